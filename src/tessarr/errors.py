@@ -116,12 +116,14 @@ class ArrayNotFoundError(NodeNotFoundError):
     """No array exists at the path."""
 
     kind = "array_not_found"
+    _message = "No array found in store {!r} at path {!r}"
 
 
 class GroupNotFoundError(NodeNotFoundError):
     """No group exists at the path."""
 
     kind = "group_not_found"
+    _message = "No group found in store {!r} at path {!r}"
 
 
 class ContainsArrayError(BaseZarrError, FileExistsError):
@@ -142,6 +144,11 @@ class ContainsArrayAndGroupError(BaseZarrError):
     """Both an array and a group document exist at one path."""
 
     kind = "contains_array_and_group"
+    _message = (
+        "Array and group metadata documents (.zarray and .zgroup) were both found in store {!r} at path {!r}. "
+        "Only one of these files may be present in a given directory / prefix. "
+        "Remove the .zarray file, or the .zgroup file, or both."
+    )
 
 
 class Problem(NamedTuple):
@@ -162,9 +169,12 @@ class MetadataValidationError(BaseZarrError):
 
     kind = "metadata"
 
-    def __init__(self, what: str, problems: Sequence[Problem] = (), **facts: object) -> None:
-        super().__init__(what, **facts)
-        self.problems = list(problems)
+    _message = "Invalid value for {!r}. Expected {!r}. Got {!r}."
+
+    def __init__(self, what: str, problems: Sequence[Problem] | str = (), *parts: object, **facts: object) -> None:
+        words = (problems,) if isinstance(problems, str) else ()
+        super().__init__(what, *words, *parts, **facts)
+        self.problems = [] if isinstance(problems, str) else list(problems)
 
     def __str__(self) -> str:
         return super().__str__() + "".join(f"\n  - {problem}" for problem in self.problems)
@@ -284,6 +294,12 @@ class FieldNotFoundError(ArrayIndexError, ValueError):
     """The data type has no field of the name."""
 
     kind = "field"
+
+
+class IncompatibleNodeError(ContainsArrayError, ContainsGroupError, TypeError):
+    """A required member exists, and is a node of the other kind."""
+
+    kind = "incompatible_node"
 
 
 class CopyError(ContainsArrayError, ContainsGroupError, RuntimeError):

@@ -29,7 +29,7 @@ DEFAULTS: dict[str, Any] = {
     "engine": "auto",  # "auto" (native where it can), "reference" or "native"
     "attributes": {
         "allow_nan": False,  # write NaN and infinity as tokens outside JSON, as zarr-python does
-        "write_empty": False,  # write the .zattrs of v2 arrays that have no attributes, as zarr-python 3 does
+        "write_empty": False,  # write the .zattrs of v2 nodes that have no attributes, as zarr-python 3 does
     },
     "names": {"warn_reserved": True},  # warn of new names that begin with "__", which Zarr v3 reserves
     "strict": False,  # refuse violations of a specification that are otherwise read with a warning

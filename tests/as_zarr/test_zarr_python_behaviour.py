@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr import errors
 from tessarr.as_zarr import _alias
 from tessarr.errors import BaseZarrError, ZarrRuntimeWarning
 from tessarr.grids.guess import guess_chunks_by_halving, guess_shards_by_count
@@ -186,3 +187,74 @@ def test_the_makers_of_zarr_core_array_are_coroutines() -> None:
     made = asyncio.run(create_array({}, shape=4, dtype="u1"))
     assert isinstance(made, AsyncArray)
     assert isinstance(asyncio.run(from_array({}, data=np.ones(3))), AsyncArray)
+
+
+def test_required_members_of_the_other_kind_are_type_errors() -> None:
+    group = tessarr.create_group({})
+    group.create_array("array", shape=1, dtype="u1")
+    group.create_group("group")
+    for require in (
+        lambda: group.require_group("array"),
+        lambda: group.require_array("group", shape=1, dtype="u1"),
+        lambda: asyncio.run(tessarr.AsyncGroup(group).require_group("array")),
+    ):
+        with pytest.raises(TypeError, match="Incompatible object") as found:
+            require()
+        assert isinstance(found.value, FileExistsError)
+
+
+def test_errors_are_made_of_the_parts_that_zarr_python_s_have() -> None:
+    assert str(errors.GroupNotFoundError("s", "p")) == "No group found in store 's' at path 'p'"
+    assert str(errors.ArrayNotFoundError("s", "p")) == "No array found in store 's' at path 'p'"
+    assert str(errors.MetadataValidationError("a", "b", "c")) == "Invalid value for 'a'. Expected 'b'. Got 'c'."
+    assert "(.zarray and .zgroup) were both found in store 's'" in str(errors.ContainsArrayAndGroupError("s", "p"))
+
+
+def test_axes_without_elements_may_have_chunks_of_length_zero() -> None:
+    array = tessarr.create_array({}, shape=(0, 2), chunks=(0, 2), dtype="f8")
+    array[...] = 1
+    assert array.chunks == (1, 2)
+    with pytest.raises(ValueError, match="positive"):
+        tessarr.create_array({}, shape=(2,), chunks=(0,), dtype="f8")
+
+
+def test_v2_groups_have_a_zattrs_under_the_alias(as_zarr: None) -> None:
+    store = tessarr.storage.MemoryStore()
+    tessarr.create_array(store, name="a/b", shape=1, dtype="u1", zarr_format=2)
+    assert {"a/.zattrs", ".zattrs", "a/b/.zattrs"} <= {*store.list()}
+
+
+def test_a_buffer_of_zarr_python_is_filled(tmp_path: Path) -> None:
+    from tessarr.facade.zarr3.buffer.cpu import NDBuffer
+
+    array = tessarr.create_array(tmp_path, data=np.arange(4))
+    out = NDBuffer.create(shape=(2,), dtype="i8")
+    array.get_basic_selection(slice(1, 3), out=out)  # type: ignore[arg-type]
+    assert out.as_numpy_array().tolist() == [1, 2]
+    with pytest.raises(TypeError, match="out must be a NumPy array"):
+        array.get_basic_selection(slice(1, 3), out=[0, 0])  # type: ignore[arg-type]
+
+
+def test_stores_of_zarr_python_s_shape_refuse_ranges_that_are_none(tmp_path: Path) -> None:
+    from tessarr.facade.zarr3.buffer.cpu import Buffer
+    from tessarr.facade.zarr3.storage import MemoryStore, ZipStore
+
+    store = ZipStore(tmp_path / "a.zip", mode="w")
+    store._set("key", Buffer.from_bytes(b"12"))
+    found: Any = store._get("key")
+    assert found.to_bytes() == b"12"
+    with pytest.raises(TypeError, match="Unexpected byte_range, got"):
+        asyncio.run(MemoryStore().get("key", byte_range=(0, 2)))  # type: ignore[arg-type]
+
+
+def test_an_async_group_has_create_dataset() -> None:
+    made = asyncio.run(tessarr.AsyncGroup(tessarr.create_group({})).create_dataset("a", shape=(3,)))
+    assert isinstance(made, tessarr.AsyncArray)
+
+
+def test_parsers_of_orders_are_there() -> None:
+    from tessarr.facade.zarr3.core.common import parse_indexing_order
+
+    assert parse_indexing_order("F") == "F"
+    with pytest.raises(ValueError, match="Expected one of"):
+        parse_indexing_order("f")

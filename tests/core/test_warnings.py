@@ -464,7 +464,7 @@ CASES = [
                 "core/creation/shorthands.py:consolidate_metadata",
                 ZarrUserWarning,
                 "Consolidated metadata is currently not part in the Zarr format 3",
-                lambda: tessarr.consolidate_metadata(tessarr.create_group({}).store),
+                lambda: tessarr.consolidate_metadata(tessarr.create_group({}, path="a/b").store),
             ),
             (
                 "core/creation/shorthands.py:tree",

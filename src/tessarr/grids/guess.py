@@ -184,12 +184,12 @@ def normalize_chunks(
     if isinstance(chunks, np.ndarray | np.generic):
         chunks = chunks.tolist()
     if isinstance(chunks, int):
-        return RegularGrid(tuple(_length(chunks, size) for size in whole))
+        return RegularGrid(tuple(_length(chunks, size, length) for size, length in zip(whole, shape, strict=True)))
     if not isinstance(chunks, Sequence):
         raise ValueError(f'expected "auto", a size, a length or lengths per axis for chunks; got {chunks!r}')
     if len(chunks) != len(shape):
         raise ValueError(f"expected one chunk length per axis of an array of shape {tuple(shape)}; got {chunks!r}")
-    entries = [_length(entry, size) for entry, size in zip(chunks, whole, strict=True)]
+    entries = [_length(entry, size, length) for entry, size, length in zip(chunks, whole, shape, strict=True)]
     if not any(isinstance(entry, list) for entry in entries):
         return RegularGrid(entries)
     grid = RectilinearGrid(entries)
@@ -197,8 +197,10 @@ def normalize_chunks(
     return grid
 
 
-def _length(entry: object, whole: int) -> Any:
-    """Normalize one axis of ``chunks``: -1 and ``None`` to the `whole` axis, sequences to lists."""
+def _length(entry: object, whole: int, length: int) -> Any:
+    """Normalize one axis of ``chunks``: -1, ``None`` and the 0 of an axis without elements to the `whole` axis."""
     if entry is None or (isinstance(entry, int | np.integer) and not isinstance(entry, bool) and entry == -1):
+        return whole
+    if length == 0 and isinstance(entry, int | np.integer) and not isinstance(entry, bool) and entry == 0:
         return whole
     return list(entry) if isinstance(entry, list | tuple | np.ndarray) else entry

@@ -191,8 +191,6 @@ def dump_array(array: ArrayMetadata) -> dict[str, JSONObject]:
     }
     if array.dimension_separator == "/":
         document["dimension_separator"] = "/"
-    if not array.attributes and config.get("attributes.write_empty"):
-        return {ARRAY_KEY: document, ATTRIBUTES_KEY: {}}
     return {ARRAY_KEY: document, **_attributes(array.attributes)}
 
 
@@ -218,4 +216,4 @@ def dump_group(group: GroupMetadata) -> dict[str, JSONObject]:
 
 
 def _attributes(attributes: dict[str, JSON]) -> dict[str, JSONObject]:
-    return {ATTRIBUTES_KEY: attributes} if attributes else {}
+    return {ATTRIBUTES_KEY: attributes} if attributes or config.get("attributes.write_empty") else {}

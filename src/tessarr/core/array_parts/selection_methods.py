@@ -245,8 +245,6 @@ class Selecting(Layout):
         if fields:
             self._check_fields([fields] if isinstance(fields, str) else fields)
         if out is not None:
-            if not isinstance(out, np.ndarray):
-                raise TypeError(f"out must be a NumPy array, got {type(out).__name__}")
             if out.shape != request.shape:
                 raise ValueError(f"out has shape {out.shape}; the selection has shape {request.shape}")
             view = request.view(out) if out.dtype == self._bound.dtype and not fields else None
@@ -268,6 +266,7 @@ class Selecting(Layout):
     def _get(self, plan: Plan, out: AnyArray | None, fields: Fields) -> Selected:
         bound = self._bound
         request = plan(bound)
+        out = out if out is None else _array_of(out)
         full, direct = self._full(request, out, fields)
         self._engine.read(bound, request.selection, full)
         return self._finish(request, full, direct, out, fields)
@@ -275,6 +274,7 @@ class Selecting(Layout):
     async def _get_async(self, plan: Plan, out: AnyArray | None, fields: Fields) -> Selected:
         bound = self._bound
         request = plan(bound)
+        out = out if out is None else _array_of(out)
         full, direct = self._full(request, out, fields)
         await self._engine.read_async(bound, request.selection, full)
         return self._finish(request, full, direct, out, fields)
@@ -349,3 +349,11 @@ def cells(value: object, ndim: int) -> AnyArray:
             row[i] = item
         return row
     return np.asarray(value).astype(object, copy=False) if hasattr(value, "__array__") else np.asarray(value, object)
+
+
+def _array_of(out: object) -> AnyArray:
+    """Return the array that a read fills: `out`, or that of a buffer of zarr-python. Raises `TypeError` for anything else."""
+    array = out.as_ndarray_like() if hasattr(out, "as_ndarray_like") else out
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"out must be a NumPy array, got {type(out).__name__}")
+    return array

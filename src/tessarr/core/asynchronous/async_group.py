@@ -11,7 +11,7 @@ from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.core.asynchronous.async_array import AsyncArray
 from tessarr.core.asynchronous.async_node import _AsyncNode, wrapped
 from tessarr.core.asynchronous.sans_io import run_steps_async
-from tessarr.core.creation.arguments import FilledOptions, MemberOptions, RequireOptions, ShapedOptions
+from tessarr.core.creation.arguments import DatasetOptions, FilledOptions, MemberOptions, RequireOptions, ShapedOptions
 from tessarr.core.creation.metadata import DEFAULT, ArrayConfigLike
 from tessarr.core.locate import format_of_new, locate, requested_format
 from tessarr.core.node import Node
@@ -145,6 +145,9 @@ class AsyncGroup(_AsyncNode):
         return self
 
     # -- members by path -----------------------------------------------------------------------------------------------
+
+    async def create_dataset(self, name: str, **kwargs: Unpack[DatasetOptions]) -> AsyncArray:
+        return AsyncArray(await self._node.create_dataset_async(name, **kwargs))
 
     async def get_array(self, path: str) -> AsyncArray:
         return AsyncArray(await self._node.get_array_async(path))

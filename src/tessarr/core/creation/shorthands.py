@@ -300,12 +300,15 @@ def consolidate_metadata(
     """
     where, here, _ = locate(store, path, None)
     if not where.supports_consolidated_metadata:
-        raise TypeError(f"the store {where.url} doesn't support consolidated metadata")
+        raise TypeError(f"The Zarr Store in use ({where.url}) doesn't support consolidated metadata")
     yield from consolidate_steps(where, here, zarr_format, metadata_key)
     opening = steps_of(open_group)
     group: Group = yield from opening(where, path=here, mode="r+", zarr_format=zarr_format, use_consolidated=True)
-    if group.zarr_format == 3:
-        warn_as_zarr_python("Consolidated metadata is currently not part in the Zarr format 3 specification.")
+    if group.zarr_format == 3 and group._metadata.consolidated_metadata:
+        warn_as_zarr_python(
+            "Consolidated metadata is currently not part in the Zarr format 3 specification. It may not be supported by "
+            "other zarr implementations and may change in the future."
+        )
     return group
 
 

@@ -16,7 +16,7 @@ from tessarr.core.creation.arrays import create, create_array
 from tessarr.core.creation.metadata import DEFAULT, ArrayConfigLike
 from tessarr.core.group_parts.members import Members
 from tessarr.dtypes.parse import DTypeLike, from_numpy
-from tessarr.errors import ContainsGroupError
+from tessarr.errors import IncompatibleNodeError
 from tessarr.grids.guess import ChunksLike, ShardsLike
 from tessarr.keys.base import ChunkKeyEncodingLike
 from tessarr.types import JSONObject, ShapeLike
@@ -156,7 +156,7 @@ class ArrayCreation(Members):
         """Open the array `name`, creating it if it is missing.
 
         Raises `TypeError` when the existing array has another shape, or a dtype that cannot be cast safely to `dtype` (with
-        `exact`: another dtype), `ContainsGroupError` when a group is there.
+        `exact`: another dtype), `IncompatibleNodeError` when a group is there.
         """
         found = yield from self._get_member_steps(name)
         if found is None:
@@ -164,7 +164,7 @@ class ArrayCreation(Members):
             return (yield from make(self, name, shape=shape, dtype=dtype, config=config, **kwargs))
         if not isinstance(found, Array):
             path = f"/{self._join(name)}"
-            raise ContainsGroupError(f"path {path!r} contains a group", store=self._store.url, path=path)
+            raise IncompatibleNodeError("Incompatible object: a group, not an array", store=self._store.url, path=path)
         wanted = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
         if found.shape != wanted:
             raise TypeError(f"Incompatible shape: array {found.name} has {found.shape}, not {wanted}")

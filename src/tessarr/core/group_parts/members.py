@@ -21,9 +21,9 @@ from tessarr.core.stored.walk import Entry, walk_below_steps
 from tessarr.errors import (
     ArrayInsteadError,
     ArrayNotFoundError,
-    ContainsArrayError,
     GroupInsteadError,
     GroupNotFoundError,
+    IncompatibleNodeError,
     ReadOnlyError,
 )
 from tessarr.metadata import formats
@@ -306,13 +306,13 @@ class Members(Node):
 
     @sans_io
     def require_group(self, name: str, overwrite: bool = False, **kwargs: Any) -> Steps[Group]:
-        """Open the group `name`, creating it if it is missing. Raises `ContainsArrayError` when an array is there."""
+        """Open the group `name`, creating it if it is missing. Raises `IncompatibleNodeError` when an array is there."""
         found = None if overwrite else (yield from self._get_member_steps(name))
         if found is None:
             return (yield from steps_of(Members.create_group)(self, name, overwrite=overwrite, **kwargs))
         if not isinstance(found, self._group):
             path = f"/{self._join(name)}"
-            raise ContainsArrayError(f"path {path!r} contains an array", store=self._store.url, path=path)
+            raise IncompatibleNodeError("Incompatible object: an array, not a group", store=self._store.url, path=path)
         return found
 
     def move(self, source: str, dest: str) -> None:

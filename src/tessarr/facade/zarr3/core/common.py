@@ -60,6 +60,11 @@ def parse_order(data: object) -> MemoryOrder:
     raise ValueError(f"Expected one of ('C', 'F'), got {data} instead.")
 
 
+def parse_indexing_order(data: object) -> MemoryOrder:
+    """Parse the memory order of results, "C" or "F"."""
+    return parse_order(data)
+
+
 def parse_bool(data: object) -> bool:
     """Parse a boolean."""
     if isinstance(data, bool):
@@ -131,6 +136,7 @@ __all__ = [
     "ceildiv",
     "concurrent_map",
     "parse_bool",
+    "parse_indexing_order",
     "parse_name",
     "parse_named_configuration",
     "parse_order",

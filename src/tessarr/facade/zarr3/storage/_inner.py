@@ -103,10 +103,12 @@ class InnerStore(Store):
 
     async def get(self, key: str, prototype: Any = None, byte_range: ByteRequest | None = None) -> Any:
         """Read the value of `key`, or its bytes in `byte_range`, as a buffer; ``None`` if the key is missing."""
+        _check_range(byte_range)
         return _buffer(await self._inner.get_async(key, byte_range), prototype)
 
     def get_sync(self, key: str, *, prototype: object = None, byte_range: ByteRequest | None = None) -> object:
         """Call `get` without an event loop."""
+        _check_range(byte_range)
         return _buffer(self._inner.get(key, byte_range), prototype)
 
     async def get_partial_values(
@@ -208,6 +210,11 @@ def shaped(store: OurStore) -> Store:
 
 def _buffer(value: Any, prototype: Any) -> object:
     return None if value is None else (prototype or default_buffer_prototype()).buffer.from_bytes(value)
+
+
+def _check_range(byte_range: object) -> None:
+    if byte_range is not None and not isinstance(byte_range, ByteRequest):
+        raise TypeError(f"Unexpected byte_range, got {byte_range!r}.")
 
 
 def _bytes(value: object) -> Any:

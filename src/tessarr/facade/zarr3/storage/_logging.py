@@ -50,12 +50,12 @@ class LoggingStore(WrapperStore[T_Store]):
         """Count a call of `method`, and log it before and after."""
         self.counter[method] += 1
         call = f"{type(self._store).__name__}.{method}({hint})"
-        self.logger.info("%s begins", call)
+        self.logger.info("Calling %s", call)
         started = time.perf_counter()
         try:
             yield
         finally:
-            self.logger.info("%s took %.6f s", call, time.perf_counter() - started)
+            self.logger.info("Finished %s in %.6f s", call, time.perf_counter() - started)
 
     def with_read_only(self, read_only: bool = False) -> Store:
         """Wrap the wrapped store's ``with_read_only`` in the same way."""

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import tessarr.storage as ours
 from tessarr.errors import StoreError
+from tessarr.facade.zarr3.abc.store import ByteRequest
 from tessarr.facade.zarr3.storage._inner import InnerStore
 from tessarr.stores.base import Store as OurStore
 
@@ -71,6 +72,14 @@ class ZipStore(InnerStore):
         """Publish written values, and close the archive."""
         if "_inner_store" in self.__dict__:
             super().close()
+
+    def _get(self, key: str, prototype: object = None, byte_range: ByteRequest | None = None) -> object:
+        """Read as `get` does, without an event loop; code for zarr-python calls it."""
+        return self.get_sync(key, prototype=prototype, byte_range=byte_range)
+
+    def _set(self, key: str, value: object) -> None:
+        """Write as `set` does, without an event loop; code for zarr-python calls it."""
+        self.set_sync(key, value)
 
     async def clear(self) -> None:
         """Remove every key: replace the archive by an empty one."""
