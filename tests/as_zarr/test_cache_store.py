@@ -74,10 +74,11 @@ def test_a_value_that_changed_while_it_was_read_is_not_kept() -> None:
 
 
 def test_the_least_recently_used_values_leave_and_large_ones_are_not_kept() -> None:
-    store = CacheStore(MemoryStore(), cache_store=MemoryStore(), max_size=4)
+    cache = MemoryStore()
+    store = CacheStore(MemoryStore(), cache_store=cache, max_size=4)
     for key, data in (("a", b"11"), ("b", b"22"), ("c", b"33"), ("d", b"55555")):
         write(store, key, data)
-    assert sorted(store._cache._store_dict) == ["b", "c"]
+    assert sorted(cache._store_dict) == ["b", "c"]
     assert store.cache_stats()["evictions"] == 1
     assert read(store, "d") == b"55555"
     run(store.clear_cache())

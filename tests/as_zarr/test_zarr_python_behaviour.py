@@ -111,6 +111,12 @@ def test_overwriting_leaves_nothing_else_behind(as_zarr: None, tmp_path: Path, r
     assert tmp_path.joinpath("other", "note.txt").exists()
 
 
+def test_an_array_is_made_with_overwrite_in_a_store_that_cannot_delete(as_zarr: None, tmp_path: Path) -> None:
+    with tessarr.storage.ZipStore(tmp_path / "a.zip", mode="w") as store:
+        tessarr.create_array(store, data=np.ones(1), overwrite=True)
+    assert tessarr.open_array(tmp_path / "a.zip", mode="r")[0] == 1
+
+
 def test_tessarr_itself_keeps_files_of_others_and_refuses_less(tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("no Zarr")
     tessarr.create_array(tmp_path, data=np.ones(1), overwrite=True)

@@ -281,7 +281,8 @@ def create_documents_steps(
             hint="Open it, choose another path, or replace it with overwrite=True (mode='w')",
         )
     yield from _create_ancestors_steps(store, path, zarr_format, around)
-    if overwrite and (existing is not None or settings.get("zarr_python.overwrite_all")):
+    clears = store.supports_deletes and settings.get("zarr_python.overwrite_all")
+    if overwrite and (existing is not None or clears):
         yield [store_call(store, "replace_prefix", prefix_of(path), documents)]
     else:
         for key, data in documents.items():

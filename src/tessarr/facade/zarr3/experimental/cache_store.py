@@ -41,12 +41,12 @@ class _State:
         self.nbytes -= found.size if found is not None else 0
 
 
-class CacheStore(WrapperStore):
+class CacheStore(WrapperStore[Store]):
     """Read values of `store` through `cache_store`."""
 
     def __init__(
         self,
-        store: object,
+        store: Store,
         *,
         cache_store: Store,
         max_age_seconds: float | str = "infinity",

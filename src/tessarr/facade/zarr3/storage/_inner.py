@@ -6,7 +6,7 @@ import copy
 from collections.abc import AsyncIterator, Iterable
 from typing import Any, Self
 
-from tessarr.facade.zarr3.abc.store import ByteRequest, Store
+from tessarr.facade.zarr3.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
 from tessarr.facade.zarr3.buffer import default_buffer_prototype
 from tessarr.stores.base import Store as OurStore
 
@@ -213,7 +213,7 @@ def _buffer(value: Any, prototype: Any) -> object:
 
 
 def _check_range(byte_range: object) -> None:
-    if byte_range is not None and not isinstance(byte_range, ByteRequest):
+    if byte_range is not None and not isinstance(byte_range, RangeByteRequest | OffsetByteRequest | SuffixByteRequest):
         raise TypeError(f"Unexpected byte_range, got {byte_range!r}.")
 
 
