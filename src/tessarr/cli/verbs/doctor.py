@@ -8,6 +8,7 @@ import platform
 import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -16,7 +17,8 @@ import numpy as np
 
 import tessarr
 from tessarr import registry
-from tessarr.cli.printing import OK, PROBLEMS, add_verb, human, print_json, table
+from tessarr.cli.places import storage_options
+from tessarr.cli.printing import OK, PROBLEMS, add_storage, add_verb, human, print_json, table
 from tessarr.common.extension import NOT_LOADED
 from tessarr.engine.choose import NOT_BUILT, why_not_loaded
 from tessarr.engine.native.chunk_cache import chunk_cache_info
@@ -95,13 +97,24 @@ def add(verbs: object) -> None:
         examples="""
 tessarr doctor
 tessarr doctor --json
+tessarr doctor --probe data
+tessarr doctor --probe s3://bucket/scratch --storage region=eu-central-1
 """,
     )
+    verb.add_argument(
+        "--probe",
+        metavar="PLACE",
+        help="write to a new prefix in PLACE from several processes, say which promises hold there, and remove it",
+    )
+    verb.add_argument("--seconds", type=float, default=5.0, help="how long a probe lasts (5)")
+    add_storage(verb)
     verb.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the report."""
+    if arguments.probe is not None:
+        return _probe(arguments)
     report = examine()
     if arguments.json:
         print_json(report)
@@ -112,6 +125,22 @@ def run(arguments: argparse.Namespace) -> int:
         if not report["problems"]:
             print("no problems found")
     return PROBLEMS if report["problems"] else OK
+
+
+def _probe(arguments: argparse.Namespace) -> int:
+    """Print what a probe of a place finds."""
+    from tessarr.tools.probe import probe
+
+    report = probe(arguments.probe, seconds=arguments.seconds, storage_options=storage_options(arguments.storage))
+    if arguments.json:
+        print_json({**asdict(report), "broken": [promise.text for promise in report.broken]})
+        return PROBLEMS if report.broken else OK
+    for fact in report.facts:
+        print(f"{'yes' if fact.holds else 'NO':<12}  {fact.name}{f': {fact.detail}' if fact.detail else ''}")
+    for promise in report.promises:
+        word = {True: "holds", False: "BROKEN" if promise.expected else "not here", None: "refused"}[promise.holds]
+        print(f"{word:<12}  {promise.text}\n{'':<12}  {promise.detail}".rstrip())
+    return PROBLEMS if report.broken else OK
 
 
 def examine() -> dict[str, Any]:
