@@ -24,7 +24,7 @@ from tessarr.stores.url import store_from
 HEAD = b"HTTP/1.1 200 OK\r\nLast-Modified: Sat, 21 Nov 2026 19:00:00 GMT\r\n"
 ANSWERS = {
     "reset": (b"", "connection reset"),
-    "closed": (b"", "without an answer"),
+    "closed": (b"", "without a response"),
     "silent": (b"", "timed out"),
     "truncated": (HEAD + b"Content-Length: 10\r\n\r\nabc", "ended"),
     "no HTTP": (b"hello\r\n\r\n", "not HTTP"),
