@@ -26,7 +26,7 @@ from tessarr.facade.zarr3.storage import (
     ZipStore,
 )
 from tessarr.facade.zarr3.storage._common import make_store_path
-from tessarr.facade.zarr3.storage._inner import shaped
+from tessarr.facade.zarr3.storage._inner import adapt_store
 from tessarr.stores.url import shape_with
 from tests.narrow import array_of
 
@@ -178,7 +178,7 @@ def test_stores_survive_pickling(tmp_path: Path) -> None:
 
 @pytest.fixture
 def shapes() -> Iterator[None]:
-    shape_with(shaped)
+    shape_with(adapt_store)
     yield
     shape_with(None)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.cli.verbs.cat import parse_selection, shown
+from tessarr.cli.verbs.cat import format_values, parse_selection
 
 Run = Callable[..., Any]
 
@@ -132,7 +132,7 @@ def test_values_are_shown_as_numpy_shows_them(shape: tuple[int, ...]) -> None:
     values = np.arange(int(np.prod(shape)), dtype="int32").reshape(shape)
     array = tessarr.create_array({}, data=values)
     with np.printoptions(linewidth=110):
-        assert shown(array, parse_selection("...", shape), []) == str(values)
+        assert format_values(array, parse_selection("...", shape), []) == str(values)
 
 
 def test_of_a_large_array_only_the_edges_are_read(run: Run, tmp_path: Path) -> None:

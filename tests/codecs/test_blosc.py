@@ -12,7 +12,7 @@ from tessarr.codecs import BloscCodec
 from tessarr.codecs.array_to_array.cast_value import CastValueCodec
 from tessarr.codecs.base import ChunkSpec
 from tessarr.codecs.bytes_to_bytes.blosc import _LONGEST_RUN, CName
-from tessarr.codecs.fitting import fit_chain
+from tessarr.codecs.fit import fit_chain
 from tessarr.codecs.parse import codec_from
 from tessarr.errors import CodecError, MetadataValidationError
 from tests.codecs.samples import configuration_of, spec_of

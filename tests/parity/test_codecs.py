@@ -17,7 +17,7 @@ import zarrista
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ChunkSpec
 from tessarr.codecs.chain import BoundChain
-from tessarr.codecs.fitting import fit_chain
+from tessarr.codecs.fit import fit_chain
 from tessarr.codecs.numcodecs import v2_compressor, v2_config, v2_filters
 from tessarr.codecs.parse import codec_from
 from tessarr.codecs.raw import flat_bytes

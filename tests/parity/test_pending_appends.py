@@ -74,7 +74,7 @@ class Halted:
             return end.value
 
 
-def put_in(directory: Path, bucket: Bucket) -> Path:
+def with_member(directory: Path, bucket: Bucket) -> Path:
     """What is in the bucket, as files."""
     for key, value in bucket.values.items():
         (directory / key).parent.mkdir(parents=True, exist_ok=True)
@@ -99,11 +99,11 @@ def test_readers_see_complete_rows_only_while_appends_are_pending(
     first = Halted(store, np.full(5, 50, "i4"))
     second = Halted(Client("b", store.bucket), np.full(7, 70, "i4"))
     before = [*range(1, 1 + ROWS)]
-    assert read(put_in(tmp_path / "pending", store.bucket), zarr_format).tolist() == before
+    assert read(with_member(tmp_path / "pending", store.bucket), zarr_format).tolist() == before
     assert first.go_on() == (ROWS + 5,)
-    assert read(put_in(tmp_path / "one", store.bucket), zarr_format).tolist() == [*before, *[50] * 5]
+    assert read(with_member(tmp_path / "one", store.bucket), zarr_format).tolist() == [*before, *[50] * 5]
     assert second.go_on() == (ROWS + 12,)
-    assert read(put_in(tmp_path / "both", store.bucket), zarr_format).tolist() == [*before, *[50] * 5, *[70] * 7]
+    assert read(with_member(tmp_path / "both", store.bucket), zarr_format).tolist() == [*before, *[50] * 5, *[70] * 7]
 
 
 def test_the_document_is_as_before_when_nothing_is_pending(array: tuple[Client, int]) -> None:

@@ -249,10 +249,10 @@ def _switch(version: Literal[2, 3] | None) -> None:
 
 def _shape(store: Store) -> Any:
     from tessarr.facade.zarr3 import storage
-    from tessarr.facade.zarr3.storage._inner import shaped
+    from tessarr.facade.zarr3.storage._inner import adapt_store
 
     getattr(storage, type(store).__name__, None)  # importing the class registers it
-    return shaped(store)
+    return adapt_store(store)
 
 
 def _shape_of_2(store: Store) -> Any:

@@ -31,7 +31,7 @@ import numpy.typing as npt
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ArrayToBytes, ChunkSpec, Codec
 from tessarr.codecs.chain import BoundChain
-from tessarr.codecs.emptiness import is_fill
+from tessarr.codecs.is_fill import is_fill
 from tessarr.common.segments import Piece, flat, join
 from tessarr.errors import CodecError, MetadataValidationError, Problem, ShardIndexError, TessarrError
 from tessarr.types import JSON, AnyArray, Buffer, ByteRange, Coords, JSONObject, Shape
@@ -127,7 +127,7 @@ class ShardingCodec(ArrayToBytes):
         """Fit the inner codecs to inner chunks."""
         from dataclasses import replace
 
-        from tessarr.codecs.fitting import fit_chain
+        from tessarr.codecs.fit import fit_chain
 
         inner = spec.with_(shape=self.chunk_shape)
         return replace(self, codecs=fit_chain(self.codecs, inner))
@@ -316,7 +316,7 @@ class ShardLayout:
         rank = _ORDER_KEYS[self.codec.subchunk_write_order]
         order = sorted(chunks, key=lambda coords: (old[coords], rank(coords)))  # MISSING is greater than any offset
         entries[list(numbers.values())] = MISSING
-        kept = _Kept(entries)
+        kept = _RetainedChunks(entries)
         at_start = self.codec.index_location == "start"
         offset = self.index_nbytes if at_start else 0
         pieces: list[Piece] = []
@@ -371,7 +371,7 @@ class ShardLayout:
         return product(*map(range, self.grid))
 
 
-class _Kept:
+class _RetainedChunks:
     """Move the inner chunks of a stored shard that stay, in their stored order, to a new shard."""
 
     def __init__(self, entries: ShardIndex) -> None:

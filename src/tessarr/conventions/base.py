@@ -169,7 +169,7 @@ def _made_table() -> _Table:
         several: tuple[Convention, ...] = getattr(module, "CONVENTIONS", None) or (module.CONVENTION,)
         found |= {made.name: made for made in several}
     own = {*found}
-    for made in _offered():
+    for made in _installed():
         found.setdefault(made.name, made)
     return _Table(found, own)
 
@@ -198,7 +198,7 @@ def conventions() -> dict[str, Convention]:
     return dict(_table().found)
 
 
-def _offered() -> Iterator[Convention]:
+def _installed() -> Iterator[Convention]:
     """Yield the conventions of installed packages; built-in conventions keep precedence."""
     from importlib.metadata import entry_points
 

@@ -176,7 +176,7 @@ class Packing:
         if missing.any() and not self.missing and dtype.kind in "iu":
             raise ValueError("there are NaNs, and no _FillValue to store for them")
         stored = (np.where(missing, self.offset, meant) - self.offset) / self.scale
-        counted = self._meant(dtype)
+        counted = self._interpreted_dtype(dtype)
         if dtype.kind in "iu":
             stored = np.rint(stored)
             limits = np.iinfo(counted)
@@ -191,19 +191,19 @@ class Packing:
     def _missing_as(self, dtype: AnyDType) -> object:
         """Return the first missing value in stored form; with ``_Unsigned`` it may be stated in decoded form."""
         fill = self.missing[0] if self.missing else np.nan
-        counted = self._meant(dtype)
+        counted = self._interpreted_dtype(dtype)
         if counted != dtype and not np.iinfo(dtype).min <= fill <= np.iinfo(dtype).max:
             return np.array(fill, counted).view(dtype)
         return fill
 
-    def _meant(self, dtype: AnyDType) -> AnyDType:
+    def _interpreted_dtype(self, dtype: AnyDType) -> AnyDType:
         """Return the dtype as which stored integers are interpreted."""
         if self.unsigned is None or dtype.kind not in "iu":
             return dtype
         return np.dtype(dtype.str.replace("i", "u") if self.unsigned else dtype.str.replace("u", "i"))
 
     def _signed(self, stored: AnyArray) -> AnyArray:
-        counted = self._meant(stored.dtype)
+        counted = self._interpreted_dtype(stored.dtype)
         return stored if counted == stored.dtype else stored.view(counted)
 
 

@@ -134,14 +134,14 @@ def calendar_of(name: str | None) -> str:
 
 def decode(values: npt.ArrayLike, units: str, calendar: str | None = None) -> AnyArray:
     """Decode numbers in `units` to dates (dtype `Dates`). Raises `ValueError`, also for NaN."""
-    days, rest = _moments(values, units, calendar)
+    days, rest = _parse_times(values, units, calendar)
     out = np.empty(days.shape, Dates)
     out["year"], out["month"], out["day"] = date_of(days, calendar_of(calendar))
     out["microsecond"] = rest
     return out
 
 
-def _moments(
+def _parse_times(
     values: npt.ArrayLike, units: str, calendar: str | None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     parsed = Units.parse(units)
@@ -181,7 +181,7 @@ def datetimes(values: npt.ArrayLike, units: str, calendar: str | None = None) ->
     name = calendar_of(calendar)
     if name not in ("standard", "proleptic_gregorian"):
         raise ValueError(f"dates of the calendar {name!r} are not NumPy dates; use decode")
-    days, rest = _moments(values, units, calendar)
+    days, rest = _parse_times(values, units, calendar)
     if name == "standard" and days.size and days.min() < _SWITCH:
         raise ValueError("dates before 1582-10-15 of the standard calendar are Julian; use decode")
     result: npt.NDArray[np.datetime64] = days.astype("datetime64[D]").astype("datetime64[us]")

@@ -96,13 +96,13 @@ class CRS:
     def _texts_differ(self) -> bool:
         """Return whether two statements of one form, without codes to compare, have different texts."""
         for form in ("wkt", "projjson"):
-            values = [_bare(reference.value) for reference in self.all if reference.form == form]
+            values = [_without_whitespace(reference.value) for reference in self.all if reference.form == form]
             if any(value != values[0] for value in values):
                 return True
         return False
 
 
-def _bare(value: object) -> object:
+def _without_whitespace(value: object) -> object:
     return re.sub(r"\s+", "", value) if isinstance(value, str) else value
 
 

@@ -34,7 +34,7 @@ from tessarr.dtypes.parse import DTypeLike
 from tessarr.errors import NodeTypeValidationError
 from tessarr.grids.guess import ChunksLike
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, shown
+from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, to_public
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import Remote
@@ -90,7 +90,7 @@ class Array(Selecting):
     @property
     def metadata(self) -> ArrayV2Metadata | ArrayV3Metadata:
         """The metadata, with the fields of the array's own format: v2 has no ``dimension_names``, v3 no ``compressor``."""
-        return shown(self._metadata)
+        return to_public(self._metadata)
 
     @property
     def shape(self) -> Shape:

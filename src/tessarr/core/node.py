@@ -11,7 +11,7 @@ from tessarr.core.asynchronous.sans_io import Steps, async_variant
 from tessarr.core.stored import metadata_io
 from tessarr.stores.base import Store
 from tessarr.stores.locks import ForkSafeLock
-from tessarr.stores.url import shown
+from tessarr.stores.url import public_store
 
 if TYPE_CHECKING:
     from tessarr.stores.path import StorePath
@@ -81,7 +81,7 @@ class Node:
     @property
     def store(self) -> Store:
         """The store that holds the node; where the user gave a store object, that object."""
-        store: Store = shown(self._store)
+        store: Store = public_store(self._store)
         return store
 
     @property
@@ -89,7 +89,7 @@ class Node:
         """The store, and the path in the store."""
         from tessarr.stores.path import StorePath
 
-        given = shown(self._store)
+        given = public_store(self._store)
         at = getattr(given, "__tessarr_path__", None)
         return StorePath(given, self._path) if at is None else at(self._path)
 

@@ -30,13 +30,13 @@ def quota(own: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgr
         top = mount if not controllers else next(filter(Path.is_dir, (mount / controllers, mount / "cpu")), mount)
         place = top / group.lstrip("/")
         for folder in (place, *place.parents):
-            least = min(least, _granted(folder))
+            least = min(least, _cgroup_limit(folder))
             if folder == top:
                 break
     return max(1, int(min(least, 1 << 20)))
 
 
-def _granted(folder: Path) -> float:
+def _cgroup_limit(folder: Path) -> float:
     limit, period = [*_text(folder / "cpu.max").split(), "", ""][:2]
     if not limit:
         limit, period = _text(folder / "cpu.cfs_quota_us").strip(), _text(folder / "cpu.cfs_period_us").strip()

@@ -20,7 +20,7 @@ from typing import ClassVar, Self
 
 from tessarr.errors import MetadataValidationError, Problem
 from tessarr.keys.base import ChunkKeyEncoding, KeyTemplate
-from tessarr.keys.templated import joined
+from tessarr.keys.templated import join_slots
 from tessarr.types import JSON, Coords, JSONObject
 
 _INDEX = re.compile(r"0|[1-9][0-9]*", re.ASCII)
@@ -94,4 +94,4 @@ class DefaultKeyEncoding(ChunkKeyEncoding):
         return decode_indices(parts) if head == "c" and len(parts) == ndim else None
 
     def template(self, ndim: int) -> KeyTemplate:
-        return (self._prefix, *joined(range(ndim), self.separator)) if ndim else ("c",)
+        return (self._prefix, *join_slots(range(ndim), self.separator)) if ndim else ("c",)

@@ -21,7 +21,7 @@ from typing import ClassVar, Self
 
 from tessarr.errors import MetadataValidationError, Problem
 from tessarr.keys.base import KeyTemplate, Slot
-from tessarr.keys.templated import TemplatedKeyEncoding, check_text, joined
+from tessarr.keys.templated import TemplatedKeyEncoding, check_text, join_slots
 from tessarr.types import JSON, JSONObject
 
 _TERM = re.compile(r"\{\{|\}\}|\{(\*|0|-?[1-9][0-9]{0,2})(?::0([0-9]{1,2}))?\}", re.ASCII)
@@ -103,7 +103,7 @@ class TemplateKeyEncoding(TemplatedKeyEncoding):
                 problem = Problem((), "value", "{*} stands for no axis")
                 raise MetadataValidationError(f"the template does not fit {ndim} dimensions", [problem])
             else:
-                parts += joined(rest, self.separator or "", term[1])
+                parts += join_slots(rest, self.separator or "", term[1])
         return tuple(part for part in parts if part != "")
 
 

@@ -21,7 +21,7 @@ LONGEST_TEXT = 1024
 """Longest key, in bytes, that object storage allows."""
 
 
-def joined(axes: Iterable[int], separator: str, width: int = 0) -> KeyTemplate:
+def join_slots(axes: Iterable[int], separator: str, width: int = 0) -> KeyTemplate:
     """Make slots of `axes` with `separator` between them.
 
     >>> joined((0, 2), "/")

@@ -20,7 +20,7 @@ from typing import ClassVar, Self
 
 from tessarr.keys.base import ChunkKeyEncoding, KeyTemplate
 from tessarr.keys.default import decode_indices, read_separator
-from tessarr.keys.templated import joined
+from tessarr.keys.templated import join_slots
 from tessarr.types import JSON, Coords, JSONObject
 
 
@@ -63,4 +63,4 @@ class V2KeyEncoding(ChunkKeyEncoding):
         return decode_indices(parts) if len(parts) == ndim else None
 
     def template(self, ndim: int) -> KeyTemplate:
-        return joined(range(ndim), self.separator) or ("0",)
+        return join_slots(range(ndim), self.separator) or ("0",)

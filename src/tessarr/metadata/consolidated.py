@@ -238,13 +238,13 @@ def dump_v2(nodes: Mapping[str, Mapping[str, JSON]]) -> JSONObject:
     return {"zarr_consolidated_format": 1, "metadata": metadata}
 
 
-def entered(
-    name: str, document: JSONObject, nodes: Mapping[str, Documents], gone: Collection[str] = ()
+def with_entries(
+    name: str, document: JSONObject, nodes: Mapping[str, Documents], removed: Collection[str] = ()
 ) -> JSONObject | None:
     """Update the entries of some nodes in the document called `name` that holds consolidated metadata.
 
     `nodes`: path relative to the group → documents stored there now, empty for a removed node.
-    `gone`: paths below which all old nodes were removed. The blocks of nested groups are merged into the outer map.
+    `removed`: paths below which all old nodes were removed. The blocks of nested groups are merged into the outer map.
     Returns ``None`` when the document has no readable block.
 
     >>> held = {"metadata": {".zgroup": {}, "x/.zarray": {"shape": [1]}, "x/.zattrs": {}}}
@@ -256,7 +256,7 @@ def entered(
         return None
     if name == _V3_KEY and block.get("kind", "inline") != "inline":
         return None
-    left = {*gone, *(path for path, documents in nodes.items() if not documents)} - {""}
+    left = {*removed, *(path for path, documents in nodes.items() if not documents)} - {""}
     if name == _V3_KEY:
         return {**document, FIELD: {**block, "metadata": _entries_v3(block["metadata"], nodes, left)}}
     return {**document, "metadata": _entries_v2(block["metadata"], nodes, left)}
@@ -266,7 +266,7 @@ def _entries_v3(held: Mapping[str, JSON], nodes: Mapping[str, Documents], left: 
     raw: dict[str, Documents] = {}
     _collect(held, "", raw)
     entries: JSONObject = {
-        path: own[_V3_KEY] for path, own in raw.items() if path not in nodes and not _below(path, left)
+        path: own[_V3_KEY] for path, own in raw.items() if path not in nodes and not _is_below(path, left)
     }
     for path, own in nodes.items():
         if path and _V3_KEY in own:
@@ -278,14 +278,14 @@ def _entries_v2(held: Mapping[str, JSON], nodes: Mapping[str, Documents], left: 
     entries: JSONObject = {}
     for key, value in held.items():
         path, _, last = key.strip("/").rpartition("/")
-        if not (last in _V2_NAMES and path in nodes) and not _below(f"{path}/" if path in left else path, left):
+        if not (last in _V2_NAMES and path in nodes) and not _is_below(f"{path}/" if path in left else path, left):
             entries[key.strip("/")] = value
     for path, own in nodes.items():
         entries |= {f"{path}/{last}" if path else last: value for last, value in own.items() if last in _V2_NAMES}
     return entries
 
 
-def _below(path: str, groups: Collection[str]) -> bool:
+def _is_below(path: str, groups: Collection[str]) -> bool:
     """Return whether any of `groups` is an ancestor of `path`."""
     while groups and "/" in path:
         path = path.rpartition("/")[0]

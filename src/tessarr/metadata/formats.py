@@ -61,7 +61,7 @@ def dumps(documents: Mapping[str, JSONObject]) -> dict[str, bytes]:
     }
 
 
-def put_right(name: str, document: JSONObject) -> JSONObject:
+def corrected(name: str, document: JSONObject) -> JSONObject:
     """Return a stored document for rewriting, without parts that are read with a warning and must not be written
     (V2-09).
     """
@@ -89,13 +89,13 @@ def parse_node(zarr_format: ZarrFormat, documents: Mapping[str, object]) -> Pars
     try:
         return _parse_node(zarr_format, documents)
     except MetadataValidationError:
-        meant = _meant(zarr_format, documents)
+        meant = _parse_corrected(zarr_format, documents)
         if meant is None:
             raise
         return meant
 
 
-def _meant(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> Parsed | None:
+def _parse_corrected(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> Parsed | None:
     """Parse the node after the corrections for legacy documents; ``None`` when they do not help."""
     from tessarr.metadata import legacy
     from tessarr.settings import is_strict

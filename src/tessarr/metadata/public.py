@@ -33,7 +33,7 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.types import JSON, JSONObject, Shape
 
 
-class _Shown:
+class _PublicMetadata:
     """Base class of both."""
 
     __slots__ = ("_model",)
@@ -147,7 +147,7 @@ class _Shown:
         return self._of(self._model.with_attributes(attributes))
 
 
-class ArrayV2Metadata(_Shown):
+class ArrayV2Metadata(_PublicMetadata):
     """The metadata of a Zarr v2 array, in the words of v2."""
 
     __slots__ = ()
@@ -218,7 +218,7 @@ class ArrayV2Metadata(_Shown):
         return tuple(map(_numcodec, self._model.filters)) if self._model.filters else None
 
 
-class ArrayV3Metadata(_Shown):
+class ArrayV3Metadata(_PublicMetadata):
     """The metadata of a Zarr v3 array."""
 
     __slots__ = ()
@@ -311,14 +311,14 @@ class ArrayV3Metadata(_Shown):
         return self._model.extra
 
 
-def shown(model: ArrayMetadata) -> ArrayV2Metadata | ArrayV3Metadata:
+def to_public(model: ArrayMetadata) -> ArrayV2Metadata | ArrayV3Metadata:
     """Present `model` with the terms of its format."""
     return ArrayV3Metadata._of(model) if model.zarr_format == 3 else ArrayV2Metadata._of(model)
 
 
 def model_of(metadata: object) -> Any:
-    """Return the model behind a result of `shown`; other values unchanged."""
-    return metadata._model if isinstance(metadata, _Shown) else metadata
+    """Return the model behind a result of `to_public`; other values unchanged."""
+    return metadata._model if isinstance(metadata, _PublicMetadata) else metadata
 
 
 def _parsed(document: Mapping[str, Any], allowed: tuple[int, ...]) -> ArrayMetadata:
@@ -387,4 +387,4 @@ def _key_encoding(value: object) -> Any:
     return given
 
 
-__all__ = ["ArrayV2Metadata", "ArrayV3Metadata", "RegularGrid", "model_of", "shown"]
+__all__ = ["ArrayV2Metadata", "ArrayV3Metadata", "RegularGrid", "model_of", "to_public"]

@@ -115,7 +115,7 @@ class Reservations:
             members["closed"] = list(self.closed)
         return members
 
-    def put_in(self, document: Mapping[str, Any]) -> dict[str, Any]:
+    def with_member(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """Return `document` with the member, or without it where there is nothing to record."""
         rest = {name: value for name, value in document.items() if name != MEMBER}
         member = self.to_json(document["shape"][self.axis])

@@ -86,7 +86,7 @@ def _nodes(a: Any, b: Any, path: str, ignored: frozenset[str]) -> Iterator[Diffe
         return
     one, other = own_json(a), own_json(b)
     if not same(one, other):
-        yield from _values(_kept(canonical(one), ignored), _kept(canonical(other), ignored), path, ())
+        yield from _values(_without(canonical(one), ignored), _without(canonical(other), ignored), path, ())
     if _kind(a) == "group" and "members" not in ignored:
         for name in [*a.members, *(name for name in b.members if name not in a.members)]:
             below = f"{path}/{name}" if path else name
@@ -107,7 +107,7 @@ def _kind(spec: object) -> str:
     return "group" if hasattr(spec, "members") else "array"
 
 
-def _kept(document: JSONObject, ignored: frozenset[str]) -> JSONObject:
+def _without(document: JSONObject, ignored: frozenset[str]) -> JSONObject:
     return {name: value for name, value in document.items() if name not in ignored}
 
 

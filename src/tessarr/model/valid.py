@@ -58,28 +58,28 @@ def validate(spec: Spec, *rules: Rule, documents: bool = True) -> list[NodeProbl
     warnings are not problems and are not shown.
     """
     found: list[NodeProblem] = []
-    wanted = [(rule, _wants(rule)) for rule in rules]
+    wanted = [(rule, _node_class(rule)) for rule in rules]
     for path, node in walk(spec):
         if documents:
             found += document_problems(node, path)
         for rule, kind in wanted:
             if kind is None or isinstance(node, kind):
-                said = _ask(rule, path, node)
+                said = _apply(rule, path, node)
                 sentences = [said] if isinstance(said, str) else list(said or ())
                 found += [NodeProblem(path, (), "rule", sentence) for sentence in sentences]
     return found
 
 
-def _ask(rule: Rule, path: str, node: object) -> Iterable[str] | str | None:
+def _apply(rule: Rule, path: str, node: object) -> Iterable[str] | str | None:
     try:
         return rule(path, node)
     except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
-        if isinstance(node, GroupSpec) and _wants(rule) is None and isinstance(error, AttributeError):
+        if isinstance(node, GroupSpec) and _node_class(rule) is None and isinstance(error, AttributeError):
             return None  # a rule about arrays without an annotation
         return f"{getattr(rule, '__name__', 'rule')} failed: {type(error).__name__}: {error}"
 
 
-def _wants(rule: Rule) -> type[object] | None:
+def _node_class(rule: Rule) -> type[object] | None:
     import inspect
 
     try:

@@ -45,7 +45,7 @@ class AsyncStore(Store):
     # -- reading -----------------------------------------------------------------------------------------------
 
     async def get_async(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        raise self._lacks("get_async(key, byte_range=None)")
+        raise self._missing_method("get_async(key, byte_range=None)")
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         return self._run_one(self.get_async(key, byte_range))
@@ -109,7 +109,7 @@ class AsyncStore(Store):
     # -- writing -----------------------------------------------------------------------------------------------
 
     async def set_async(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
-        raise self._lacks("set_async(key, value)")
+        raise self._missing_method("set_async(key, value)")
 
     @only_if("_can_set")
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
@@ -146,7 +146,7 @@ class AsyncStore(Store):
     # -- deleting ----------------------------------------------------------------------------------------------
 
     async def delete_async(self, key: str) -> None:
-        raise self._lacks("delete_async(key)")
+        raise self._missing_method("delete_async(key)")
 
     @only_if("_can_delete")
     def delete(self, key: str) -> None:
@@ -183,7 +183,7 @@ class AsyncStore(Store):
     # -- listing -----------------------------------------------------------------------------------------------
 
     async def list_prefix_async(self, prefix: str) -> _List[str]:
-        raise self._lacks("list_prefix_async(prefix)")
+        raise self._missing_method("list_prefix_async(prefix)")
 
     @only_if("_can_list")
     def list(self, prefix: str = "") -> Iterator[str]:

@@ -150,7 +150,7 @@ class Store(AsMapping):
         The caller may keep the buffer but must not write to it. A class may implement `get_partial_values` instead.
         """
         if not isinstance(self, GetPartialValues):
-            raise self._lacks("get(key, byte_range=None)")
+            raise self._missing_method("get(key, byte_range=None)")
         return self.get_partial_values([(key, byte_range)])[0]
 
     async def get_async(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
@@ -250,7 +250,7 @@ class Store(AsMapping):
         if not isinstance(if_match, Any_):
             raise functions.no_conditional_writes(self, key)
         if not isinstance(self, SetPartialValues):
-            raise self._lacks("set(key, value)")
+            raise self._missing_method("set(key, value)")
         self.delete(key)
         self.set_partial_values([(key, 0, value)])
         return None
@@ -403,7 +403,7 @@ class Store(AsMapping):
         if self.read_only:
             raise ReadOnlyError("the store is read-only", store=self.url, key=key, hint="Open it with mode='r+' or 'a'")
 
-    def _lacks(self, signature: str) -> UnsupportedOperationError:
+    def _missing_method(self, signature: str) -> UnsupportedOperationError:
         """Make the error for a class that implements neither a method nor the methods that its default calls."""
         name = signature.partition("(")[0]
         hint = f"Implement {signature} in the class"

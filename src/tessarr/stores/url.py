@@ -134,7 +134,7 @@ def store_from(
         place: tuple[Store, str] = store_like.__tessarr_place__()
         return place
     store, path = _make(store_like, mode, read_only or mode == "r", storage_options)
-    return shaped(store), path
+    return set_given(store), path
 
 
 def _make(
@@ -340,14 +340,14 @@ def shape_with(shape: Callable[[Store], object] | None) -> None:
     _shape = shape
 
 
-def shaped(store: Store) -> Store:
+def set_given(store: Store) -> Store:
     """Set `Store.given` of a new store to the object that users see, by the function of `shape_with`."""
     if _shape is not None and store.given is None:
         store.given = _shape(store)
     return store
 
 
-def shown(store: Store) -> Any:
+def public_store(store: Store) -> Any:
     """Return the object that users see as `store`: `Store.given`, read-only if the store is, or the store."""
     given = store.given
     if given is None:

@@ -240,7 +240,7 @@ def _array_metadata(node: SourceArray, number: ZarrFormat, choices: Choices, not
     if choices.codecs is not None:
         return _valid(**arguments, codecs=choices.codecs)
     try:
-        return _valid(**arguments, **{**_kept_codecs(node, number), **given})
+        return _valid(**arguments, **{**_source_codecs(node, number), **given})
     except (TessarrError, TypeError, KeyError, NotImplementedError):
         if not node.keep:
             raise
@@ -260,7 +260,7 @@ def _is_keep(value: object) -> bool:
     return isinstance(value, str) and value == "keep"
 
 
-def _kept_codecs(node: SourceArray, number: ZarrFormat) -> dict[str, Any]:
+def _source_codecs(node: SourceArray, number: ZarrFormat) -> dict[str, Any]:
     """Make codec arguments as in a Zarr source."""
     keep = node.keep
     if not keep:
@@ -319,11 +319,11 @@ def _chunks(node: SourceArray, choices: Choices) -> Any:
     if isinstance(layout, Sequence) and not isinstance(layout, str) and len(layout) != len(node.shape):
         layout = "keep"
     if layout is None or _is_keep(layout):
-        return _kept_chunks(node)
+        return _source_chunks(node)
     if isinstance(layout, str):
         return layout
     if isinstance(layout, Mapping):
-        kept = _kept_chunks(node)
+        kept = _source_chunks(node)
         base = kept if isinstance(kept, tuple) else _automatic(node)
         sizes = [layout.get(str(name), size) for name, size in zip(node.dimension_names or (), base, strict=True)]
     else:
@@ -340,7 +340,7 @@ def _automatic(node: SourceArray) -> Shape:
     return grid.chunk_shape
 
 
-def _kept_chunks(node: SourceArray) -> object:
+def _source_chunks(node: SourceArray) -> object:
     if node.keep:
         return node.keep["chunks"]
     if node.chunks is None:
@@ -399,7 +399,7 @@ def _check_choices(planned: list[Planned], choices: Choices) -> None:
 # -- writing -------------------------------------------------------------------------------------------------------------
 
 
-def _silent(_done: int, _total: int, _what: str) -> None:
+def _no_progress(_done: int, _total: int, _what: str) -> None:
     """Ignore the progress."""
 
 
@@ -417,7 +417,7 @@ def write_tree(
 
     Raises `BaseZarrError` when values read back differ.
     """
-    tell = progress or _silent
+    tell = progress or _no_progress
     prefix = prefix_of(path)
     place = {f"{prefix}{node.path}".rstrip("/"): node for node in plan.nodes}
     made = dict(create_hierarchy(store=store, nodes={at: node.metadata for at, node in place.items()}))

@@ -92,14 +92,14 @@ def repair(
     if dry_run or not result.steps:
         return result
     place._check_writable("")
-    keeper = _Keeper(place)
+    backup = _Backup(place)
     for step in result.steps:
         try:
-            step.outcome = "done" if _do(place, step.action, keeper) else "not needed"
+            step.outcome = "done" if _do(place, step.action, backup) else "not needed"
         except (TessarrError, OSError, ValueError) as error:
             step.outcome, step.message = "failed", str(error)
     _follow(place, (step.action.key for step in result.steps if step.outcome == "done"))
-    result.backup = keeper.prefix if keeper.used else None
+    result.backup = backup.prefix if backup.used else None
     return result
 
 
@@ -130,7 +130,7 @@ def _steps(report: Report, rules: tuple[str, ...], give_up_data: bool) -> list[S
     return [Step(action, tuple(found[action])) for action in ordered]
 
 
-class _Keeper:
+class _Backup:
     """Copy values before they are replaced, once each."""
 
     def __init__(self, store: Store) -> None:
@@ -139,7 +139,7 @@ class _Keeper:
         self.prefix = f"{BACKUP}/{max(taken, default=0) + 1}/"
         self.used: set[str] = set()
 
-    def keep(self, key: str, value: Buffer | None) -> None:
+    def save(self, key: str, value: Buffer | None) -> None:
         if value is not None and key not in self.used:
             self.store.set(self.prefix + key, value)
             self.used.add(key)
@@ -153,11 +153,11 @@ def _numbers(store: Store) -> Iterator[str]:
                 yield name
 
 
-def _do(store: Store, action: Action, keeper: _Keeper) -> bool:
+def _do(store: Store, action: Action, backup: _Backup) -> bool:
     """Carry out one action; ``False`` when there is nothing to do any more."""
     if action.kind in ("delete", "quarantine"):
         value = store.get(action.key)
-        keeper.keep(action.key, value)
+        backup.save(action.key, value)
         store.delete(action.key)
         return value is not None
     if action.kind == "leftovers":
@@ -165,7 +165,7 @@ def _do(store: Store, action: Action, keeper: _Keeper) -> bool:
 
         return isinstance(store, LocalStore) and store.remove_leftovers(older_than_s=float(action.detail)) > 0
     if action.kind == "consolidate":
-        return _consolidate(store, action.key, keeper)
+        return _consolidate(store, action.key, backup)
     if action.kind == "create_group":
         return _create_group(store, action)
     if action.kind == "end_appends":
@@ -175,15 +175,15 @@ def _do(store: Store, action: Action, keeper: _Keeper) -> bool:
         # No backup: restoring an old shape would remove rows that other writers published since.
         return end_abandoned(open_array(store, path=action.key.rpartition("/")[0] or None, mode="r+"))
     old = store.get(action.key)
-    if old is None or _mended(action, old) is None:
+    if old is None or _repaired(action, old) is None:
         return False
-    keeper.keep(action.key, old)
+    backup.save(action.key, old)
     # Another writer may have changed the document since: its change stays.
-    store.update(action.key, lambda now: None if now is None else _mended(action, now) or now)
+    store.update(action.key, lambda now: None if now is None else _repaired(action, now) or now)
     return True
 
 
-def _mended(action: Action, old: Buffer) -> bytes | None:
+def _repaired(action: Action, old: Buffer) -> bytes | None:
     """Carry out a "rewrite" or "separator" on a stored document; ``None`` when there is nothing to do any more."""
     name = action.key.rpartition("/")[2]
     repeated: list[Any] = []
@@ -192,7 +192,7 @@ def _mended(action: Action, old: Buffer) -> bytes | None:
     if action.kind != "rewrite":
         new = _separated(document, action.detail)
     elif action.detail != "DOC-DUPLICATE":
-        new = legacy.mend(action.detail, document)
+        new = legacy.apply_rule(action.detail, document)
     return None if new is document and not repeated else formats.dumps({name: new})[name]
 
 
@@ -204,12 +204,12 @@ def _separated(document: dict[str, Any], separator: str) -> dict[str, Any]:
     return {**document, "chunk_key_encoding": {"name": name, "configuration": {"separator": separator}}}
 
 
-def _consolidate(store: Store, path: str, keeper: _Keeper) -> bool:
+def _consolidate(store: Store, path: str, backup: _Backup) -> bool:
     from tessarr.core.stored.metadata_io import consolidate
 
     for name in ("zarr.json", ".zmetadata"):
         key = f"{path}/{name}" if path else name
-        keeper.keep(key, store.get(key))
+        backup.save(key, store.get(key))
     consolidate(store, path)
     return True
 

@@ -38,7 +38,7 @@ def staged(
     path = normalize_path(path)
     local = local_path(dest)
     if local is not None and not path and not os.path.islink(local):
-        with _beside(local, overwrite) as store:
+        with _staged_local(local, overwrite) as store:
             yield store, ""
         return
     store, here, _ = locate(dest, path, None, storage_options)
@@ -99,12 +99,12 @@ def _check_local(final: str, overwrite: bool) -> None:
 
 
 @contextmanager
-def _beside(path: str, overwrite: bool) -> Iterator[Store]:
+def _staged_local(path: str, overwrite: bool) -> Iterator[Store]:
     final = os.path.abspath(path)
     _check_local(final, overwrite)
     folder, name = os.path.split(final)
     partial = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.partial")
-    made = _make_folders(folder)
+    made = _make_directories(folder)
     store = _new_store(partial, zipped=name.endswith(".zip"))
     try:
         yield store
@@ -122,7 +122,7 @@ def _beside(path: str, overwrite: bool) -> Iterator[Store]:
         raise
 
 
-def _make_folders(folder: str) -> list[str]:
+def _make_directories(folder: str) -> list[str]:
     """Create a folder and those above it; return the ones that were missing, the topmost first."""
     missing = []
     while not os.path.isdir(folder):

@@ -44,7 +44,7 @@ def transfer(
     """Write the results of `read` into `target`, `jobs` boxes at a time; with ``parallel=False`` reads are
     serialized.
     """
-    turn = _turn(parallel)
+    turn = _exclusion(parallel)
 
     def move(box: Box) -> int:
         with turn:
@@ -65,7 +65,7 @@ def verify(
     done: Done | None = None,
 ) -> None:
     """Read both sides again and compare them bit by bit. Raises `BaseZarrError` at the first box that differs."""
-    turn = _turn(parallel)
+    turn = _exclusion(parallel)
 
     def compare(box: Box) -> int:
         with turn:
@@ -84,7 +84,7 @@ def verify(
     _each(compare, boxes(target, chunks, PIECE_NBYTES // jobs), jobs, done)
 
 
-def _turn(parallel: bool) -> AbstractContextManager[object]:
+def _exclusion(parallel: bool) -> AbstractContextManager[object]:
     return nullcontext() if parallel else Lock()
 
 

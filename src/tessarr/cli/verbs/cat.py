@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         values = read(node, axes, arguments.field)
         print_json({"shape": list(values.shape), "dtype": str(values.dtype), "values": jsonable(values)})
     else:
-        print(shown(node, axes, arguments.field, everything=arguments.all))
+        print(format_values(node, axes, arguments.field, everything=arguments.all))
     return OK
 
 
@@ -161,7 +161,7 @@ def _lengths(axes: list[Axis]) -> list[int]:
     return [len(axis) for axis in axes if not isinstance(axis, int)]
 
 
-def shown(array: Array, axes: list[Axis], fields: list[str], *, everything: bool = False) -> str:
+def format_values(array: Array, axes: list[Axis], fields: list[str], *, everything: bool = False) -> str:
     """Format the values as NumPy prints them; of many values only the edges are read, unless `everything`."""
     summary = not everything and prod(_lengths(axes)) > _SUMMARY
     if summary:

@@ -44,7 +44,7 @@ class TransposeCodec(ArrayToArray):
             problems.append(Problem(("order",), "missing", "the order is required"))
         elif order in ("C", "F"):
             if is_strict():
-                problems.append(Problem(("order",), "strict", _early(order)))
+                problems.append(Problem(("order",), "strict", _legacy_constant(order)))
         elif not (isinstance(order, list | tuple) and all(type(axis) is int for axis in order)):
             problems.append(Problem(("order",), "type", f"must be a list of integers, got {order!r}"))
         elif sorted(order) != list(range(len(order))):
@@ -55,7 +55,7 @@ class TransposeCodec(ArrayToArray):
 
     @property
     def diagnostics(self) -> tuple[str, ...]:
-        return (f"transpose order {_early(self.order)}",) if isinstance(self.order, str) else ()
+        return (f"transpose order {_legacy_constant(self.order)}",) if isinstance(self.order, str) else ()
 
     def to_json(self) -> JSONObject:
         order: JSON = self.order if isinstance(self.order, str) else list(self.order)
@@ -94,5 +94,5 @@ class TransposeCodec(ArrayToArray):
         return chunk.transpose(inverse)
 
 
-def _early(order: object) -> str:
+def _legacy_constant(order: object) -> str:
     return f"{order!r} is a legacy constant from before Zarr v3 was accepted; an order is a list of axes"

@@ -53,7 +53,7 @@ class _Layout(NamedTuple):
     """Bits of a whole component."""
 
     @property
-    def kept(self) -> int:
+    def bits_used(self) -> int:
         return self.last - self.first + 1
 
 
@@ -99,7 +99,7 @@ class PackBitsCodec(ArrayToBytes):
 
     def encoded_size(self, spec: ChunkSpec) -> int:
         layout = self._layout(spec)
-        bits = prod(spec.shape) * layout.parts * layout.kept
+        bits = prod(spec.shape) * layout.parts * layout.bits_used
         return -(-bits // 8) + (self.padding_encoding != "none")
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
@@ -124,7 +124,7 @@ class PackBitsCodec(ArrayToBytes):
                 expected=f"{self.encoded_size(spec)} bytes for shape {spec.shape}",
                 got=f"{len(packed)} bytes",
             )
-        nbits = count * layout.parts * layout.kept
+        nbits = count * layout.parts * layout.bits_used
         if self.padding_encoding != "none":
             front = self.padding_encoding == "first_byte"
             padding, packed = (packed[0], packed[1:]) if front else (packed[-1], packed[:-1])
@@ -134,10 +134,10 @@ class PackBitsCodec(ArrayToBytes):
         if layout.nbits == 1:
             return bits.view(bool).reshape(spec.shape)
         whole = np.zeros((count * layout.parts, 8 * layout.width), np.uint8)
-        kept = bits.reshape(-1, layout.kept)
-        whole[:, layout.first : layout.last + 1] = kept
+        bits_used = bits.reshape(-1, layout.bits_used)
+        whole[:, layout.first : layout.last + 1] = bits_used
         if layout.signed:
-            whole[:, layout.last + 1 : layout.nbits] = kept[:, -1:]
+            whole[:, layout.last + 1 : layout.nbits] = bits_used[:, -1:]
         little = np.packbits(whole, axis=1, bitorder="little")
         if spec.data_type.has_byteorder:
             dtype = spec.data_type.with_byteorder("<").dtype

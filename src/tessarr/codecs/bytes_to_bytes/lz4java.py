@@ -121,7 +121,7 @@ def xxh32(data: bytes, seed: int = _SEED) -> int:
     one, two, three, four, five = _PRIMES
     mask, at = 0xFFFFFFFF, 0
 
-    def turned(value: int, by: int) -> int:
+    def rotated(value: int, by: int) -> int:
         value &= mask
         return (value << by | value >> (32 - by)) & mask
 
@@ -129,17 +129,17 @@ def xxh32(data: bytes, seed: int = _SEED) -> int:
         sums = [seed + one + two, seed + two, seed, seed - one]
         while at + 16 <= len(data):
             for lane, word in enumerate(struct.unpack_from("<4I", data, at)):
-                sums[lane] = turned(sums[lane] + word * two, 13) * one & mask
+                sums[lane] = rotated(sums[lane] + word * two, 13) * one & mask
             at += 16
-        result = sum(turned(value, by) for value, by in zip(sums, (1, 7, 12, 18), strict=True))
+        result = sum(rotated(value, by) for value, by in zip(sums, (1, 7, 12, 18), strict=True))
     else:
         result = seed + five
     result += len(data)
     while at + 4 <= len(data):
-        result = turned(result + int.from_bytes(data[at : at + 4], "little") * three, 17) * four
+        result = rotated(result + int.from_bytes(data[at : at + 4], "little") * three, 17) * four
         at += 4
     for byte in data[at:]:
-        result = turned(result + byte * five, 11) * one
+        result = rotated(result + byte * five, 11) * one
     result &= mask
     for by, prime in ((15, two), (13, three), (16, 1)):
         result = (result ^ result >> by) * prime & mask

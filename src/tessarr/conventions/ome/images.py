@@ -77,10 +77,10 @@ def content(attributes: Attributes) -> tuple[str | None, Mapping[str, Any]]:
     if isinstance(inner, Mapping):
         version = inner.get("version")
         return (version if isinstance(version, str) else None), inner
-    return _bare_version(attributes), attributes
+    return _version_member(attributes), attributes
 
 
-def _bare_version(attributes: Attributes) -> str | None:
+def _version_member(attributes: Attributes) -> str | None:
     for name in ("multiscales", "plate", "well", "image-label"):
         value = attributes.get(name)
         first = value[0] if isinstance(value, list | tuple) and value else value
@@ -259,5 +259,5 @@ def detect(node: Node) -> bool:
         return True
     if isinstance(node.attributes.get("multiscales"), Mapping):
         return False  # the zarr_conventions framework's
-    version = _bare_version(node.attributes)
+    version = _version_member(node.attributes)
     return version is not None and version != "0.1" and any(name in node.attributes for name in _BARE)

@@ -130,7 +130,7 @@ def write_plate(
         plate["field_count"] = field_count
     if acquisitions:
         plate["acquisitions"] = [dict(item) for item in acquisitions]
-    return _placed(attributes, {"plate": plate}, version)
+    return _with_members(attributes, {"plate": plate}, version)
 
 
 def write_well(
@@ -152,12 +152,12 @@ def write_well(
         {"path": path} if acquisitions is None else {"path": path, "acquisition": acquisitions[number]}
         for number, path in enumerate(images)
     ]
-    return _placed(attributes, {"well": {"images": listed}}, version)
+    return _with_members(attributes, {"well": {"images": listed}}, version)
 
 
 def write_series_root(attributes: Attributes | None = None, *, version: Version = "0.5") -> JSONObject:
     """Make the attributes of the root of a bioformats2raw layout."""
-    return _placed(attributes, {"bioformats2raw.layout": 3}, version)
+    return _with_members(attributes, {"bioformats2raw.layout": 3}, version)
 
 
 def write_series(
@@ -166,10 +166,10 @@ def write_series(
     """Make the attributes of the group ``OME`` of a bioformats2raw layout: the paths of images, relative to the root."""
     if not images:
         raise ValueError("at least one image is required")
-    return _placed(attributes, {"series": list(images)}, version)
+    return _with_members(attributes, {"series": list(images)}, version)
 
 
-def _placed(attributes: Attributes | None, members: JSONObject, version: Version) -> JSONObject:
+def _with_members(attributes: Attributes | None, members: JSONObject, version: Version) -> JSONObject:
     """Put members where the version has them; 0.4 has a version in the objects of plates and wells."""
     if version not in ("0.4", "0.5"):
         raise ValueError(f"only OME-Zarr 0.4 and 0.5 can be written, not {version}")

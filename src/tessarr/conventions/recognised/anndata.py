@@ -129,23 +129,23 @@ def parts(hierarchy: Hierarchy, path: str = "") -> Parts | None:
     if not is_anndata(hierarchy, path):
         return None
 
-    def there(name: str) -> str | None:
+    def existing(name: str) -> str | None:
         return join(path, name) if join(path, name) in hierarchy else None
 
     tables = [
-        read_dataframe(hierarchy[place].attributes) if (place := there(name)) is not None else None
+        read_dataframe(hierarchy[place].attributes) if (place := existing(name)) is not None else None
         for name in ("obs", "var")
     ]
     mappings = {
         name: {below.rpartition("/")[2]: below for below in children(join(path, name), hierarchy)}
         for name in ("layers", "obsm", "varm", "obsp", "varp", "uns")
-        if there(name) is not None
+        if existing(name) is not None
     }
     lengths = [
         _length(join(join(path, name), table.names), hierarchy) if table is not None else None
         for name, table in zip(("obs", "var"), tables, strict=True)
     ]
-    return Parts((lengths[0], lengths[1]), there("X"), tables[0], tables[1], mappings, there("raw"))
+    return Parts((lengths[0], lengths[1]), existing("X"), tables[0], tables[1], mappings, existing("raw"))
 
 
 def _length(path: str, hierarchy: Hierarchy) -> int | None:
@@ -182,7 +182,7 @@ def is_anndata(hierarchy: Hierarchy, path: str = "") -> bool:
     return all(join(path, name) in hierarchy for name in ("obs", "var", "X"))
 
 
-def _misfits(path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
+def _shape_mismatches(path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
     """Yield a problem for each matrix whose lengths differ from the object's."""
     found = parts(hierarchy, path)
     assert found is not None
@@ -253,7 +253,7 @@ def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
         if table is not None:
             yield from _columns(path, table, hierarchy)
         if found.type == "anndata":
-            yield from _misfits(path, hierarchy)
+            yield from _shape_mismatches(path, hierarchy)
 
 
 CONVENTION = Convention(

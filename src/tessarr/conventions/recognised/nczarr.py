@@ -77,7 +77,7 @@ def read_group(attributes: Attributes, document: Attributes | None = None) -> Gr
     >>> read_group({"_nczarr_group": {"dimensions": {"t": {"size": 3, "unlimited": 1}, "x": 4}, "arrays": ["v"]}})
     Group(dimensions={'t': 3, 'x': 4}, unlimited=('t',), arrays=('v',), groups=())
     """
-    noted = _noted("group", attributes, document, ".nczgroup")
+    noted = _part("group", attributes, document, ".nczgroup")
     if noted is None:
         return None
     lengths, growing = {}, []
@@ -94,7 +94,7 @@ def read_group(attributes: Attributes, document: Attributes | None = None) -> Gr
 
 def read_array(attributes: Attributes, document: Attributes | None = None) -> Variable | None:
     """Read the dimensions of an array; ``None`` without such a description."""
-    noted = _noted("array", attributes, document, ".nczarray")
+    noted = _part("array", attributes, document, ".nczarray")
     if noted is None:
         return None
     storage = noted.get("storage")
@@ -119,7 +119,7 @@ def dimensions(path: str, hierarchy: Hierarchy) -> dict[str, int | None] | None:
     return lengths
 
 
-def _noted(part: str, attributes: Attributes, document: Attributes | None, own: str) -> Mapping[str, JSON] | None:
+def _part(part: str, attributes: Attributes, document: Attributes | None, own: str) -> Mapping[str, JSON] | None:
     """Return the object of a part; a `document` of NCZarr (``.nczgroup``, ``.nczarray``) is the part itself."""
     found = read(attributes, document).get(part)
     if found is None and document is not None and isinstance(document.get(own), Mapping):
@@ -133,7 +133,7 @@ def _names(value: object) -> tuple[str, ...]:
 
 def attribute_types(attributes: Attributes, document: Attributes | None = None) -> dict[str, str]:
     """Return the types of attributes that NCZarr records: name → typestr (or v3 name)."""
-    noted = _noted("attr", attributes, document, ".nczattr")
+    noted = _part("attr", attributes, document, ".nczattr")
     types = noted.get("types") if noted is not None else None
     return {str(name): str(value) for name, value in types.items()} if isinstance(types, Mapping) else {}
 

@@ -122,7 +122,7 @@ def append_reserved_steps(array: Array, data: npt.ArrayLike, axis: int, holes: H
         raise
     try:
         if earlier is None:
-            earlier = _before(region, _pending(array, (yield from read_reservations_steps(array)), axis))
+            earlier = _earlier_regions(region, _pending(array, (yield from read_reservations_steps(array)), axis))
             yield from array._refresh_steps()
         yield from _wait_for_earlier_steps(array, axis, region, earlier, holes)
     except StoreError as error:
@@ -138,7 +138,7 @@ def append_reserved_steps(array: Array, data: npt.ArrayLike, axis: int, holes: H
     return with_length(array.shape, axis, region.stop)
 
 
-def _before(region: Region, pending: Reservations) -> set[tuple[int, int]]:
+def _earlier_regions(region: Region, pending: Reservations) -> set[tuple[int, int]]:
     """Return ``(start, stop)`` of the regions that must be published before readers see `region`."""
     return {other[:2] for other in pending.reserved if other.start < region.start}
 
@@ -162,7 +162,7 @@ def _reserve_steps(
         if pending.closed or pending.axis != axis or _must_void_first(pending, holes):
             return None
         new = pending.reserve(length, owner, clock.CLOCK.now())
-        return {**new.put_in(document), **_grown_grid(array, document, axis, new.stop)}
+        return {**new.with_member(document), **_grown_grid(array, document, axis, new.stop)}
 
     while True:
         document = yield from change_reservations_steps(array, change, attempt=attempt)
@@ -261,10 +261,10 @@ def _store_steps(
         yield [call]
         return
     attempt.in_doubt = True
-    yield [attempt.shielded(_answered(call, attempt))]
+    yield [attempt.shielded(_clear_doubt(call, attempt))]
 
 
-def _answered(call: Call, attempt: clock.Attempt) -> Call:
+def _clear_doubt(call: Call, attempt: clock.Attempt) -> Call:
     """Make the call that ends the doubt of `attempt` once `call` has returned: every request got its response."""
 
     def now() -> Any:
@@ -278,7 +278,7 @@ def _answered(call: Call, attempt: clock.Attempt) -> Call:
 def _publish_steps(
     array: Array, axis: int, owner: str, region: Region, attempt: clock.Attempt | None = None
 ) -> Steps[set[tuple[int, int]]]:
-    """Publish the region of `owner`, whose data is stored. Returns `_before` of the region."""
+    """Publish the region of `owner`, whose data is stored. Returns `_earlier_regions` of the region."""
     state = array._state
     attempts = 0
 
@@ -294,11 +294,11 @@ def _publish_steps(
             raise _foreign_writer_error(array, f"the reserved region {region[:2]}", document.get("shape"))
         new = pending.publish(owner)
         shape = with_length(tuple(document["shape"]), axis, new.published())
-        return new.put_in({**document, "shape": list(shape)})
+        return new.with_member({**document, "shape": list(shape)})
 
     document = yield from change_reservations_steps(array, change, publish=True, attempt=attempt)
     yield from array._adopt_steps(metadata_of(array, document), state)
-    return _before(region, _pending(array, document, axis))
+    return _earlier_regions(region, _pending(array, document, axis))
 
 
 def _voided_error(array: Array, region: Region) -> ConflictError:
@@ -360,7 +360,7 @@ def _release_steps(array: Array, axis: int, owner: str, region: Region | None, a
         if given is None:
             left.append(mine)
             return None
-        return given.put_in(document)
+        return given.with_member(document)
 
     yield from change_reservations_steps(array, change)
     for mine in left:
@@ -376,7 +376,7 @@ def _void_steps(array: Array, axis: int, region: Region, *, is_own: bool = False
         pending = _pending(array, document, axis)
         if pending.of(owner) is not None or region not in pending.reserved:  # published or voided by another writer
             return None
-        return pending.take_over(region, owner, clock.CLOCK.now()).put_in(document)
+        return pending.take_over(region, owner, clock.CLOCK.now()).with_member(document)
 
     document = yield from change_reservations_steps(array, change)
     mine = _pending(array, document, axis).of(owner)
@@ -405,7 +405,7 @@ def _wait_for_earlier_steps(
         state = array._state
         document = yield from read_reservations_steps(array)
         pending = _pending(array, document, axis)
-        earlier &= _before(region, pending)
+        earlier &= _earlier_regions(region, pending)
         if earlier:
             yield from back_off.handle_abandoned_steps(pending, region)
         else:

@@ -136,7 +136,7 @@ def _change_document_steps(array: Array, change: Change, publish: bool, attempt:
 # -- Zarr v2 -----------------------------------------------------------------------------------------------------------
 
 
-def member_beside(data: Buffer, key: str) -> Document:
+def parse_separate_member(data: Buffer, key: str) -> Document:
     """Parse the object `BESIDE` that is stored under `key`: the member that it stands for, empty where nothing is pending."""
     return {name: value for name, value in _record(data, key).items() if name != _EPOCH}
 

@@ -181,7 +181,7 @@ def change_shape_steps(
         kept = Reservations(axis=0, stop=0) if pending is None else pending
         length = metadata.shape[kept.axis]
         voided = tuple(region for region in kept.voided if region.stop <= length)
-        return replace(kept, stop=length, voided=voided, closed=closing).put_in(new)
+        return replace(kept, stop=length, voided=voided, closed=closing).with_member(new)
 
     if closing is None or metadata.zarr_format == 3:
         sent = attempt.shielded if attempt and closing else None
@@ -231,7 +231,7 @@ def reopen_steps(array: Array, closing: tuple[str, int] | None) -> Steps[None]:
         pending = reservations.parse(document)
         if pending is None or pending.closed != closing:
             return None
-        return replace(pending, closed=None).put_in(document)
+        return replace(pending, closed=None).with_member(document)
 
     if closing is not None:
         yield from change_reservations_steps(array, change, publish=True)

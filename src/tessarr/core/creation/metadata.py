@@ -11,7 +11,7 @@ import numpy as np
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes, ChunkSpec, Codec
 from tessarr.codecs.chain import BoundChain
-from tessarr.codecs.fitting import fit_chain
+from tessarr.codecs.fit import fit_chain
 from tessarr.codecs.parse import CodecLike, CodecsLike, codec_from
 from tessarr.codecs.sharding import ShardingCodec
 from tessarr.common import strict_json

@@ -117,7 +117,7 @@ def from_array(
     if overwrite and isinstance(source, Array):
         where, here, _ = locate(store, name, None, storage_options)
         refuse_aliasing(source, where, here)
-    kept = _kept(source, zarr_format)
+    kept = _source_options(source, zarr_format)
     codecs: dict[str, object] = {"filters": filters, "compressors": compressors, "serializer": serializer}
     given: dict[str, Any] = {"chunks": chunks, "shards": shards, **codecs}
     given = {key: kept[key] if isinstance(value, str) and value == "keep" else value for key, value in given.items()}
@@ -146,7 +146,7 @@ def from_array(
     return made
 
 
-def _kept(source: object, zarr_format: int | None) -> dict[str, Any]:
+def _source_options(source: object, zarr_format: int | None) -> dict[str, Any]:
     kept: dict[str, object] = {
         "chunks": "auto",
         "shards": None,

@@ -113,7 +113,7 @@ def is_staged(path: str) -> bool:
     return any(name.startswith(".") and name.endswith(".partial") for name in path.split("/"))
 
 
-def _follow_outside(store: Store, paths: Sequence[str], gone: Sequence[str]) -> None:
+def _follow_outside(store: Store, paths: Sequence[str], removed: Sequence[str]) -> None:
     """Apply the setting ``consolidated.above_root`` to the groups above the root of a local store.
 
     If ``data.zarr/x`` was opened by itself, the consolidated metadata of ``data.zarr`` lacks changes to ``x``. No document
@@ -131,7 +131,7 @@ def _follow_outside(store: Store, paths: Sequence[str], gone: Sequence[str]) -> 
     if not inside or is_staged(inside):
         return
     below = ["/".join(filter(None, (inside, path))) for path in paths]
-    left = ["/".join(filter(None, (inside, path))) for path in gone]
+    left = ["/".join(filter(None, (inside, path))) for path in removed]
     outside = LocalStore(top)
     try:
         if policy == "update":
@@ -146,14 +146,14 @@ def _follow_outside(store: Store, paths: Sequence[str], gone: Sequence[str]) -> 
 _POLICIES = ("warn", "update", "ignore")
 
 
-def _warn_of_stale(store: LocalStore, inside: str, paths: Sequence[str], gone: Sequence[str]) -> None:
+def _warn_of_stale(store: LocalStore, inside: str, paths: Sequence[str], removed: Sequence[str]) -> None:
     """Warn of each document above the node `inside` whose consolidated metadata differs from the documents at `paths`."""
     for entry in read_entries(store, [*ancestors(inside)], ("zarr.json", V2_KEY)):
         for name, data in entry.values.items():
             if not is_holder(name, data):
                 continue
-            left = [path[len(entry.prefix) :] for path in gone]
-            new = _entered(store, data, entry.prefix + name, name, paths, left)
+            left = [path[len(entry.prefix) :] for path in removed]
+            new = _with_stored_entries(store, data, entry.prefix + name, name, paths, left)
             # Parsed metadata is compared, because writers serialise equal entries differently.
             if block_of(Entry(entry.path, {name: data})) != block_of(Entry(entry.path, {name: new})):
                 document = os.path.join(store.root, *(entry.prefix + name).split("/"))
@@ -170,7 +170,7 @@ def _holds_group(directory: str) -> bool:
 
 
 def _follow_steps(
-    store: Store, paths: Sequence[str], known: Sequence[Holder] | None, gone: Sequence[str]
+    store: Store, paths: Sequence[str], known: Sequence[Holder] | None, removed: Sequence[str]
 ) -> Steps[None]:
     above = dict.fromkeys(place for path in paths for place in [*ancestors(path), path])
     places = [(place, name) for place in above for name in ("zarr.json", V2_KEY)]
@@ -183,25 +183,27 @@ def _follow_steps(
         inside = [path for path in paths if path.startswith(prefix) or (path == place and name == V2_KEY)]
         if not inside:
             continue
-        left = [path[len(prefix) :] for path in gone if path != place]
+        left = [path[len(prefix) :] for path in removed if path != place]
 
-        def enter(
+        def change(
             old: Buffer | None,
             key: str = prefix + name,
             name: str = name,
             inside: Sequence[str] = inside,
             left: Sequence[str] = left,
         ) -> Buffer | None:
-            return old if old is None else _entered(store, old, key, name, inside, left)
+            return old if old is None else _with_stored_entries(store, old, key, name, inside, left)
 
-        yield [store_call(store, "update", prefix + name, enter)]
+        yield [store_call(store, "update", prefix + name, change)]
 
 
-def _entered(store: Store, old: Buffer, key: str, name: str, paths: Sequence[str], gone: Sequence[str]) -> Buffer:
+def _with_stored_entries(
+    store: Store, old: Buffer, key: str, name: str, paths: Sequence[str], removed: Sequence[str]
+) -> Buffer:
     """Replace the entries of the nodes at `paths` in the document at `key` by their stored documents."""
     document = formats.loads(name, old, key=key)
     zarr_format = 3 if name == "zarr.json" else 2
     entries = read_entries(store, paths, formats.KEYS[zarr_format].all)
     now = {entry.path[len(key) - len(name) :]: entry.documents(zarr_format) for entry in entries}
-    new = consolidated.entered(name, document, now, gone)
+    new = consolidated.with_entries(name, document, now, removed)
     return old if new is None else formats.dumps({name: new})[name]

@@ -271,7 +271,7 @@ def create_documents_steps(
     Raises `ContainsArrayError` or `ContainsGroupError` when another node exists at `path` and not `overwrite`.
     """
     store._check_writable(path)
-    around = yield from read_surroundings_steps(store, path)
+    around = yield from read_context_steps(store, path)
     existing = around.kinds[path]
     if existing is not None and not overwrite and not (keep and existing == "array"):
         raise _contains_error(existing)(
@@ -291,7 +291,7 @@ def create_documents_steps(
     yield from follow_change_steps(store, path, around.holders, replaced=not keep, below=[*below])
 
 
-class Surroundings(NamedTuple):
+class NodeContext(NamedTuple):
     """Stored nodes and consolidated metadata at a path and above."""
 
     kinds: dict[str, str | None]
@@ -300,12 +300,12 @@ class Surroundings(NamedTuple):
     """The documents at and above the path that hold consolidated metadata."""
 
 
-def read_surroundings_steps(store: Store, path: str) -> Steps[Surroundings]:
+def read_context_steps(store: Store, path: str) -> Steps[NodeContext]:
     """Read the surroundings of `path` in one request."""
     names = ("zarr.json", ".zarray", ".zgroup", V2_KEY, "meta")
     entries = yield from read_entries_steps(store, [*ancestors(path), path], names)
     holders = [(entry.path, name) for entry in entries for name, data in entry.values.items() if is_holder(name, data)]
-    return Surroundings({entry.path: entry.kind for entry in entries}, holders)
+    return NodeContext({entry.path: entry.kind for entry in entries}, holders)
 
 
 def keyed_documents(path: str, documents: Mapping[str, Any]) -> dict[str, bytes]:
@@ -346,12 +346,12 @@ def require_ancestors(store: Store, path: str, zarr_format: ZarrFormat) -> None:
     """
 
     def steps() -> Steps[None]:
-        yield from _create_ancestors_steps(store, path, zarr_format, (yield from read_surroundings_steps(store, path)))
+        yield from _create_ancestors_steps(store, path, zarr_format, (yield from read_context_steps(store, path)))
 
     run_steps(steps())
 
 
-def _create_ancestors_steps(store: Store, path: str, zarr_format: ZarrFormat, around: Surroundings) -> Steps[None]:
+def _create_ancestors_steps(store: Store, path: str, zarr_format: ZarrFormat, around: NodeContext) -> Steps[None]:
     if zarr_format == 1:
         return
     missing = [ancestor for ancestor in ancestors(path) if around.kinds[ancestor] is None]
@@ -434,7 +434,7 @@ def rewrite_document_steps(
     """
     name = formats.KEYS[metadata.zarr_format].array
     yield from _change_steps(
-        store, path, name, lambda document: change(formats.put_right(name, document)), follow, sent
+        store, path, name, lambda document: change(formats.corrected(name, document)), follow, sent
     )
 
 

@@ -46,14 +46,14 @@ def parse_entry(entry: Entry, zarr_format: ZarrFormat) -> ArrayMetadata | GroupM
     key = _stored_key(entry, zarr_format)
     if key is not None and (found := _stored.get(key)) is not None:
         metadata, attributes = found
-        return _own(metadata).with_attributes(marshal.loads(attributes))
+        return _private_copy(metadata).with_attributes(marshal.loads(attributes))
     node, is_cached = _parse(zarr_format, entry.documents(zarr_format))
     if key is not None and is_cached and isinstance(node, ArrayMetadata):
         try:
             attributes = marshal.dumps(node.attributes, 2)
         except ValueError:  # a float that keeps its text
             return node
-        _keep(_stored, key, (_own(node).with_attributes({}), attributes))
+        _insert(_stored, key, (_private_copy(node).with_attributes({}), attributes))
     return node
 
 
@@ -80,16 +80,16 @@ def _parse(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> tuple[Array
     if key is not None:
         found = _cache.get(key)
         if found is not None:
-            return _own(found).with_attributes(dict(attributes)), True
+            return _private_copy(found).with_attributes(dict(attributes)), True
     node, diagnostics = formats.parse_node(zarr_format, documents)
     report(diagnostics)
     if key is None or diagnostics or not isinstance(node, ArrayMetadata) or not _is_cacheable(node):
         return node, False
-    _keep(_cache, key, _own(node).with_attributes({}))
+    _insert(_cache, key, _private_copy(node).with_attributes({}))
     return node, True
 
 
-def _keep(cache: dict[K, V], key: K, value: V) -> None:
+def _insert(cache: dict[K, V], key: K, value: V) -> None:
     if len(cache) >= _MAX_ENTRIES:
         cache.clear()
     cache[key] = value
@@ -111,7 +111,7 @@ def _is_cacheable(metadata: ArrayMetadata) -> bool:
     return not any(codec.is_foreign for codec in metadata.codecs)
 
 
-def _own(metadata: ArrayMetadata) -> ArrayMetadata:
+def _private_copy(metadata: ArrayMetadata) -> ArrayMetadata:
     """Copy the mutable JSON objects of v1 and v2 metadata, so that no caller changes the cached ones."""
     if metadata.zarr_format == 3:
         return metadata

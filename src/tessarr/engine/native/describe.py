@@ -89,7 +89,7 @@ def _axis(axis: Axis) -> JSONObject:
 
 
 def _chain(chain: BoundChain) -> list[JSON]:
-    codecs, filters = _before(chain)
+    codecs, filters = _leading_codecs(chain)
     middle, spec = chain.middle, chain.middle_spec
     if chain.shard is not None:
         layout = chain.shard
@@ -134,7 +134,7 @@ def _chain(chain: BoundChain) -> list[JSON]:
     return codecs
 
 
-def _before(chain: BoundChain) -> tuple[list[JSON], list[JSON] | None]:
+def _leading_codecs(chain: BoundChain) -> tuple[list[JSON], list[JSON] | None]:
     """Describe the transpositions, and the filters as steps on bytes (``None`` when there are only transpositions)."""
     codecs: list[JSON] = []
     filters: list[JSON] | None = None

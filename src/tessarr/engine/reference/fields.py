@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tessarr.codecs.emptiness import is_fill
+from tessarr.codecs.is_fill import is_fill
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.pool import for_each
 from tessarr.engine.reference.merge import part_of

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from tessarr.codecs.chain import BoundChain
-from tessarr.codecs.emptiness import is_fill
+from tessarr.codecs.is_fill import is_fill
 from tessarr.common.segments import Piece, Stored, StoredBytes
 from tessarr.engine.base import Change, ChunkWrite
 from tessarr.engine.bound import BoundArray

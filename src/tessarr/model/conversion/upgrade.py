@@ -22,7 +22,7 @@ import numpy as np
 from tessarr.codecs.array_to_array.transpose import TransposeCodec
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes, ChunkSpec, Codec
-from tessarr.codecs.fitting import fit_chain
+from tessarr.codecs.fit import fit_chain
 from tessarr.dtypes.base import DataType, Scalar
 from tessarr.errors import MetadataValidationError, Problem, TessarrError
 from tessarr.metadata import formats

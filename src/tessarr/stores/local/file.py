@@ -146,7 +146,7 @@ def write_value(descriptor: int, pieces: Sequence[Piece], source: FileValue | No
         for piece in pieces:
             if isinstance(piece, ByteRange):
                 assert source is not None
-                _keep(descriptor, source, piece)
+                _copy_range(descriptor, source, piece)
             else:
                 write(descriptor, byte_view(piece))
         if os.name != "nt":
@@ -160,7 +160,7 @@ def write_value(descriptor: int, pieces: Sequence[Piece], source: FileValue | No
     return kept
 
 
-def _keep(descriptor: int, source: FileValue, piece: ByteRange) -> None:
+def _copy_range(descriptor: int, source: FileValue, piece: ByteRange) -> None:
     start, stop = piece.bounds(source.nbytes)
     while start < stop:
         copied = _copy(source.descriptor, descriptor, start, stop - start)

@@ -47,15 +47,15 @@ def lock_name(name: str) -> str:
     >>> lock_name("zarr.json")
     '.zarr.json.tessarr-lock'
     """
-    return f".{_fitting(name)}{LOCK_SUFFIX}"
+    return f".{_shortened(name)}{LOCK_SUFFIX}"
 
 
 def temporary_name(name: str) -> str:
     """Make a unique name for the temporary file of the value called `name`."""
-    return f".{_fitting(name)}.{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
+    return f".{_shortened(name)}.{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
 
 
-def _fitting(name: str) -> str:
+def _shortened(name: str) -> str:
     if len(name) * 3 <= NAME_BYTES or len(os.fsencode(name)) <= NAME_BYTES:
         return name
     import hashlib
@@ -75,7 +75,7 @@ def acquire(path: str, *, wait: bool = True, flags: int = _OPEN) -> int:
         descriptor = os.open(path, flags, 0o666)
         try:
             _lock(descriptor, wait=wait)
-            if _leads_to(path, descriptor):
+            if _is_same_file(path, descriptor):
                 return descriptor
         except BaseException:
             os.close(descriptor)
@@ -121,7 +121,7 @@ def unlock(descriptor: int) -> None:
     os.close(descriptor)
 
 
-def _leads_to(path: str, descriptor: int) -> bool:
+def _is_same_file(path: str, descriptor: int) -> bool:
     try:
         return os.path.samestat(os.stat(path), os.fstat(descriptor))
     except FileNotFoundError:

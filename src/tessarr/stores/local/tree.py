@@ -98,7 +98,7 @@ def _hide(path: str) -> str | None:
     """Rename the directory, or the link to a directory, at `path` to a hidden name. Returns that name."""
     if not _is_directory(path):
         return None
-    doomed = _beside(path)
+    doomed = _staging_path(path)
     try:
         os.rename(path, doomed)
     except FileNotFoundError:
@@ -123,7 +123,7 @@ def replace_tree(path: str, root: str, items: Mapping[str, Buffer], *, durable: 
     if os.path.lexists(path) and not _is_directory(path):
         raise NotADirectoryError(20, "a value is where a directory should be", path)
     make_directories(os.path.dirname(path), root, durable=durable)
-    staged = _beside(path)
+    staged = _staging_path(path)
     try:
         stage(staged, items, durable=durable)
         doomed = _swap_in(staged, path)
@@ -143,7 +143,7 @@ def _swap_in(staged: str, path: str) -> str | None:
     """
     if exchange(staged, path):
         return staged
-    doomed = _beside(path) if os.path.lexists(path) else None
+    doomed = _staging_path(path) if os.path.lexists(path) else None
     if doomed is not None:
         os.rename(path, doomed)
     try:
@@ -238,6 +238,6 @@ def _is_directory(path: str) -> bool:
         return False
 
 
-def _beside(path: str) -> str:
+def _staging_path(path: str) -> str:
     folder, name = os.path.split(path)
     return os.path.join(folder, temporary_name(name))

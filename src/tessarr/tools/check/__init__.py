@@ -67,7 +67,7 @@ def check(
     report = Report(place.url, path, data)
     journal = _Journal(resume, place.url, data)
     top = entries[path].formats[0]
-    lost = _lost(place, entries)
+    lost = _missing_groups(place, entries)
     report.add(_missing_group(missing, top) for missing in sorted(lost))
     reserved = _reserved(place, entries)
     nodes: dict[str, JSON] = {}
@@ -90,7 +90,7 @@ def _entries(store: Store, path: str) -> dict[str, Entry]:
     return {place: entry for place, entry in found.items() if not place.rpartition("/")[2].startswith(STAGING)}
 
 
-def _lost(store: Store, entries: dict[str, Entry]) -> set[str]:
+def _missing_groups(store: Store, entries: dict[str, Entry]) -> set[str]:
     """Return the paths above nodes that are not groups themselves; add these nodes to `entries`."""
     missing: set[str] = set()
     groups = [entry for entry in entries.values() if entry.children]
@@ -156,15 +156,15 @@ def _check_node(
         return metadata
     report.groups += 1
     report.add(check_consolidated(entry, entries, zarr_format))
-    report.add(_strays(entry, entries, lost))
+    report.add(_unexpected_names(entry, entries, lost))
     return metadata
 
 
-def _strays(entry: Entry, entries: dict[str, Entry], lost: set[str]) -> Iterator[Finding]:
+def _unexpected_names(entry: Entry, entries: dict[str, Entry], lost: set[str]) -> Iterator[Finding]:
     """Yield findings for keys directly in a group that are not documents, and prefixes in it that are not nodes."""
     for name in entry.keys:
         if name not in entry.values and not name.startswith(".nc"):
-            yield from _stray_key(entry, name)
+            yield from _unexpected_key(entry, name)
     for name in entry.children:
         below = entry.prefix + name
         if below in entries or below in lost:
@@ -176,7 +176,7 @@ def _strays(entry: Entry, entries: dict[str, Entry], lost: set[str]) -> Iterator
             yield Finding("DOC-STRAY", f"/{below} holds keys and is not a node", entry.path, below, fix=UNKNOWN)
 
 
-def _stray_key(entry: Entry, name: str) -> Iterator[Finding]:
+def _unexpected_key(entry: Entry, name: str) -> Iterator[Finding]:
     key = entry.prefix + name
     if name.endswith((".partial", ".tmp", ".temp", ".part")):
         yield Finding(
@@ -227,7 +227,7 @@ def _check_data(
 
     def examine(item: tuple[str, ArrayMetadata]) -> tuple[str, dict[str, Any], bool]:
         path, metadata = item
-        known = journal.recall(path)
+        known = journal.finished(path)
         if known is not None:
             return path, known, False
         work = ArrayCheck(store, path, metadata, data, pool, keys)
@@ -239,7 +239,7 @@ def _check_data(
             if progress:
                 progress(number, len(arrays), f"/{path} values")
             if is_new:
-                journal.note(path, done)
+                journal.record(path, done)
             report.chunks += done["chunks"]
             report.nbytes += done["nbytes"]
             report.add(Finding.from_json(item) for item in done["findings"])
@@ -274,11 +274,11 @@ class _Journal:
         if self.file is not None:
             self.file.write_text(json.dumps(self.head) + "\n", encoding="utf-8")
 
-    def recall(self, path: str) -> Any:
+    def finished(self, path: str) -> Any:
         """Return the findings in the array at `path` before the check was stopped; ``None`` for an unfinished array."""
         return self.done.get(path)
 
-    def note(self, path: str, done: Mapping[str, JSON]) -> None:
+    def record(self, path: str, done: Mapping[str, JSON]) -> None:
         """Record a finished array."""
         if self.file is not None:
             with self.file.open("a", encoding="utf-8") as out:

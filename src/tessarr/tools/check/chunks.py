@@ -142,7 +142,7 @@ class ArrayCheck:
 
     def _chunk(self, bound: BoundArray, coords: Coords) -> list[Finding]:
         key = bound.key(coords)
-        make = _Maker(self.path, key, coords)
+        make = _FindingFactory(self.path, key, coords)
         try:
             if self.level == "size":
                 return list(self._sized(bound, coords, key, make))
@@ -150,7 +150,7 @@ class ArrayCheck:
         except StoreError as error:
             return [make("CHUNK-READ", str(error))]
 
-    def _sized(self, bound: BoundArray, coords: Coords, key: str, make: _Maker) -> Iterator[Finding]:
+    def _sized(self, bound: BoundArray, coords: Coords, key: str, make: _FindingFactory) -> Iterator[Finding]:
         nbytes = bound.store.getsize(key)
         if nbytes is None:
             return  # deleted after listing
@@ -169,7 +169,7 @@ class ArrayCheck:
         elif chain.encoded_size is not None and chain.encoded_size != nbytes:
             yield make("CHUNK-SIZE", f"{nbytes} bytes, {chain.encoded_size} expected", quarantine=True)
 
-    def _decoded(self, bound: BoundArray, coords: Coords, key: str, make: _Maker) -> Iterator[Finding]:
+    def _decoded(self, bound: BoundArray, coords: Coords, key: str, make: _FindingFactory) -> Iterator[Finding]:
         data: Any = bound.store.get(key)
         if data is None:
             return
@@ -199,7 +199,7 @@ class ArrayCheck:
                     yield make(finding.rule, f"inner chunk {inner}: {finding.message}", quarantine=True)
 
 
-class _Maker:
+class _FindingFactory:
     """Make findings about one stored chunk."""
 
     def __init__(self, path: str, key: str, coords: Coords) -> None:
@@ -211,7 +211,7 @@ class _Maker:
         return Finding(rule, message, self.path, self.key, self.coords, fix=fix, action=action)
 
 
-def _decode(decode: Callable[[Any], Any], data: Any, make: _Maker) -> Iterator[Finding]:
+def _decode(decode: Callable[[Any], Any], data: Any, make: _FindingFactory) -> Iterator[Finding]:
     try:
         decode(data)
     except ChecksumError as error:
@@ -224,7 +224,7 @@ def _decode(decode: Callable[[Any], Any], data: Any, make: _Maker) -> Iterator[F
         yield make("CHUNK-DECODE", str(error))
 
 
-def shard_findings(shard: Any, index_data: Any, nbytes: int, make: _Maker) -> Iterator[Finding]:
+def shard_findings(shard: Any, index_data: Any, nbytes: int, make: _FindingFactory) -> Iterator[Finding]:
     """Yield the problems of the index of one shard of `nbytes` stored bytes."""
     try:
         index = shard.parse_index(index_data)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tessarr.common import strict_json
 from tessarr.core.array_parts.append_reserved import EXPIRE_S
-from tessarr.core.array_parts.reservation_io import BESIDE, member_beside
+from tessarr.core.array_parts.reservation_io import BESIDE, parse_separate_member
 from tessarr.core.asynchronous import clock
 from tessarr.core.stored.walk import Entry
 from tessarr.errors import MetadataValidationError, NodeNameError, Problem, TessarrError
@@ -90,7 +90,7 @@ def _appends(entry: Entry, metadata: ArrayMetadata, reserved: Buffer | None) -> 
     """Find appends that are pending or abandoned, and those whose rows another writer filled."""
     key = entry.prefix + ("zarr.json" if reserved is None else BESIDE)
     try:
-        member = metadata.pending if reserved is None else member_beside(reserved, key) or None
+        member = metadata.pending if reserved is None else parse_separate_member(reserved, key) or None
         if member is None:
             return
         pending = reservations.parse_member(member, metadata.shape)
@@ -144,7 +144,7 @@ def _legacy(entry: Entry) -> Iterator[Finding]:
         try:
             document = entry.json(name)
         except MetadataValidationError as error:
-            mended = _bare_words(entry, name)
+            mended = _has_bare_tokens(entry, name)
             if mended:
                 yield Finding("LEGACY-NAN", str(error), entry.path, key)
             elif name not in formats.KEYS[3].all and name not in formats.KEYS[2].all:
@@ -154,7 +154,7 @@ def _legacy(entry: Entry) -> Iterator[Finding]:
             yield Finding(rule, say, entry.path, key, action=Action("rewrite", key, rule))
 
 
-def _bare_words(entry: Entry, name: str) -> bool:
+def _has_bare_tokens(entry: Entry, name: str) -> bool:
     """Return whether the document is JSON except for bare NaN and Infinity tokens."""
     try:
         strict_json.loads(entry.values[name], key=name, allow_nan=True)
@@ -206,10 +206,10 @@ def _block(entry: Entry, zarr_format: ZarrFormat) -> consolidated.Consolidated |
 
 def _agrees(block: consolidated.Consolidated, path: str, node: Entry, zarr_format: ZarrFormat) -> bool:
     try:
-        own, entered = node.documents(zarr_format), block.node(path)
+        own, with_entries = node.documents(zarr_format), block.node(path)
     except TessarrError:
         return False
-    return _normal(own) == _normal(entered or {}) or _mean_the_same(own, entered or {})
+    return _normal(own) == _normal(with_entries or {}) or _mean_the_same(own, with_entries or {})
 
 
 def _mean_the_same(one: dict[str, Any], other: dict[str, Any]) -> bool:

@@ -24,12 +24,12 @@ def findings(name: str, document: object) -> Iterator[tuple[str, str]]:
     document = {field: {} if field in large and value is not None else value for field, value in document.items()}
     if name == "zarr.json" and document.get("consolidated_metadata") == {}:
         del document["consolidated_metadata"]
-    for rule, (names, say, mend) in RULES.items():
-        if name in names and mend(document) is not None:
+    for rule, (names, say, apply_rule) in RULES.items():
+        if name in names and apply_rule(document) is not None:
             yield rule, say
 
 
-def mend(rule: str, document: Document) -> Document:
+def apply_rule(rule: str, document: Document) -> Document:
     """Apply `rule` to a document; return it unchanged when the rule does not apply (any more)."""
     return RULES[rule][2](document) or document
 

@@ -12,12 +12,12 @@
 Every level is made from the one before it. A level has the array's data type, chunks, shards, codecs and attributes; its
 length along an axis is the length before divided by the factor, rounded up. Order of writing:
 
-1. the metadata of all levels, and a progress note (``.NAME.pyramid.partial`` beside the array)
+1. the metadata of all levels, and a checkpoint (``.NAME.pyramid.partial`` beside the array)
 2. the values, in pieces of whole stored chunks; each piece is held in memory
-3. the group's attributes, which make it a pyramid; then the note is removed
+3. the group's attributes, which make it a pyramid; then the checkpoint is removed
 
-Call again with the same arguments to resume a stopped run: pieces that the note counts are not repeated, unless the
-array's stored values have changed since. The note is removed once the pyramid is complete. In a ZIP archive, which cannot
+Call again with the same arguments to resume a stopped run: pieces that the checkpoint counts are not repeated, unless the
+array's stored values have changed since. The checkpoint is removed once the pyramid is complete. In a ZIP archive, which cannot
 delete, levels are stored only when they are complete (`tessarr.tools.pyramid.staged_levels`).
 """
 
@@ -35,9 +35,9 @@ from tessarr.errors import ArrayNotFoundError, ReadOnlyError
 from tessarr.stores.url import StoreLike
 from tessarr.tools.pyramid.describe import Describing, attributes_of, list_label
 from tessarr.tools.pyramid.levels import MIN_SIZE, Factors, Level, factors_of, level_metadata, plan
-from tessarr.tools.pyramid.pieces import PIECE_NBYTES, Note, build_level
+from tessarr.tools.pyramid.pieces import PIECE_NBYTES, Checkpoint, build_level
 from tessarr.tools.pyramid.reduce import Method, check_method, check_missing
-from tessarr.tools.pyramid.staged_levels import publish, put_into, staging_group
+from tessarr.tools.pyramid.staged_levels import copy_levels, publish, staging_group
 
 __all__ = ["Describing", "Level", "Method", "Progress", "build_pyramid"]
 
@@ -96,30 +96,39 @@ def build_pyramid(
         translation=translation,
     )  # fmt: skip
     with staging_group(where, base) as built:
-        note = Note.of(built, base, made, chosen, missing, memory, jobs)
-        _make(where, built, base, made, chosen, missing, note, overwrite, resume, memory, jobs, progress)
+        checkpoint = Checkpoint.of(built, base, made, chosen, missing, memory, jobs)
+        _make(where, built, base, made, chosen, missing, checkpoint, overwrite, resume, memory, jobs, progress)
         added = {key: value for key, value in described.items() if where.attrs.get(key) != value}
         if added:
             where.update_attributes(added)
         _list_label(where, labels, convention)
         publish(where, built)
-        note.forget()
+        checkpoint.forget()
     return made
 
 
 def _make(
     where: Group, built: Group, base: Array, levels: Sequence[Level], method: Method, missing: float | int | None,
-    note: Note, overwrite: bool, resume: bool, memory: int, jobs: int, progress: Progress | None,
+    checkpoint: Checkpoint, overwrite: bool, resume: bool, memory: int, jobs: int, progress: Progress | None,
 ) -> None:  # fmt: skip
     """Make the levels, and publish them."""
-    begun = resume and note.recall()
-    if not overwrite and not (begun and (built is where or note.putting)):
-        _refuse_taken(where, levels, note.owned() if built is where else set())
+    begun = resume and checkpoint.load()
+    if not overwrite and not (begun and (built is where or checkpoint.putting)):
+        _check_free(where, levels, checkpoint.owned() if built is where else set())
     if not begun:
-        _create(built, base, levels, method, note)
-    _fill([base, *(built[level.name] for level in levels[1:])], levels, method, missing, note, memory, jobs, progress)
-    note.put()
-    put_into(where, built, levels[1:])
+        _create(built, base, levels, method, checkpoint)
+    _fill(
+        [base, *(built[level.name] for level in levels[1:])],
+        levels,
+        method,
+        missing,
+        checkpoint,
+        memory,
+        jobs,
+        progress,
+    )
+    checkpoint.put()
+    copy_levels(where, built, levels[1:])
 
 
 def _opened(group: Group | StoreLike) -> Group:
@@ -135,7 +144,7 @@ def _opened(group: Group | StoreLike) -> Group:
     return group
 
 
-def _refuse_taken(group: Group, levels: Sequence[Level], own: set[str]) -> None:
+def _check_free(group: Group, levels: Sequence[Level], own: set[str]) -> None:
     """Raise when a level's path is occupied, unless a stopped run made the level."""
     for level in levels[1:]:
         path = group._join(level.name)
@@ -147,18 +156,18 @@ def _refuse_taken(group: Group, levels: Sequence[Level], own: set[str]) -> None:
             )  # fmt: skip
 
 
-def _create(group: Group, base: Array, levels: Sequence[Level], method: Method, note: Note) -> None:
+def _create(group: Group, base: Array, levels: Sequence[Level], method: Method, checkpoint: Checkpoint) -> None:
     """Create the metadata of all levels."""
     metadata = {group._join(level.name): level_metadata(base, level, method) for level in levels[1:]}
     group._will_change()
-    note.begin()
+    checkpoint.begin()
     for path, document in metadata.items():
         metadata_io.create_node(group._store, path, document, overwrite=True)
 
 
 def _fill(
-    arrays: Sequence[object], levels: Sequence[Level], method: Method, missing: float | int | None, note: Note, memory: int,
-    jobs: int, progress: Progress | None,
+    arrays: Sequence[object], levels: Sequence[Level], method: Method, missing: float | int | None, checkpoint: Checkpoint,
+    memory: int, jobs: int, progress: Progress | None,
 ) -> None:  # fmt: skip
     total = sum(array.nbytes for array in arrays[1:] if isinstance(array, Array))
     done = 0
@@ -177,9 +186,11 @@ def _fill(
             def advance(nbytes: int, level: Level = level) -> None:
                 tell(level, nbytes)
 
-            build_level(source, target, level, method, missing, note=note, memory=memory, jobs=jobs, done=advance)
+            build_level(
+                source, target, level, method, missing, checkpoint=checkpoint, memory=memory, jobs=jobs, done=advance
+            )
     finally:
-        note.keep()
+        checkpoint.keep()
 
 
 def _list_label(group: Group, labels: bool, convention: str) -> None:

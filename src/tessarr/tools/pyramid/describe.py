@@ -93,7 +93,7 @@ def _ome(
     translation: Sequence[float] | None,
 ) -> JSONObject:  # fmt: skip
     version: Literal["0.4", "0.5"] = "0.4" if convention == "ome-0.4" else "0.5"
-    before = _before(group, base, levels[0].name, axes, version)
+    before = _present_image(group, base, levels[0].name, axes, version)
     stated = before.levels[0]
     sizes = tuple(map(float, (stated.scale if scale is None else scale) or (1.0,) * base.ndim))
     shift = tuple(map(float, (stated.translation if translation is None else translation) or (0.0,) * base.ndim))
@@ -125,7 +125,7 @@ def _ome(
     return result
 
 
-def _before(
+def _present_image(
     group: Mapping[str, object], base: Array, path: str, axes: Sequence[ome.Axis] | None, version: Literal["0.4", "0.5"]
 ) -> ome.Image:
     """Return the group's present description of the image whose first level is at `path`, with given or fitting axes."""

@@ -1,6 +1,6 @@
-"""Build a level in pieces of whole stored chunks, and record finished pieces in a note.
+"""Build a level in pieces of whole stored chunks, and record finished pieces in a checkpoint.
 
-The note is a JSON value beside the array; it identifies the work (shapes, factors, method, the state of the array's values
+The checkpoint is a JSON value beside the array; it identifies the work (shapes, factors, method, state of the array's values
 …) and counts the finished pieces of each level, from the first on. It is written about once a second and when a run stops,
 so after a kill at most the pieces of the last second are repeated; a repeated piece gives the same values.
 """
@@ -34,7 +34,7 @@ PIECE_NBYTES = 32 << 20
 _SECONDS = 1.0
 
 
-class Note:
+class Checkpoint:
     """Record the work and its progress."""
 
     def __init__(self, store: Store, key: str, work: str, paths: Sequence[str]) -> None:
@@ -54,11 +54,11 @@ class Note:
         missing: Any,
         memory: int,
         jobs: int = 1,
-    ) -> Note:
-        """Make the note of this work, in the store of `group`; `recall` reads the one of an earlier run.
+    ) -> Checkpoint:
+        """Make the checkpoint of this work, in the store of `group`; `load` reads the one of an earlier run.
 
         `memory` determines the size of pieces. The stored values of `base` are part of the work's identity: after a change
-        to them (`state_of`) the note describes other work.
+        to them (`state_of`) the checkpoint describes other work.
         """
         folder, _, last = levels[0].name.rpartition("/")
         place = group._join(folder) if folder else group.path
@@ -82,7 +82,7 @@ class Note:
         """Return the paths of incomplete levels from an earlier run, of this work or another."""
         return set(map(str, self._read().get("paths", ())))
 
-    def recall(self) -> bool:
+    def load(self) -> bool:
         """Return whether an earlier run began the same work, and load its progress."""
         noted = self._read()
         if noted.get("work") != self.work or noted.get("created") is not True:
@@ -103,7 +103,7 @@ class Note:
             self.keep()
 
     def keep(self) -> None:
-        """Write the note."""
+        """Write the checkpoint."""
         self._write(created=True)
 
     def put(self) -> None:
@@ -112,7 +112,7 @@ class Note:
         self.keep()
 
     def forget(self) -> None:
-        """Remove the note: the work is finished."""
+        """Remove the checkpoint: the work is finished."""
         self.store.delete(self.key)
 
     def _write(self, *, created: bool) -> None:
@@ -129,7 +129,7 @@ def state_of(array: Array, jobs: int = 1) -> str:
     store = array._store
     entries = store._archive.entries() if isinstance(store, ZipStore) else None
 
-    def stamp(key: str) -> bytes:
+    def version_of(key: str) -> bytes:
         if entries is not None:  # such versions are valid in one process only
             known: str | None = f"{entries[key].header_offset}:{entries[key].CRC}:{entries[key].file_size}"
         else:
@@ -141,7 +141,7 @@ def state_of(array: Array, jobs: int = 1) -> str:
 
     digest = hashlib.sha256()
     with Jobs(max(8 if isinstance(store, Remote) else 1, jobs)) as pool:
-        for line in pool.map(stamp, sorted(store.list_prefix(prefix_of(array.path)))):
+        for line in pool.map(version_of, sorted(store.list_prefix(prefix_of(array.path)))):
             digest.update(line)
     return digest.hexdigest()
 
@@ -153,16 +153,16 @@ def build_level(
     method: Method,
     missing: float | int | None,
     *,
-    note: Note,
+    checkpoint: Checkpoint,
     memory: int,
     jobs: int,
     done: Callable[[int], None],
 ) -> None:
-    """Fill `target` from `source`, `jobs` pieces at a time; pieces that the note counts are skipped."""
+    """Fill `target` from `source`, `jobs` pieces at a time; pieces that the checkpoint counts are skipped."""
     chunks = source._metadata.chunk_grid.chunk_shape
     read = tuple(-(-size // factor) for size, factor in zip(chunks, level.factors, strict=True)) if chunks else None
     pieces = boxes(target, read, max(1, memory // prod(level.factors)))
-    for box in islice(pieces, note.done.get(level.name, 0)):
+    for box in islice(pieces, checkpoint.done.get(level.name, 0)):
         done(_nbytes(box, target))
 
     def make(box: Box) -> Box:
@@ -170,8 +170,8 @@ def build_level(
         return box
 
     with Jobs(jobs) as pool:
-        for box in pool.map(make, pieces):  # the note counts pieces in order
-            note.advance(level.name)
+        for box in pool.map(make, pieces):  # the checkpoint counts pieces in order
+            checkpoint.advance(level.name)
             done(_nbytes(box, target))
 
 

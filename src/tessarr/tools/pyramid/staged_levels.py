@@ -1,6 +1,6 @@
 """Stage the levels of an array beside an archive that cannot delete, and copy them into it when they are complete.
 
-Until then the archive is not written, so a run that fails or is killed leaves it unchanged. The levels and the note are in
+Until then the archive is not written, so a run that fails or is killed leaves it unchanged. Levels and checkpoint are in
 a directory, ``.ARCHIVE.ARRAY.pyramid.partial`` beside the archive, where the next run resumes. An archive that is not a
 file (in memory, remote) gets a temporary directory, which is removed when the run stops.
 """
@@ -54,7 +54,7 @@ def staging_group(group: Group, base: Array) -> Iterator[Group]:
     shutil.rmtree(place)
 
 
-def put_into(group: Group, built: Group, levels: Sequence[Level]) -> None:
+def copy_levels(group: Group, built: Group, levels: Sequence[Level]) -> None:
     """Copy complete levels from their staging group into the archive, replacing existing nodes."""
     if built is group:
         return

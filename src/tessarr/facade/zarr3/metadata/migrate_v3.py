@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, model_of, shown
+from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, model_of, to_public
 from tessarr.model.conversion.upgrade import array_to_v3
 
 
@@ -11,6 +11,6 @@ def _convert_array_metadata(metadata_v2: ArrayV2Metadata) -> ArrayV3Metadata:
 
     Raises `MetadataValidationError` for metadata that v3 cannot represent.
     """
-    converted = shown(array_to_v3(model_of(metadata_v2), keep_array_dimensions=True).metadata)
+    converted = to_public(array_to_v3(model_of(metadata_v2), keep_array_dimensions=True).metadata)
     assert isinstance(converted, ArrayV3Metadata)
     return converted

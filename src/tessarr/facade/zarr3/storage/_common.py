@@ -10,10 +10,10 @@ from tessarr.facade.zarr2.storage import contains_array as _contains_array
 from tessarr.facade.zarr2.storage import contains_group as _contains_group
 from tessarr.facade.zarr3.abc.store import ByteRequest, Store
 from tessarr.facade.zarr3.buffer import default_buffer_prototype
-from tessarr.facade.zarr3.storage._inner import shaped
+from tessarr.facade.zarr3.storage._inner import adapt_store
 from tessarr.stores.base import Store as OurStore
 from tessarr.stores.path import join, normalize_path
-from tessarr.stores.url import StoreLike, shown, store_from
+from tessarr.stores.url import StoreLike, public_store, store_from
 
 
 class StorePath:
@@ -121,9 +121,9 @@ async def make_store_path(
     if isinstance(store_like, Store):
         return await StorePath.open(store_like, normalize_path(path), mode)
     store, above = store_from(store_like, mode=mode, storage_options=storage_options)
-    given = shown(store)
+    given = public_store(store)
     if isinstance(given, OurStore):
-        given = store.given = given.store if isinstance(given, CoroutineStore) else shaped(given)
+        given = store.given = given.store if isinstance(given, CoroutineStore) else adapt_store(given)
     return StorePath(given, join(above, normalize_path(path)))
 
 

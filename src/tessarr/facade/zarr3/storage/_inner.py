@@ -199,7 +199,7 @@ _KINDS: dict[str, type[InnerStore]] = {}
 _ORIGINALS = {name: getattr(InnerStore, name) for name in _IO_METHODS}
 
 
-def shaped(store: OurStore) -> Store:
+def adapt_store(store: OurStore) -> Store:
     """Wrap `store` in the class of `zarr.storage` of the same name, if that class was imported, else in `InnerStore`."""
     kind = _KINDS.get(type(store).__name__, InnerStore)
     result = kind.__new__(kind)

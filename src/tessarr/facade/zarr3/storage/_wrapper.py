@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any, Generic, TypeVar
 
 from tessarr.facade.zarr3.abc.store import ByteRequest, Store
-from tessarr.facade.zarr3.storage._inner import shaped
+from tessarr.facade.zarr3.storage._inner import adapt_store
 from tessarr.stores.base import Store as OurStore
 
 T_Store = TypeVar("T_Store")
@@ -20,7 +20,7 @@ class WrapperStore(Store, Generic[T_Store]):
 
     def __init__(self, store: T_Store) -> None:
         """Wrap `store`; a store of tessarr gets zarr-python's interface first."""
-        self._store = shaped(store) if isinstance(store, OurStore) else store
+        self._store = adapt_store(store) if isinstance(store, OurStore) else store
         super().__init__(read_only=self._store.read_only)
 
     @classmethod

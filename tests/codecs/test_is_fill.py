@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessarr.codecs.emptiness import is_fill
+from tessarr.codecs.is_fill import is_fill
 
 
 @pytest.mark.parametrize(
