@@ -32,7 +32,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ecosystem_ids import paired
+from ecosystem_ids import paired, without_addresses
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "ecosystem"
@@ -159,6 +159,7 @@ def fetch(project: Project) -> None:
     version = output(project, "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))", name)
     archives = project.place / "archive"
     command = ["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "-d", str(archives)]
+    command += ["--python-version", project.python_version] if project.python_version else []
     subprocess.run(["nice", sys.executable, *command, f"{name}=={version}"], check=True, stdin=subprocess.DEVNULL)
     for archive in archives.glob("*.tar.gz"):
         with tarfile.open(archive) as tar:
@@ -269,9 +270,9 @@ def outcomes(project: Project, mode: str) -> dict[str, list[str]]:
     found = {}
     for entry in lines(project.journal(mode)):
         if "start" in entry:
-            found[entry["start"]] = ["error", "the process ended in this test"]
+            found[without_addresses(entry["start"])] = ["error", "the process ended in this test"]
         elif "test" in entry:
-            found[entry["test"]] = [entry["outcome"], entry["cause"]]
+            found[without_addresses(entry["test"])] = [entry["outcome"], entry["cause"]]
     return found
 
 

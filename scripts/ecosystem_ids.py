@@ -14,10 +14,15 @@ _ADDRESS = re.compile(r"\b0x[0-9a-f]{8,}\b")
 _NAMED = re.compile(r"<(?:[\w.]+\.)?(class|function|bound method|enum|module) '?(?:\w+\.)*(\w+)'?")
 
 
+def without_addresses(test: str) -> str:
+    """Replace addresses in an id, which differ from run to run."""
+    return _ADDRESS.sub("0x…", test)
+
+
 def normalized(test: str) -> str:
     """Remove addresses, and the modules of classes and functions, from the parameters in an id."""
     name, bracket, parameters = test.partition("[")
-    return name + bracket + _NAMED.sub(r"<\1 \2", _ADDRESS.sub("0x…", parameters))
+    return name + bracket + _NAMED.sub(r"<\1 \2", without_addresses(parameters))
 
 
 def paired(before: Iterable[str], after: Iterable[str]) -> dict[str, str]:

@@ -264,3 +264,49 @@ def test_parsers_of_orders_are_there() -> None:
     assert parse_indexing_order("F") == "F"
     with pytest.raises(ValueError, match="Expected one of"):
         parse_indexing_order("f")
+
+
+CODECS: list[tuple[Any, str]] = [
+    (tessarr.codecs.BytesCodec(), "i4"),
+    (tessarr.codecs.GzipCodec(level=1), "u1"),
+    (tessarr.codecs.ZstdCodec(), "u1"),
+    (tessarr.codecs.Crc32cCodec(), "u1"),
+    (tessarr.codecs.BloscCodec(), "u1"),
+    (tessarr.codecs.TransposeCodec(order=(0,)), "i4"),
+    (tessarr.codecs.VLenUTF8Codec(), "string"),
+]
+
+
+@pytest.mark.parametrize(("codec", "dtype"), CODECS, ids=[type(codec).__name__ for codec, _ in CODECS])
+def test_codecs_work_without_an_event_loop_as_zarr_python_s_do(codec: Any, dtype: str) -> None:
+    from tessarr.facade.zarr3.abc.codec import SupportsSyncCodec
+    from tessarr.facade.zarr3.buffer.cpu import Buffer, NDBuffer, buffer_prototype
+    from tessarr.facade.zarr3.core.array_spec import ArrayConfig, ArraySpec
+
+    assert isinstance(codec, SupportsSyncCodec)
+    data_type = tessarr.dtype.parse_dtype(dtype)
+    spec = ArraySpec((4,), data_type, data_type.default_fill()[()], ArrayConfig(), buffer_prototype)
+    values = (
+        np.array([1, 2, 3, 4], data_type.dtype) if dtype != "string" else np.array(["a", "b", "", "d"], data_type.dtype)
+    )
+    given = Buffer.from_bytes(values.tobytes()) if dtype == "u1" else NDBuffer(values)
+    again: Any = codec._decode_sync(codec._encode_sync(given, spec), spec)
+    assert again.as_numpy_array().tolist() == values.tolist()
+
+
+def test_open_consolidated_always_uses_consolidated_metadata() -> None:
+    with pytest.raises(TypeError, match="use_consolidated"):
+        tessarr.open_consolidated({}, use_consolidated=False)
+
+
+def test_a_subclass_s_create_allocates_its_empty_buffers() -> None:
+    from tessarr.facade.zarr3.buffer import cpu
+
+    class Mine(cpu.NDBuffer):
+        @classmethod
+        def create(cls, **given: Any) -> Any:
+            return cls(np.ones(given["shape"], given["dtype"]))
+
+    made: Any = super(cpu.NDBuffer, Mine).empty(shape=(2,), dtype="u1")
+    assert isinstance(made, Mine)
+    assert made.as_numpy_array().tolist() == [1, 1]

@@ -467,9 +467,15 @@ CASES = [
                 lambda: tessarr.consolidate_metadata(tessarr.create_group({}, path="a/b").store),
             ),
             (
+                "core/creation/shorthands.py:_kept",
+                ZarrUserWarning,
+                "The existing order='F' of the source Zarr format 2 array will be ignored",
+                lambda: tessarr.from_array({}, data=tessarr.ones(4, store={}, zarr_format=2, order="F"), zarr_format=3),
+            ),
+            (
                 "core/creation/shorthands.py:tree",
                 ZarrDeprecationWarning,
-                "zarr.tree() is deprecated",
+                "Use Group.tree instead.",
                 lambda: tessarr.tree(tessarr.create_group({})),
             ),
             (

@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from math import prod
 from typing import Any, ClassVar, Literal, Self
 
@@ -45,6 +46,10 @@ class ChunkSpec:
         return replace(self, **changes)
 
 
+_OF_ZARR_PYTHON = "tessarr.facade.zarr3.abc.codec"
+"""The module of zarr-python's contract, above this one."""
+
+
 class Codec(ABC):
     """Base class of the three kinds. Subclasses are frozen dataclasses, equal by value."""
 
@@ -74,6 +79,14 @@ class Codec(ABC):
     @abstractmethod
     def to_json(self) -> JSONObject:
         """Return the v3 codec object, always in object form: ``{"name": …}`` or ``{"name": …, "configuration": …}``."""
+
+    def _encode_sync(self, chunk_data: object, chunk_spec: object) -> object:
+        """Encode a buffer of zarr-python for a chunk that its ``ArraySpec`` describes."""
+        return import_module(_OF_ZARR_PYTHON).encode_now(self, chunk_data, chunk_spec)
+
+    def _decode_sync(self, chunk_data: object, chunk_spec: object) -> object:
+        """Decode a buffer of zarr-python, as `_encode_sync` encodes it."""
+        return import_module(_OF_ZARR_PYTHON).decode_now(self, chunk_data, chunk_spec)
 
     def fit(self, spec: ChunkSpec) -> Self:
         """Return the codec with every automatic option (such as blosc's typesize) decided for `spec`."""

@@ -163,6 +163,8 @@ def _source_options(source: object, zarr_format: int | None) -> dict[str, Any]:
     if not isinstance(source, Array):
         return kept
     number = zarr_format or source.zarr_format
+    if source._metadata.order == "F" and number == 3:
+        warn_as_zarr_python("The existing order='F' of the source Zarr format 2 array will be ignored.")
     kept |= {
         "chunks": chunks_of(source),
         "fill_value": source.fill_value,
@@ -266,7 +268,7 @@ def _load(node: Array | Group) -> object:
 
 def tree(grp: Any, expand: bool | None = None, level: int | None = None) -> TreeView:
     """Draw the hierarchy below a group."""
-    warn_as_zarr_python("zarr.tree() is deprecated, use Group.tree()", ZarrDeprecationWarning)
+    warn_as_zarr_python("Use Group.tree instead.", ZarrDeprecationWarning)
     if not isinstance(grp, Group):
         grp = open_group(grp, mode="r")
     group: Group = grp

@@ -58,6 +58,8 @@ class _ByZarrPython(Codec, metaclass=_KindMeta):
 
     is_fixed_size: bool = False
     registered_name: str = ""
+    _encode_sync = None  # type: ignore[assignment] # a codec may have these methods; without them it has coroutines
+    _decode_sync = None  # type: ignore[assignment]
     name = property(_name)  # overridden by a class attribute in codecs of tessarr's contract
 
     @classmethod
@@ -100,7 +102,7 @@ class _ByZarrPython(Codec, metaclass=_KindMeta):
         raise NotImplementedError
 
     def _run(self, which: str, value: object, spec: ArraySpec) -> Any:
-        sync_method = getattr(self, f"_{which}_sync", None)
+        sync_method = getattr(self, f"_{which}_sync")
         if sync_method is not None:
             return sync_method(value, spec)
         coroutine_method = getattr(self, f"_{which}_single", None)
@@ -222,6 +224,30 @@ class SupportsSyncCodec(Protocol):
     def _encode_sync(self, chunk_data: object, chunk_spec: ArraySpec) -> object: ...
 
     def _decode_sync(self, chunk_data: object, chunk_spec: ArraySpec) -> object: ...
+
+
+def encode_now(codec: Codec, data: NDBuffer | Buffer, spec: ArraySpec) -> NDBuffer | Buffer:
+    """Encode a buffer by a codec of tessarr's contract."""
+    fitted = codec.fit(chunk_spec(spec))
+    if isinstance(fitted, BytesToBytes):
+        return Buffer.from_bytes(fitted.encode(data.as_numpy_array()))
+    if isinstance(fitted, ArrayToBytes):
+        return Buffer.from_bytes(fitted.encode(data.as_numpy_array(), chunk_spec(spec)))
+    if isinstance(fitted, ArrayToArray):
+        return NDBuffer(fitted.encode(data.as_numpy_array(), chunk_spec(spec)))
+    raise TypeError(f"{type(codec).__name__} is no codec of a known kind")
+
+
+def decode_now(codec: Codec, data: NDBuffer | Buffer, spec: ArraySpec) -> NDBuffer | Buffer:
+    """Decode a buffer by a codec of tessarr's contract."""
+    fitted = codec.fit(chunk_spec(spec))
+    if isinstance(fitted, BytesToBytes):
+        return Buffer.from_bytes(fitted.decode(data.as_numpy_array(), None))
+    if isinstance(fitted, ArrayToBytes):
+        return NDBuffer(fitted.decode(data.as_numpy_array(), chunk_spec(spec)))
+    if isinstance(fitted, ArrayToArray):
+        return NDBuffer(fitted.decode(data.as_numpy_array(), chunk_spec(spec)))
+    raise TypeError(f"{type(codec).__name__} is no codec of a known kind")
 
 
 class GetResult(TypedDict):

@@ -86,7 +86,16 @@ class Buffer:
         return f"Buffer({len(self)} bytes)"
 
 
-class NDBuffer:
+class _Allocating:
+    """The class above `NDBuffer`, whose `empty` subclasses with a `create` of their own call."""
+
+    @classmethod
+    def empty(cls, shape: Iterable[int], dtype: npt.DTypeLike, order: Literal["C", "F"] = "C") -> Self:
+        """Allocate an array by `create`."""
+        return cls.create(shape=shape, dtype=dtype, order=order)  # type: ignore[attr-defined, no-any-return]
+
+
+class NDBuffer(_Allocating):
     """Hold an array of elements."""
 
     def __init__(self, array: object) -> None:

@@ -1,5 +1,6 @@
 """zarr-python's ``zarr.core.config``."""
 
+from tessarr.facade.zarr3.core.common import parse_indexing_order
 from tessarr.settings import Config, config
 
 
@@ -7,4 +8,4 @@ class BadConfigError(ValueError):
     """A setting has an invalid value."""
 
 
-__all__ = ["BadConfigError", "Config", "config"]
+__all__ = ["BadConfigError", "Config", "config", "parse_indexing_order"]
