@@ -36,7 +36,7 @@ class LoggingStore(WrapperStore[T_Store]):
         # Not `getLogger`: handler and level belong to this store, not to all stores of its class.
         self.logger = logging.Logger(f"LoggingStore({self._store})", self.log_level)  # noqa: LOG001
         self.logger.addHandler(handler)
-        self.logger.parent = logging.getLogger()  # whoever listens to all records gets these too
+        self.logger.parent = logging.getLogger()  # so that the handlers of the root get the records too
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in super().__getstate__().items() if name not in ("logger", "log_handler")}
