@@ -33,7 +33,7 @@ STRESS_SECONDS ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup demo test test-busy servers check format conformance fixtures bench ecosystem freethreaded fuzz wheel docs docs-serve changelog api-snapshot clean
+.PHONY: help setup demo test test-busy servers check format conformance fixtures bench campaign ecosystem freethreaded fuzz wheel docs docs-serve changelog api-snapshot clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -100,6 +100,9 @@ ecosystem: $(STAMP) ## the tests of xarray, dask and others, with zarr-python an
 
 fuzz: $(STAMP) ## hostile input: TARGETS="native-* documents" SECONDS_PER_TARGET=1800 JOBS=2 (TARGETS=list prints them)
 	$(PY) scripts/fuzz.py $(if $(filter list,$(TARGETS)),--list,$(foreach t,$(TARGETS),'$(t)') --seconds $(SECONDS_PER_TARGET) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))) </dev/null
+
+campaign: $(STAMP) ## a search for lost bytes that goes on where it stopped: NAME=simulate SECONDS=3600 (no NAME lists them); docs/campaigns.md
+	$(PY) scripts/campaign.py $(if $(NAME),$(NAME) --seconds $(or $(SECONDS),600),--list) </dev/null
 
 freethreaded: ## the tests of engines, core and codecs without a GIL, on python3.14t (PYTHON=..., or one that is found or fetched), STRESS_SECONDS=2, FREE_TESTS="..."
 	test -x $(FREE)/bin/python || { found=$$("$(PYTHON)" scripts/freethreaded_python.py "$(PYTHON)"); "$$found" -m venv $(FREE); }

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
@@ -30,6 +30,7 @@ from tessarr.errors import ConflictError, StoreError
 from tessarr.storage import ConditionalStore
 from tessarr.stores.base import ANY, Any_, Version
 from tessarr.stores.fetch import Fetch
+from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.protocols import fallback
 from tessarr.types import Buffer, ByteRange
 
@@ -109,6 +110,33 @@ class Bucket:
         self.values[key] = value
         self.generations[key] = self.writes
 
+    def connect(self, name: str, simulation: Simulation | None = None) -> Client:
+        """See `World`."""
+        return Client(name, self, simulation)
+
+    def lock_name(self, client: str, name: Hashable) -> Hashable:
+        """See `World`: each client is a machine of its own."""
+        return client, name
+
+    def end(self, client: str) -> None:
+        """See `World`: a bucket holds nothing of a client."""
+
+
+class World(Protocol):
+    """A place where clients meet: what they share, and what ends with one of them."""
+
+    writes: int
+    """Grows with every change, so that those that wait for one know of it."""
+
+    def connect(self, name: str, simulation: Simulation | None = None) -> Any:
+        """The store through which a client sees the place; outside of a simulation none of its calls is a point."""
+
+    def lock_name(self, client: str, name: Hashable) -> Hashable:
+        """The name of a lock in the process of `client`: equal for clients that are threads of one process."""
+
+    def end(self, client: str) -> None:
+        """Release what the operating system releases when a process ends."""
+
 
 class Client(ConditionalStore):
     """A client's connection to the bucket. A `GET` tells value and version together, as HTTP does."""
@@ -185,7 +213,7 @@ class Client(ConditionalStore):
         return iter([key for key in self.bucket.values if key.startswith(prefix)])
 
 
-Program = Callable[[Client], Any]
+Program = Callable[[Any], Any]
 
 
 @dataclass
@@ -194,7 +222,8 @@ class Outcome:
 
     results: list[Any]
     """Per client: what its program returned, the exception that it raised, or `Crashed`."""
-    bucket: Bucket
+    bucket: Any
+    """The `World`, as the clients left it."""
     schedule: list[int]
     """The choices of this run; `Replay` repeats it."""
     points: int
@@ -206,7 +235,7 @@ class Simulation:
     def __init__(
         self,
         chooser: Chooser,
-        bucket: Bucket,
+        bucket: World,
         *,
         crashes: int = 0,
         lost_answers: int = 0,
@@ -218,15 +247,21 @@ class Simulation:
         self._bucket = bucket
         self._preemptions = preemptions
         self._last: str | None = None
-        self._pausing: dict[str, int] = {}
+        self._waiting: dict[str, Callable[[], bool]] = {}
+        """Client → whether what it waits for has happened."""
+        self._sleeping: set[str] = set()
+        """Clients that go on when time has passed, whatever happens."""
+        self.locks: dict[Hashable, str] = {}
+        """Locks of processes that are held, and by whom."""
         self._crashes = crashes
         self._lost = lost_answers
         self._late_writes = late_writes
         self.late: list[Callable[[], None]] = []
         """Requests for chunks that nobody waits for any more, and that the network delivers later."""
         self._longest = longest
-        self._baton = threading.Semaphore(0)
-        self._turns: dict[str, threading.Semaphore] = {}
+        self._ended = threading.Lock()
+        self._ended.acquire()
+        self._turns: dict[str, threading.Lock] = {}
         self._running: list[str] = []
         self._crashed: set[str] = set()
         self._owners = 0
@@ -244,12 +279,18 @@ class Simulation:
         """Let others go on, until the schedule comes back to `client`."""
         if client.name in self._crashed:
             raise Crashed
-        self._baton.release()
-        self._turns[client.name].acquire()
+        chosen = self._next()
+        if chosen != client.name:
+            self._turns[chosen].release()
+            self._turns[client.name].acquire()
         if client.name in self._crashed:
             raise Crashed
         if self.points > self._longest:
             raise StuckError(f"{self.points} calls")
+
+    def has_crashed(self, client: Client) -> bool:
+        """Whether the client does not exist any more."""
+        return client.name in self._crashed
 
     def fault_of_answer(self) -> StoreError | None:
         """What the client gets for the write that was just carried out, where the answer gets lost."""
@@ -283,15 +324,36 @@ class Simulation:
         To look again before that shows nothing new, so that no schedule is left out.
         """
         self.seconds += seconds
-        self._pausing[client.name] = self._bucket.writes
+        before = self._bucket.writes
+        self._sleeping.add(client.name)
+        try:
+            self.wait(client, lambda: self._bucket.writes > before)
+        finally:
+            self._sleeping.discard(client.name)
+
+    def wait(self, client: Client, happened: Callable[[], bool]) -> None:
+        """Let others go on until `happened` is true. Where nobody can go on, that is a deadlock: `StuckError`."""
+        self._waiting[client.name] = happened
         try:
             self.point(client)
         finally:
-            self._pausing.pop(client.name, None)
+            self._waiting.pop(client.name, None)
+
+    @contextmanager
+    def hold(self, client: Client, name: Hashable) -> Iterator[None]:
+        """Hold a lock of the process of `client`."""
+        name = self._bucket.lock_name(client.name, name)
+        while name in self.locks:
+            self.wait(client, lambda: name not in self.locks)
+        self.locks[name] = client.name
+        try:
+            yield
+        finally:
+            del self.locks[name]
 
     def run(self, programs: Sequence[Program]) -> Outcome:
         """Run `programs`, one client each, to their end."""
-        clients = [Client(f"client-{number}", self._bucket, self) for number in range(len(programs))]
+        clients = [self._bucket.connect(f"client-{number}", self) for number in range(len(programs))]
         results: list[Any] = [None] * len(programs)
 
         def work(number: int) -> None:
@@ -306,31 +368,37 @@ class Simulation:
             except Exception as error:
                 results[number] = error
             finally:
+                self._bucket.end(client.name)
                 self._running.remove(client.name)
-                self._baton.release()
+                (self._turns[self._next()] if self._running else self._ended).release()
 
         threads = []
         for number, client in enumerate(clients):
-            self._turns[client.name] = threading.Semaphore(0)
+            self._turns[client.name] = threading.Lock()
+            self._turns[client.name].acquire()
             self._running.append(client.name)
             threads.append(threading.Thread(target=work, args=(number,), name=client.name, daemon=True))
         with _simulated(self):
             for thread in threads:
                 thread.start()
-            while self._running:
-                if self.late and not self._choose(12):
-                    self._deliver()
-                self._turn()
+            self._turns[self._next()].release()
+            self._ended.acquire()
             while self.late:
                 self._deliver()
             for thread in threads:
                 thread.join()
         return Outcome(results, self._bucket, self.schedule, self.points)
 
-    def _turn(self) -> None:
+    def _next(self) -> str:
+        """The client that goes on now. The one that stops decides it, so that going on costs no switch of threads."""
         self.points += 1
-        awake = [name for name in self._running if self._pausing.get(name, -1) < self._bucket.writes]
-        options = awake or list(self._running)
+        if self.late and not self._choose(12):
+            self._deliver()
+        awake = [name for name in self._running if name not in self._waiting or self._waiting[name]()]
+        options = awake or [name for name in self._running if name in self._sleeping]
+        if not options:  # a deadlock
+            self.points = self._longest + 1
+            options = list(self._running)
         if self._last in options:
             options.remove(self._last)
             options.insert(0, self._last)
@@ -344,12 +412,11 @@ class Simulation:
             self._crashes -= 1
             self._crashed.add(name)
         self._last = name
-        self._turns[name].release()
-        self._baton.acquire()
+        return name
 
 
 class _Current(threading.local):
-    client: Client | None = None
+    client: Any = None
 
 
 CURRENT = _Current()
@@ -384,22 +451,34 @@ class _VirtualClock(clock.Clock):
         return f"owner-{self._simulation._owners}"
 
 
+class _Hold:
+    """`KeyedLocks.hold` for clients: a lock that another one holds is waited for at a point."""
+
+    def __init__(self, simulation: Simulation, original: Callable[[Hashable], AbstractContextManager[None]]) -> None:
+        self._simulation, self._original = simulation, original
+
+    def __call__(self, name: Hashable) -> AbstractContextManager[None]:
+        client = CURRENT.client
+        return self._original(name) if client is None else self._simulation.hold(client, name)
+
+
 @contextmanager
 def _simulated(simulation: Simulation) -> Iterator[None]:
     with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(KEYED_LOCKS, "hold", _Hold(simulation, KEYED_LOCKS.hold)))
         stack.enter_context(mock.patch.object(clock, "CLOCK", _VirtualClock(simulation)))
         stack.enter_context(mock.patch("time.sleep", return_value=None))
         stack.enter_context(tessarr.config.set({"engine": "reference"}))
         yield
 
 
-def run(chooser: Chooser, programs: Sequence[Program], *, bucket: Bucket, **faults: Any) -> Outcome:
+def run(chooser: Chooser, programs: Sequence[Program], *, bucket: World, **faults: Any) -> Outcome:
     """One run of `programs` on `bucket`; `faults`: see `Simulation`."""
     return Simulation(chooser, bucket, **faults).run(programs)
 
 
 def exhaustive(
-    programs: Sequence[Program], make_bucket: Callable[[], Bucket], *, preemptions: int | None, **faults: Any
+    programs: Sequence[Program], make_bucket: Callable[[], World], *, preemptions: int | None, **faults: Any
 ) -> Iterator[Outcome]:
     """Every run of `programs`, each on a bucket of its own, in which a client that could go on is interrupted at most
     `preemptions` times (``None``: any number of times)."""

@@ -114,7 +114,14 @@ def _follow(store: Store, keys: Iterable[str]) -> None:
         follow_changes(store, list(dict.fromkeys(paths)))
 
 
-_SEQUENCE = ("leftovers", "create_group", "rewrite", "separator", "delete", "quarantine", "end_appends", "consolidate")
+_SEQUENCE = (
+    "leftovers",
+    "create_group",
+    "rewrite",
+    "separator",
+    *("delete", "delete_outside", "quarantine"),
+    *("end_appends", "consolidate"),
+)
 """Order of actions. Consolidating comes last, when the documents are correct."""
 
 
@@ -156,10 +163,10 @@ def _numbers(store: Store) -> Iterator[str]:
 def _do(store: Store, action: Action, backup: _Backup) -> bool:
     """Carry out one action; ``False`` when there is nothing to do any more."""
     if action.kind in ("delete", "quarantine"):
-        value = store.get(action.key)
-        backup.save(action.key, value)
-        store.delete(action.key)
-        return value is not None
+        return _delete(store, action.key, backup)
+    if action.kind == "delete_outside":
+        backup.save(action.key, store.get(action.key))
+        return _delete_outside(store, action)
     if action.kind == "leftovers":
         from tessarr.stores.local.store import LocalStore
 
@@ -181,6 +188,25 @@ def _do(store: Store, action: Action, backup: _Backup) -> bool:
     # Another writer may have changed the document since: its change stays.
     store.update(action.key, lambda now: None if now is None else _repaired(action, now) or now)
     return True
+
+
+def _delete(store: Store, key: str, backup: _Backup) -> bool:
+    """Remove the value that is kept, and no other one that a writer stored meanwhile."""
+    value = store.get(key)
+    if value is None:
+        return False
+    backup.save(key, value)
+    store.update(key, lambda now: None if now is None or bytes(now) == bytes(value) else now)
+    return True
+
+
+def _delete_outside(store: Store, action: Action) -> bool:
+    """Remove a chunk if it is still outside its array: an append stores chunks there, and then publishes them."""
+    from tessarr.core.array_parts.resize import delete_stray_steps
+    from tessarr.core.asynchronous.sans_io import run_steps
+    from tessarr.core.open import open_array
+
+    return bool(run_steps(delete_stray_steps(open_array(store, path=action.detail or None, mode="r+"), [action.key])))
 
 
 def _repaired(action: Action, old: Buffer) -> bytes | None:
@@ -205,7 +231,7 @@ def _separated(document: dict[str, Any], separator: str) -> dict[str, Any]:
 
 
 def _consolidate(store: Store, path: str, backup: _Backup) -> bool:
-    from tessarr.core.stored.metadata_io import consolidate
+    from tessarr.core.stored.consolidate import consolidate
 
     for name in ("zarr.json", ".zmetadata"):
         key = f"{path}/{name}" if path else name

@@ -12,6 +12,7 @@ Source: Zarr v3.1 core, "Resizing" (non-normative); decisions V3-RESIZE-01…06.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -106,6 +107,26 @@ def _resize_locked_steps(array: Array, new_shape: Shape, delete_outside_chunks: 
         (shrinks and delete_outside_chunks) or (array._metadata.zarr_format == 2 and new_shape)
     ):
         closing = (clock.CLOCK.owner(), clock.CLOCK.now())
+    yield from _change_and_close_steps(array, metadata, old_shape, closing)
+    yield from array._adopt_steps(metadata, state)
+    if shrinks:
+        if delete_outside_chunks:
+            yield from _delete_and_reopen_steps(array, lambda: _delete_outside_steps(array, old_bound), closing)
+        else:
+            message = (
+                f"chunks of /{array.path} outside the new shape are kept; their data reappears if the array grows again"
+            )
+            warn(message, ZarrUserWarning)
+    if not shrinks or not delete_outside_chunks:
+        yield from reopen_steps(array, closing)
+    if clear and any(new > old for new, old in zip(new_shape, old_shape, strict=True)):
+        yield from _clear_gained_steps(array, old_shape)
+
+
+def _change_and_close_steps(
+    array: Array, metadata: ArrayMetadata, old_shape: Shape, closing: tuple[str, int] | None
+) -> Steps[None]:
+    """Call `change_shape_steps`; after an error or an interruption, reopen the array that `closing` closed."""
     attempt = clock.Attempt()
     try:
         yield from change_shape_steps(array, metadata, old_shape, closing, attempt)
@@ -116,19 +137,36 @@ def _resize_locked_steps(array: Array, new_shape: Shape, delete_outside_chunks: 
         else:  # cancelled or interrupted: this task can await nothing more
             clock.CLOCK.run_detached(reopen_steps(array, closing), attempt)
         raise
-    yield from array._adopt_steps(metadata, state)
-    if shrinks:
-        if delete_outside_chunks:
-            yield from _delete_and_reopen_steps(array, old_bound, closing)
-        else:
-            message = (
-                f"chunks of /{array.path} outside the new shape are kept; their data reappears if the array grows again"
-            )
-            warn(message, ZarrUserWarning)
-    if not shrinks or not delete_outside_chunks:
-        yield from reopen_steps(array, closing)
-    if clear and any(new > old for new, old in zip(new_shape, old_shape, strict=True)):
-        yield from _clear_gained_steps(array, old_shape)
+
+
+def delete_stray_steps(array: Array, keys: Sequence[str]) -> Steps[list[str]]:
+    """Delete those of the chunks `keys` that lie outside the stored shape, and return them.
+
+    Appends wait meanwhile: what they have stored is outside the shape too, until they publish it. Raises `ConflictError` where
+    one is pending that other writers cannot wait for.
+    """
+    return (yield from hold_shape_lock_steps(array, _delete_stray_locked_steps(array, keys)))
+
+
+def _delete_stray_locked_steps(array: Array, keys: Sequence[str]) -> Steps[list[str]]:
+    yield from array._refresh_steps()
+    closing = None
+    if must_reserve(array) and array._metadata.zarr_format != 1:
+        closing = (clock.CLOCK.owner(), clock.CLOCK.now())
+        yield from _change_and_close_steps(array, array._metadata, array.shape, closing)
+    grid = tuple(axis.nchunks for axis in array._bound.axes)
+    encoding, prefix = array._metadata.chunk_key_encoding, prefix_of(array.path)
+    stray = []
+    for key in keys:
+        coords = encoding.decode(key.removeprefix(prefix), array.ndim)
+        if coords is not None and any(i >= n for i, n in zip(coords, grid, strict=True)):
+            stray.append(key)
+
+    def delete() -> Steps[None]:
+        yield [store_call(array._bound.store, "delete_many", stray)]
+
+    yield from _delete_and_reopen_steps(array, delete, closing)
+    return stray
 
 
 def _length(value: object) -> int:
@@ -206,20 +244,22 @@ def _refuse_pending(array: Array, pending: Reservations | None, closing: tuple[s
         )
 
 
-def _delete_and_reopen_steps(array: Array, old: BoundArray, closing: tuple[str, int] | None) -> Steps[None]:
-    """Delete the chunks outside the shape, then reopen the array that `closing` closed to appends.
+def _delete_and_reopen_steps(
+    array: Array, delete: Callable[[], Steps[None]], closing: tuple[str, int] | None
+) -> Steps[None]:
+    """Delete chunks outside the shape by the steps of `delete`, then reopen the array that `closing` closed to appends.
 
     New rows may lie in the same chunks, so that no append may start while a deletion is in flight.
     """
     try:
-        yield from _delete_outside_steps(array, old)
+        yield from delete()
     except Exception:
         yield from reopen_steps(array, closing)
         raise
     except BaseException:  # cancelled or interrupted: this task can await nothing more
         attempt = clock.Attempt()
         attempt.begin()
-        clock.CLOCK.run_detached(_delete_and_reopen_steps(array, old, closing), attempt)
+        clock.CLOCK.run_detached(_delete_and_reopen_steps(array, delete, closing), attempt)
         raise
     yield from reopen_steps(array, closing)
 

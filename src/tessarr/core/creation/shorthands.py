@@ -20,8 +20,8 @@ from tessarr.core.creation.metadata import DEFAULT, ArrayConfigLike, array_like
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.open import create_group, open, open_array, open_group
+from tessarr.core.stored.consolidate import consolidate_steps
 from tessarr.core.stored.create_nodes import create_nodes
-from tessarr.core.stored.metadata_io import consolidate_steps
 from tessarr.core.tree import TreeView
 from tessarr.errors import ZarrDeprecationWarning
 from tessarr.grids.guess import ChunksLike, ShardsLike

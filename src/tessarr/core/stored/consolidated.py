@@ -26,6 +26,7 @@ from tessarr.types import Buffer
 
 Holder: TypeAlias = tuple[str, str]
 """Path of a group, and the name of a document there that may hold consolidated metadata."""
+_HOLDERS = ("zarr.json", V2_KEY)
 _NOTHING: Mapping[str, Buffer | None] = MappingProxyType({})
 
 
@@ -64,12 +65,7 @@ def is_holder(name: str, data: Buffer | None) -> bool:
     return data is not None and (name == V2_KEY or (name == "zarr.json" and FIELD.encode() in bytes(data)))
 
 
-def places_above(path: str) -> list[Holder]:
-    """List the documents at and above `path` that may hold consolidated metadata about `path`."""
-    return [(above, name) for above in [*ancestors(path), path] for name in ("zarr.json", V2_KEY)]
-
-
-def holding(places: Sequence[Holder], answers: Sequence[list[Buffer] | None]) -> list[Holder]:
+def _holding(places: Sequence[Holder], answers: Sequence[list[Buffer] | None]) -> list[Holder]:
     """Select those of `places` whose stored value (`answers`, in the same order) holds consolidated metadata."""
     return [place for place, answer in zip(places, answers, strict=True) if answer and is_holder(place[1], answer[0])]
 
@@ -77,25 +73,25 @@ def holding(places: Sequence[Holder], answers: Sequence[list[Buffer] | None]) ->
 def follow_change_steps(
     store: Store,
     path: str,
-    known: Sequence[Holder] | None = None,
     *,
+    names: Sequence[str] = _HOLDERS,
     replaced: bool = False,
     below: Sequence[str] | None = None,
 ) -> Steps[None]:
     """Update the consolidated metadata of every group above `path` from the documents now stored at `path`.
 
-    With `replaced` all nodes below `path` were deleted, except those written at the paths `below`. `known`: the documents
-    with consolidated metadata, at least above `path`; without `known` finding them costs one request, and nothing more where
-    no group is consolidated.
+    With `replaced` all nodes below `path` were deleted, except those written at the paths `below`. Finding the documents with
+    consolidated metadata (called one of `names`) costs one request, and nothing more where no group is consolidated. They are
+    looked for after the change, because another writer may consolidate meanwhile.
     """
     paths = [path] if below is None else below
-    yield from _follow_steps(store, paths, known, [path] if replaced else [])
+    yield from _follow_steps(store, paths, names, [path] if replaced else [])
     _follow_outside(store, paths, [path] if replaced else [])
 
 
 def follow_changes(store: Store, paths: Sequence[str]) -> None:
     """Update consolidated metadata above many nodes, each document once. See `follow_change_steps`."""
-    run_steps(_follow_steps(store, paths, None, []))
+    run_steps(_follow_steps(store, paths, _HOLDERS, []))
     _follow_outside(store, paths, [])
 
 
@@ -135,7 +131,7 @@ def _follow_outside(store: Store, paths: Sequence[str], removed: Sequence[str]) 
     outside = LocalStore(top)
     try:
         if policy == "update":
-            run_steps(_follow_steps(outside, below, None, left))
+            run_steps(_follow_steps(outside, below, _HOLDERS, left))
         else:
             _warn_of_stale(outside, inside, below, left)
     except (OSError, TessarrError) as error:
@@ -169,15 +165,11 @@ def _holds_group(directory: str) -> bool:
     return any(os.path.isfile(os.path.join(directory, name)) for name in ("zarr.json", ".zgroup"))
 
 
-def _follow_steps(
-    store: Store, paths: Sequence[str], known: Sequence[Holder] | None, removed: Sequence[str]
-) -> Steps[None]:
+def _follow_steps(store: Store, paths: Sequence[str], names: Sequence[str], removed: Sequence[str]) -> Steps[None]:
     above = dict.fromkeys(place for path in paths for place in [*ancestors(path), path])
-    places = [(place, name) for place in above for name in ("zarr.json", V2_KEY)]
-    if known is None:
-        (answers,) = yield [store_call(store, "fetch", [Fetch(prefix_of(place) + name) for place, name in places])]
-        known = holding(places, answers)
-    for place, name in [where for where in places if where in known]:
+    places = [(place, name) for place in above for name in names]
+    (answers,) = yield [store_call(store, "fetch", [Fetch(prefix_of(place) + name) for place, name in places])]
+    for place, name in _holding(places, answers):
         prefix = prefix_of(place)
         # v3 consolidated metadata has no entry for the group itself.
         inside = [path for path in paths if path.startswith(prefix) or (path == place and name == V2_KEY)]

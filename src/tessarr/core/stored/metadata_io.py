@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from tessarr.common.warn import warn
 from tessarr.core.asynchronous.sans_io import Call, Steps, run_steps, store_call
-from tessarr.core.stored.consolidated import Holder, follow_change_steps, holding, is_holder, places_above
+from tessarr.core.stored.consolidated import follow_change_steps
 from tessarr.core.stored.parse_cache import parse_entry
-from tessarr.core.stored.walk import Entry, check_answers, read_entries_steps, walk_below_steps
+from tessarr.core.stored.walk import Entry, check_answers, read_entries_steps
 from tessarr.errors import (
     ArrayInsteadError,
     ArrayNotFoundError,
@@ -33,7 +33,7 @@ from tessarr.errors import (
     ZarrRuntimeWarning,
     ZarrUserWarning,
 )
-from tessarr.metadata import consolidated, formats
+from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.consolidated import V2_KEY
 from tessarr.metadata.group import GroupMetadata
@@ -43,6 +43,7 @@ from tessarr.stores.path import ancestors, check_node_name, prefix_of
 from tessarr.stores.protocols import Remote
 from tessarr.types import JSON, Buffer, ZarrFormat
 
+T = TypeVar("T")
 NodeMetadata: TypeAlias = ArrayMetadata | GroupMetadata
 Kind: TypeAlias = type[ArrayMetadata] | type[GroupMetadata]
 
@@ -271,41 +272,44 @@ def create_documents_steps(
     Raises `ContainsArrayError` or `ContainsGroupError` when another node exists at `path` and not `overwrite`.
     """
     store._check_writable(path)
-    around = yield from read_context_steps(store, path)
-    existing = around.kinds[path]
+    kinds = yield from read_kinds_steps(store, path)
+    existing = kinds[path]
     if existing is not None and not overwrite and not (keep and existing == "array"):
-        raise _contains_error(existing)(
-            f"path '/{path}' contains {'an array' if existing == 'array' else 'a group'}",
-            store=store.url,
-            path=f"/{path}",
-            hint="Open it, choose another path, or replace it with overwrite=True (mode='w')",
-        )
-    yield from _create_ancestors_steps(store, path, zarr_format, around)
+        raise _contains(store, path, existing)
+    made = yield from _create_ancestors_steps(store, path, zarr_format, kinds)
     clears = store.supports_deletes and settings.get("zarr_python.overwrite_all")
     if overwrite and (existing is not None or clears):
         yield [store_call(store, "replace_prefix", prefix_of(path), documents)]
     else:
-        for key, data in documents.items():
+        *before, (own_key, own) = documents.items()
+        for key, data in before:
             yield [store_call(store, "set", key, data)]
+        # Only if no other writer has created a node here since.
+        written = yield [store_call(store, "set" if existing else "set_if_not_exists", own_key, own)]
+        if existing is None and written == [False]:
+            if not overwrite:
+                raise _contains(store, path, (yield from read_kinds_steps(store, path))[path] or "array")
+            yield [store_call(store, "replace_prefix", prefix_of(path), documents)]
     below = dict.fromkeys(key.rpartition("/")[0] for key in reversed(documents))
-    yield from follow_change_steps(store, path, around.holders, replaced=not keep, below=[*below])
+    yield from follow_change_steps(store, path, replaced=not keep, below=[*made, *below])
 
 
-class NodeContext(NamedTuple):
-    """Stored nodes and consolidated metadata at a path and above."""
+def _contains(store: Store, path: str, kind: str) -> TessarrError:
+    return _contains_error(kind)(
+        f"path '/{path}' contains {'an array' if kind == 'array' else 'a group'}",
+        store=store.url,
+        path=f"/{path}",
+        hint="Open it, choose another path, or replace it with overwrite=True (mode='w')",
+    )
 
-    kinds: dict[str, str | None]
-    """Per path: "array" or "group" when any format has a document there, even one that cannot be parsed."""
-    holders: list[Holder]
-    """The documents at and above the path that hold consolidated metadata."""
 
-
-def read_context_steps(store: Store, path: str) -> Steps[NodeContext]:
-    """Read the surroundings of `path` in one request."""
-    names = ("zarr.json", ".zarray", ".zgroup", V2_KEY, "meta")
-    entries = yield from read_entries_steps(store, [*ancestors(path), path], names)
-    holders = [(entry.path, name) for entry in entries for name, data in entry.values.items() if is_holder(name, data)]
-    return NodeContext({entry.path: entry.kind for entry in entries}, holders)
+def read_kinds_steps(store: Store, path: str) -> Steps[dict[str, str | None]]:
+    """Read what is at `path` and above, in one request: per path "array" or "group" when any format has a document there, even
+    one that cannot be parsed."""
+    entries = yield from read_entries_steps(
+        store, [*ancestors(path), path], ("zarr.json", ".zarray", ".zgroup", "meta")
+    )
+    return {entry.path: entry.kind for entry in entries}
 
 
 def keyed_documents(path: str, documents: Mapping[str, Any]) -> dict[str, bytes]:
@@ -346,17 +350,23 @@ def require_ancestors(store: Store, path: str, zarr_format: ZarrFormat) -> None:
     """
 
     def steps() -> Steps[None]:
-        yield from _create_ancestors_steps(store, path, zarr_format, (yield from read_context_steps(store, path)))
+        kinds = yield from read_kinds_steps(store, path)
+        made = yield from _create_ancestors_steps(store, path, zarr_format, kinds)
+        if made:
+            yield from follow_change_steps(store, path, below=made)
 
     run_steps(steps())
 
 
-def _create_ancestors_steps(store: Store, path: str, zarr_format: ZarrFormat, around: NodeContext) -> Steps[None]:
+def _create_ancestors_steps(
+    store: Store, path: str, zarr_format: ZarrFormat, kinds: Mapping[str, str | None]
+) -> Steps[list[str]]:
+    """Create the missing groups above `path`, and return their paths, which consolidated metadata do not have yet."""
     if zarr_format == 1:
-        return
-    missing = [ancestor for ancestor in ancestors(path) if around.kinds[ancestor] is None]
+        return []
+    missing = [ancestor for ancestor in ancestors(path) if kinds[ancestor] is None]
     for ancestor in ancestors(path):
-        kind = around.kinds[ancestor]
+        kind = kinds[ancestor]
         if kind == "array":
             message = f"A parent of '/{path}' is an array - only groups may have child nodes"
             raise ContainsArrayError(message, store=store.url, path=f"/{ancestor}")
@@ -365,8 +375,7 @@ def _create_ancestors_steps(store: Store, path: str, zarr_format: ZarrFormat, ar
     # Concurrently for remote stores only: elsewhere a crash should leave parents without children, not the reverse.
     if documents:
         yield [store_call(store, "set_if_not_exists", *item) for item in documents]
-    for ancestor in missing:
-        yield from follow_change_steps(store, ancestor, around.holders)
+    return missing
 
 
 def delete_node(store: Store, path: str) -> None:
@@ -394,7 +403,7 @@ def change_attributes_steps(
 
     def in_document(document: dict[str, Any]) -> dict[str, JSON]:
         nonlocal new
-        new = change(dict(document.get("attributes") or {}))
+        new = change(dict(require_document(store, path, document).get("attributes") or {}))
         return {**document, "attributes": new}
 
     def alone(document: dict[str, object]) -> dict[str, object]:
@@ -403,7 +412,7 @@ def change_attributes_steps(
         return new
 
     name = keys.attributes or keys.array
-    yield from _change_steps(store, path, name, alone if keys.attributes else in_document)
+    yield from change_steps(store, path, name, alone if keys.attributes else in_document)
     return metadata.with_attributes(new)
 
 
@@ -414,7 +423,11 @@ def change_document(store: Store, path: str, metadata: ArrayMetadata, changes: M
 
 def change_document_steps(store: Store, path: str, metadata: ArrayMetadata, changes: Mapping[str, JSON]) -> Steps[None]:
     """Replace some members of an array's stored document, as `change_document` does."""
-    yield from rewrite_document_steps(store, path, metadata, lambda document: {**document, **changes})
+
+    def replaced(document: dict[str, object]) -> dict[str, object]:
+        return {**require_document(store, path, document), **changes}
+
+    yield from rewrite_document_steps(store, path, metadata, replaced)
 
 
 def rewrite_document_steps(
@@ -433,12 +446,19 @@ def rewrite_document_steps(
     readers do not see. `sent` may wrap the call of `update`.
     """
     name = formats.KEYS[metadata.zarr_format].array
-    yield from _change_steps(
-        store, path, name, lambda document: change(formats.corrected(name, document)), follow, sent
-    )
+    yield from change_steps(store, path, name, lambda document: change(formats.corrected(name, document)), follow, sent)
 
 
-def _change_steps(
+def require_document(store: Store, path: str, document: dict[str, T]) -> dict[str, T]:
+    """Return the document of a node that is to be changed. Raises `NodeNotFoundError` when another writer deleted it: what is
+    to be changed would come back without the rest."""
+    if not document:
+        hint = "Open the hierarchy again"
+        raise NodeNotFoundError("the node was deleted meanwhile", store=store.url, path=f"/{path}", hint=hint)
+    return document
+
+
+def change_steps(
     store: Store,
     path: str,
     name: str,
@@ -446,6 +466,7 @@ def _change_steps(
     follow: bool = True,
     sent: Callable[[Call], Call] | None = None,
 ) -> Steps[None]:
+    """Replace the document called `name` of the node at `path` by ``change(document)``, which gets ``{}`` for a missing one."""
     key = prefix_of(path) + name
     store._check_writable(key)
 
@@ -460,40 +481,6 @@ def _change_steps(
             raise TypeError(f"attributes of /{path} cannot be stored as JSON: {error}. {hint}") from error
 
     update = store_call(store, "update", key, rewrite)
-    update = update if sent is None else sent(update)
-    if not isinstance(store, Remote) or not follow:
-        yield [update]
-        if follow:
-            yield from follow_change_steps(store, path)
-        return
-    # Consolidated metadata describes nodes of its own format only.
-    places = [(above, holder) for above, holder in places_above(path) if (holder == _V3.array) == (name == _V3.array)]
-    requests = [Fetch(prefix_of(above) + name) for above, name in places]
-    _, answers = yield [update, store_call(store, "fetch", requests)]  # both begin with a round trip
-    yield from follow_change_steps(store, path, holding(places, answers))
-
-
-def consolidate(store: Store, path: str, zarr_format: object = None, metadata_key: str = V2_KEY) -> None:
-    """Write the stored documents of all nodes below the group at `path` into one document.
-
-    Raises `GroupNotFoundError` when there is no group, `UnsupportedOperationError` when the store cannot list.
-    """
-    run_steps(consolidate_steps(store, path, zarr_format, metadata_key))
-
-
-def consolidate_steps(store: Store, path: str, zarr_format: Any, metadata_key: str) -> Steps[None]:
-    """Write consolidated metadata of the group at `path`, as `consolidate` does."""
-    group = yield from require_node_steps(store, path, zarr_format, GroupMetadata)
-    names = formats.KEYS[group.zarr_format].all
-    entries = yield from walk_below_steps(store, Entry(path, {}), group.zarr_format, names)
-    start = len(prefix_of(path))
-    below = {entry.path[start:]: entry.documents(group.zarr_format) for entry in entries}
-    if group.zarr_format == 3:
-        block = consolidated.dump_v3(below)
-        yield from _change_steps(
-            store, path, _V3.array, lambda document: {**document, consolidated.FIELD: block}, False
-        )
-        return
-    (own,) = yield from read_entries_steps(store, [path], (str(_V2.group), str(_V2.attributes)))
-    document = formats.dumps({V2_KEY: consolidated.dump_v2({"": own.documents(2), **below})})[V2_KEY]
-    yield [store_call(store, "set", prefix_of(path) + metadata_key, document)]
+    yield [update if sent is None else sent(update)]
+    if follow:  # consolidated metadata describes nodes of its own format only
+        yield from follow_change_steps(store, path, names=(name,) if name == _V3.array else (V2_KEY,))

@@ -85,7 +85,8 @@ class ArrayCheck:
                     yield finding
             elif any(index >= count for index, count in zip(coords, counts, strict=True)):
                 message = f"the grid has {counts} chunks"
-                yield Finding("KEY-OUTSIDE", message, self.path, key, coords, action=Action("delete", key))
+                action = Action("delete_outside", key, self.path)
+                yield Finding("KEY-OUTSIDE", message, self.path, key, coords, action=action)
             else:
                 self.chunks += 1
                 yield coords

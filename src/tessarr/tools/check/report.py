@@ -89,15 +89,23 @@ class Action:
     """Describe what `tessarr.tools.repair` would do about a finding."""
 
     kind: Literal[
-        "rewrite", "delete", "consolidate", "create_group", "separator", "quarantine", "leftovers", "end_appends"
+        "rewrite",
+        "delete",
+        "delete_outside",
+        "consolidate",
+        "create_group",
+        "separator",
+        "quarantine",
+        "leftovers",
+        "end_appends",
     ]
-    """rewrite a document by the rule; delete a key; consolidate again; create the group; correct the separator; move a
-    damaged chunk away, so that it reads as fill value (only on explicit request: data is given up); remove hidden
-    temporary files; fill rows that an append reserved and did not store."""
+    """rewrite a document by the rule; delete a key; delete a chunk if it is outside its array's shape; consolidate again;
+    create the group; correct the separator; move a damaged chunk away, so that it reads as fill value (only on explicit
+    request: data is given up); remove hidden temporary files; fill rows that an append reserved and did not store."""
     key: str = ""
     """The store key concerned; for consolidate and create_group the path of the group."""
     detail: str = ""
-    """The rule for a rewrite, the format for create_group, the separator."""
+    """The rule for a rewrite, the format for create_group, the separator, the path of the array for delete_outside."""
 
     def to_json(self) -> JSONObject:
         """Return the action as a JSON object."""
@@ -107,6 +115,7 @@ class Action:
         words = {
             "rewrite": f"rewrite {self.key} ({self.detail})",
             "delete": f"remove {self.key}",
+            "delete_outside": f"remove {self.key}",
             "consolidate": f"consolidate /{self.key} again",
             "create_group": f"create the group /{self.key}",
             "separator": f"set dimension_separator to {self.detail!r} in {self.key}",

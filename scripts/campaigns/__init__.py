@@ -1,0 +1,1 @@
+"""Campaigns: one module each, and the log that they share."""

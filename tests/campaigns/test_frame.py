@@ -1,0 +1,87 @@
+"""The frame of the campaigns: runs go on where the log says, and the page says what the log says."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+sys.path.insert(0, str(SCRIPTS))
+
+import campaign  # noqa: E402
+from campaigns.slices import Slice  # noqa: E402
+
+from campaigns import log  # noqa: E402
+
+
+def pretended(begin: int, seconds: float) -> Any:
+    """A campaign that does ten numbers in two slices; of each number that ends with 7 something is wrong."""
+    for at in (begin, begin + 5):
+        part = Slice(at + 5)
+        for number in range(at, at + 5):
+            part.count("things")
+            if number % 10 == 7:
+                part.find(number, "seven")
+        yield part
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(campaign, "campaign", lambda _: SimpleNamespace(slices=pretended))
+    return tmp_path / "log.jsonl"
+
+
+def test_a_run_goes_on_where_the_log_says_and_adds_a_line(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert campaign.run("simulate", 1, file) == 1
+    assert campaign.run("other", 1, file) == 1
+    first = log.read(file)[0]
+    assert {key: first[key] for key in ("campaign", "from", "to", "figures", "findings")} == {
+        "campaign": "simulate",
+        "from": 0,
+        "to": 10,
+        "figures": {"things": 10},
+        "findings": 1,
+    }
+    assert log.position("simulate", log.read(file)) == 10
+    said = capsys.readouterr().out.splitlines()
+    assert said[:2] == ["simulate: FINDING --repeat 7: seven", "simulate: 0 to 10: 10 things, 1 findings"]
+
+
+def test_a_run_that_is_killed_has_logged_its_slices(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(begin: int, seconds: float) -> Any:
+        yield from pretended(begin, seconds)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(campaign, "campaign", lambda _: SimpleNamespace(slices=killed))
+    with pytest.raises(KeyboardInterrupt):
+        campaign.run("simulate", 1, file)
+    (line,) = log.read(file)
+    assert (line["from"], line["to"]) == (0, 10)
+
+
+def test_the_table_sums_the_lines_of_a_campaign() -> None:
+    line = {"campaign": "a", "commit": "abc", "seconds": 1800, "figures": {"seeds": 1000, "pairs": 1}, "findings": 1}
+    assert log.table([line, {**line, "commit": "def"}]).splitlines()[2:] == [
+        "| `a` | 2 | def | 1.0 | 2,000 seeds, 2 pairs | 2 |"
+    ]
+
+
+def test_the_page_has_the_table_of_the_log(tmp_path: Path) -> None:
+    page = tmp_path / "campaigns.md"
+    page.write_text(log.PAGE.read_text(encoding="utf-8"))
+    log.write_page(page)
+    assert page.read_text() == log.PAGE.read_text(), "run `python scripts/campaign.py --page`"
+
+
+def test_every_campaign_is_on_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    assert campaign.main(["--list"]) == 0
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert listed == list(campaign.NAMES)
+    text = log.PAGE.read_text(encoding="utf-8")
+    for name in campaign.NAMES:
+        assert f"\n## `{name}`\n" in text
+        assert f"\n| `{name}` | " in text

@@ -1,0 +1,132 @@
+"""What a seed stands for: a world, clients with their operations, a schedule, and faults; and every pair of operations."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+from tests.simulation import operations, worlds
+from tests.simulation.operations import ALL, ATOMIC
+from tests.simulation.oracle import Case, Oracle
+from tests.simulation.simulator import Bucket, Chooser, Outcome, Seeded, exhaustive, run
+
+WORLDS = ("memory", "local", "object", "generations")
+"""``object``: versions are hashes of values, as in S3; ``generations``: they never repeat, as in GCS and Azure."""
+OF_VERSION_2 = frozenset({"migrate_all"})
+"""Operations that need a hierarchy in Zarr v2."""
+WITHOUT_CRASH = frozenset({"append", "append_many"})
+"""Operations that wait for one like them that crashed, in object storage: `test_appends` is about these."""
+
+
+class World(NamedTuple):
+    """The world of a case, and what is stored there."""
+
+    kind: str
+    zarr_format: int = 3
+    consolidated: bool = False
+
+
+@cache
+def maker(world: World) -> Callable[[], Any]:
+    """A function that makes the world anew."""
+    fill: dict[str, Any] = {"zarr_format": world.zarr_format, "consolidated": world.consolidated}
+    if world.kind == "memory":
+        memory = worlds.Memory()
+        operations.make(memory.connect("maker"), **fill)
+        return lambda: worlds.Memory(memory.values)
+    if world.kind == "local":
+        folder = Path(tempfile.mkdtemp(prefix="tessarr-template-", dir=worlds.SCRATCH))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        made = worlds.template(folder / "data.zarr", lambda store: operations.make(store, **fill))
+        return lambda: worlds.Directory(made)
+    bucket, etags = Bucket(), "content" if world.kind == "object" else "generation"
+    operations.make(bucket.connect("maker"), **fill)
+    return lambda: Bucket(etags, dict(bucket.values), dict(bucket.generations), bucket.writes)
+
+
+class Priorities:
+    """Chooses by priorities that change at few places (PCT: probabilistic concurrency testing), which finds what needs few
+    switches at the right places with a known probability."""
+
+    def __init__(self, seed: int, changes: int = 3, length: int = 120) -> None:
+        self._random = Random(seed)
+        self._places = {self._random.randrange(length) for _ in range(changes)}
+        self._at = 0
+
+    def choose(self, options: int) -> int:
+        """See `Chooser`. The first option is the client that ran last."""
+        self._at += 1
+        return self._random.randrange(options) if self._at in self._places else 0
+
+
+class Trial(NamedTuple):
+    """What a seed stands for."""
+
+    world: World
+    names: tuple[str, ...]
+    faults: dict[str, int]
+    chooser: Chooser
+
+
+def trial(seed: int) -> Trial:
+    """Make the case, the schedule and the faults of a seed."""
+    random = Random(seed)
+    kind = random.choice(WORLDS)
+    zarr_format = 2 if random.random() < 0.25 else 3
+    names = [name for name in ALL if zarr_format == 2 or name not in OF_VERSION_2]
+    chosen = tuple(random.choice(names) for _ in range(2 if random.random() < 0.7 else 3))
+    atomic = all(ALL[name] in ATOMIC for name in chosen)
+    faults: dict[str, int] = {}
+    if kind != "memory" and random.random() < 0.2 and (kind == "local" or not WITHOUT_CRASH & set(chosen)):
+        faults["crashes"] = 1
+    elif kind in ("object", "generations") and atomic and random.random() < 0.2:
+        faults["lost_answers"] = 1
+    chooser: Chooser = Seeded(seed) if random.random() < 0.5 else Priorities(seed)
+    return Trial(World(kind, zarr_format, random.random() < 0.3), chosen, faults, chooser)
+
+
+@cache
+def oracle(world: World, names: tuple[str, ...]) -> Oracle:
+    """The oracle of clients that do these operations."""
+    return Oracle(Case(tuple((ALL[name], 7 + 3 * client) for client, name in enumerate(names)), maker(world)))
+
+
+def run_seed(seed: int) -> tuple[Trial, Outcome, str | None]:
+    """Run what a seed stands for, and judge it."""
+    what = trial(seed)
+    judge = oracle(what.world, what.names)
+    outcome = run(what.chooser, judge.programs, bucket=maker(what.world)(), **what.faults)
+    return what, outcome, judge.judge(outcome, faults="lost_answers" in what.faults)
+
+
+def pairs() -> list[tuple[World, tuple[str, str]]]:
+    """Every world with every pair of operations."""
+    found = []
+    for kind in WORLDS:
+        for world in (World(kind), World(kind, consolidated=True), World(kind, 2, True)):
+            names = [name for name in ALL if world.zarr_format == 2 or name not in OF_VERSION_2]
+            found += [(world, (one, other)) for at, one in enumerate(names) for other in names[at:]]
+    return found
+
+
+def run_pair(world: World, names: tuple[str, str], preemptions: int = 1) -> Iterator[tuple[Outcome, str | None]]:
+    """Run every schedule of two clients with at most so many switches, and judge each."""
+    judge = oracle(world, names)
+    for outcome in exhaustive(judge.programs, maker(world), preemptions=preemptions):
+        yield outcome, judge.judge(outcome)
+
+
+@contextmanager
+def simulating() -> Iterator[None]:
+    """Make system calls points, and leave out warnings, which operations give as ever."""
+    with warnings.catch_warnings(), worlds.system_calls():
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,280 @@
+"""What simulated clients do: every operation that changes a hierarchy, and the hierarchy that they find.
+
+An operation is a generator function of a store and a number that no other client has. It yields between its *steps*: each step
+is promised to happen as a whole, and others may come in between (a handle that was opened before another client's change, say).
+What it returns is its result; errors are results too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+import tessarr
+from tessarr import model
+from tessarr.tools import check as checks
+from tessarr.tools.convert import convert
+from tessarr.tools.migrate import migrate
+from tessarr.tools.repair import repair
+
+Operation = Callable[[Any, int], Generator[None, None, Any]]
+
+CHUNK = 4
+
+
+def make(store: Any, zarr_format: Any = 3, *, consolidated: bool = False) -> None:
+    """Store the hierarchy that clients find: a root with attributes, an array, and a group with another one (a shard in v3)."""
+    root = tessarr.create_group(store, attributes={"title": "simulated"}, zarr_format=zarr_format)
+    root.create_array("a", data=-1 - np.arange(6, dtype="i4"), chunks=(CHUNK,), fill_value=0)
+    group = root.create_group("g")
+    layout: dict[str, Any] = {"chunks": (2,), "shards": (8,)} if zarr_format == 3 else {"chunks": (8,)}
+    group.create_array("b", data=-11 - np.arange(8, dtype="i4"), fill_value=0, **layout)
+    if consolidated:
+        tessarr.consolidate_metadata(store)
+
+
+def _open(store: Any, path: str) -> Any:
+    return tessarr.open_array(store, path=path, mode="r+")
+
+
+def append(store: Any, number: int) -> Generator[None, None, Any]:
+    """Append three rows, which begin in a chunk that is there."""
+    array = _open(store, "a")
+    yield
+    return array.append(np.full(3, number, "i4"))
+
+
+def append_many(store: Any, number: int) -> Generator[None, None, Any]:
+    """Append rows over three chunks."""
+    array = _open(store, "a")
+    yield
+    return array.append(np.full(7, number, "i4"))
+
+
+def grow(store: Any, number: int) -> Generator[None, None, Any]:
+    """Resize to more chunks."""
+    array = _open(store, "a")
+    yield
+    array.resize((12 + number,))
+
+
+def shrink(store: Any, number: int) -> Generator[None, None, Any]:
+    """Resize to one chunk."""
+    array = _open(store, "a")
+    yield
+    array.resize((3,))
+
+
+def write_part(store: Any, number: int) -> Generator[None, None, Any]:
+    """Write two elements of a chunk."""
+    array = _open(store, "a")
+    yield
+    array[1:3] = number
+
+
+def write_element(store: Any, number: int) -> Generator[None, None, Any]:
+    """Write one element of the same chunk; which one depends on the client."""
+    array = _open(store, "a")
+    yield
+    array[number % CHUNK] = number
+
+
+def write_chunk(store: Any, number: int) -> Generator[None, None, Any]:
+    """Write a chunk as a whole."""
+    array = _open(store, "a")
+    yield
+    array[0:CHUNK] = number
+
+
+def clear_chunk(store: Any, number: int) -> Generator[None, None, Any]:
+    """Write the fill value over a chunk, which removes it."""
+    array = _open(store, "a")
+    yield
+    array[0:CHUNK] = 0
+
+
+def clear_part(store: Any, number: int) -> Generator[None, None, Any]:
+    """Write the fill value over a part of a chunk."""
+    array = _open(store, "a")
+    yield
+    array[0:3] = 0
+
+
+def write_shard(store: Any, number: int) -> Generator[None, None, Any]:
+    """Write one element of a shard; which one depends on the client."""
+    array = _open(store, "g/b")
+    yield
+    array[number % 8] = number
+
+
+def set_attribute(store: Any, number: int) -> Generator[None, None, Any]:
+    """Set an attribute that no other client sets."""
+    array = _open(store, "a")
+    yield
+    array.attrs[f"x{number}"] = number
+
+
+def set_same_attribute(store: Any, number: int) -> Generator[None, None, Any]:
+    """Set an attribute of the root that other clients set too."""
+    group = tessarr.open_group(store, mode="r+")
+    yield
+    group.attrs["title"] = number
+
+
+def create(store: Any, number: int) -> Generator[None, None, Any]:
+    """Create an array that must not be there yet; its length is that of no other client's."""
+    root = tessarr.open_group(store, mode="r+")
+    yield
+    array = root.create_array("n", shape=(number,), chunks=(CHUNK,), dtype="i4", fill_value=0)
+    yield
+    array[0:1] = number
+
+
+def create_below(store: Any, number: int) -> Generator[None, None, Any]:
+    """Create an array below groups that are not there."""
+    yield
+    tessarr.create_array(store, name=f"h/i/c{number}", shape=(2,), chunks=(2,), dtype="i4", fill_value=0)
+
+
+def require(store: Any, number: int) -> Generator[None, None, Any]:
+    """Create a group unless it is there."""
+    root = tessarr.open_group(store, mode="r+")
+    yield
+    root.require_group("q")
+
+
+def overwrite(store: Any, number: int) -> Generator[None, None, Any]:
+    """Replace an array by another one without chunks."""
+    yield
+    tessarr.create_array(store, name="a", shape=(5,), chunks=(CHUNK,), dtype="i4", fill_value=0, overwrite=True)
+
+
+def delete(store: Any, number: int) -> Generator[None, None, Any]:
+    """Delete an array."""
+    root = tessarr.open_group(store, mode="r+")
+    yield
+    with suppress(KeyError):  # another client may have done it
+        del root["a"]
+
+
+def delete_group(store: Any, number: int) -> Generator[None, None, Any]:
+    """Delete a group with what is in it."""
+    root = tessarr.open_group(store, mode="r+")
+    yield
+    with suppress(KeyError):
+        del root["g"]
+
+
+def move(store: Any, number: int) -> Generator[None, None, Any]:
+    """Move a group with what is in it; each client elsewhere."""
+    root = tessarr.open_group(store, mode="r+")
+    yield
+    root.move("g", f"moved{number}")
+
+
+def consolidate(store: Any, number: int) -> Generator[None, None, Any]:
+    """Write consolidated metadata."""
+    yield
+    tessarr.consolidate_metadata(store)
+
+
+def store_model(store: Any, number: int) -> Generator[None, None, Any]:
+    """Store a hierarchy from its model."""
+    zarr_format: Any = tessarr.open_group(store, mode="r").metadata.zarr_format
+    inside: Any = model.GroupSpec(attributes={"of": number}, zarr_format=zarr_format)
+    spec: Any = model.GroupSpec(attributes={"by": number}, members={f"k{number}": inside}, zarr_format=zarr_format)
+    yield
+    model.to_store(spec, store, "m")
+
+
+def replace_model(store: Any, number: int) -> Generator[None, None, Any]:
+    """Replace a hierarchy by one from a model."""
+    zarr_format: Any = tessarr.open_group(store, mode="r").metadata.zarr_format
+    spec: Any = model.GroupSpec(attributes={"by": number}, members={}, zarr_format=zarr_format)
+    yield
+    model.to_store(spec, store, "g", overwrite=True)
+
+
+def migrate_all(store: Any, number: int) -> Generator[None, None, Any]:
+    """Describe the hierarchy in the other format too."""
+    yield
+    migrate(store, to_format=3)
+
+
+def repair_all(store: Any, number: int) -> Generator[None, None, Any]:
+    """Check, and repair what can be repaired."""
+    yield
+    report = checks.check(store, data="stat", jobs=1, conventions=False)
+    repair(report, store, dry_run=False)  # a step that cannot be done now, because an append is pending, says so
+
+
+def rechunk(store: Any, number: int) -> Generator[None, None, Any]:
+    """Write an array, which is one stored value, with other chunks to another path."""
+    source = tessarr.open_array(store, path="g/b", mode="r")
+    yield
+    convert(source, store, path=f"r{number}", chunks=(2,), zarr_format="keep")
+
+
+def read_chunk(store: Any, number: int) -> Generator[None, None, Any]:
+    """Read a chunk."""
+    array = tessarr.open_array(store, path="a", mode="r")
+    yield
+    return array[0:3].tolist()
+
+
+def read_shard(store: Any, number: int) -> Generator[None, None, Any]:
+    """Read a shard."""
+    array = tessarr.open_array(store, path="g/b", mode="r")
+    yield
+    return array[0:8].tolist()
+
+
+ALL: dict[str, Operation] = {
+    operation.__name__: operation
+    for operation in (
+        *(append, append_many, grow, shrink, write_part, write_element, write_chunk, clear_chunk, clear_part),
+        *(write_shard, set_attribute, set_same_attribute, create, create_below, require, overwrite, delete),
+        *(delete_group, move, consolidate, store_model, replace_model, migrate_all, repair_all, rechunk),
+        *(read_chunk, read_shard),
+    )
+}
+
+ATOMIC = frozenset(
+    {
+        *(append, append_many, grow, write_part, write_element, write_chunk, clear_chunk, clear_part, write_shard),
+        *(set_attribute, set_same_attribute, require, read_chunk, read_shard),
+    }
+)
+"""Operations of which a client that dies leaves all or nothing."""
+
+
+_CHANGES_NODES = frozenset(
+    {delete_group.__name__, move.__name__, replace_model.__name__, write_shard.__name__, repair_all.__name__}
+)
+UNPROMISED: tuple[tuple[str, frozenset[str], str], ...] = (
+    ("move", _CHANGES_NODES, "a move copies and deletes key by key, and must be the only writer below the node"),
+    ("store_model", frozenset({"store_model"}), "of two hierarchies with one root, members of both stay"),
+    (
+        "repair_all",
+        frozenset({"delete", "delete_group", "overwrite", "replace_model", "store_model", "migrate_all"}),
+        "a repair finds a node that is half deleted or half there, and completes it",
+    ),
+)
+"""Operation, others beside it, and why what they come to need not be serial: it is whole all the same."""
+
+
+def whole(operation: Operation, number: int) -> Callable[[Any], Any]:
+    """The program of a client that does one operation."""
+
+    def program(store: Any) -> Any:
+        steps = operation(store, number)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return end.value
+
+    return program

@@ -1,0 +1,235 @@
+"""Judge what several clients came to: it must be what some order of their steps comes to, one after the other.
+
+The oracle is the library itself, run without concurrency: the steps of the operations (`tests.simulation.operations`) in every
+order, each client's own steps in theirs, until one gives the same results and the same hierarchy. The invariants:
+
+1. *Serial.* Results and hierarchy are those of some order. A client that got an error of tessarr may also have done only the
+   first of its steps, or none; one that crashed may have stopped anywhere, and is judged by 3 to 5 only.
+2. *Typed.* Every error is one of tessarr, or a built-in that the same operation raises in some order.
+3. *Whole.* The hierarchy can be read: every document, every chunk.
+4. *Followed.* Consolidated metadata say what the documents say.
+5. *Ended.* Every client ends; nobody waits for a lock that nobody holds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import tessarr
+from tessarr.core.stored.walk import walk
+from tessarr.errors import TessarrError
+from tests.simulation.operations import ATOMIC, UNPROMISED, Operation, whole
+from tests.simulation.simulator import Crashed, Outcome, StuckError
+
+State = tuple[Any, ...]
+
+
+UNREADABLE = "unreadable"
+
+
+def observe(store: Any, known: dict[Any, State] | None = None) -> State:
+    """What a reader finds: every node with its metadata and values, and where consolidated metadata are not true.
+
+    `known`: what was found for stored values that are equal.
+    """
+    known = {} if known is None else known
+    values = {key: bytes(value) for key in store.list() if (value := store.get(key)) is not None}
+    identity = tuple(sorted(values.items()))
+    if identity not in known:
+        try:
+            known[identity] = (tuple(_nodes(store)), *_untrue(values))
+        except Exception as error:
+            known[identity] = (UNREADABLE, repr(error))
+    return known[identity]
+
+
+def _nodes(store: Any) -> Iterator[tuple[Any, ...]]:
+    for entry in walk(store, ""):
+        node = tessarr.open(store, path=entry.path, mode="r", use_consolidated=False)
+        attributes = tuple(sorted((key, repr(value)) for key, value in dict(node.attrs).items()))
+        content: tuple[Any, ...] = ("group",)
+        if isinstance(node, tessarr.Array):
+            content = ("array", node.shape, node.chunks, str(node.dtype), tuple(node[...].tolist()))
+        yield (entry.path, entry.formats, attributes, content)
+
+
+_DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs")
+
+
+def _untrue(values: dict[str, bytes]) -> Iterator[str]:
+    """Where consolidated metadata differ from the documents."""
+    documents = {
+        key: json.loads(value)
+        for key, value in values.items()
+        if key.rpartition("/")[2] in (*_DOCUMENTS, ".zmetadata") and not key.startswith("__")
+    }
+    for key, document in documents.items():
+        folder, slash, name = key.rpartition("/")
+        below = {
+            other[len(folder + slash) :]: _stripped(content)
+            for other, content in documents.items()
+            if other.startswith(folder + slash) and other.rpartition("/")[2] in _DOCUMENTS
+        }
+        if name == ".zmetadata":
+            said = document["metadata"]
+            expected = {other: content for other, content in below.items() if not other.endswith("zarr.json")}
+        elif name == "zarr.json" and "consolidated_metadata" in document:
+            said = {
+                f"{path}/zarr.json": _stripped(content)
+                for path, content in document["consolidated_metadata"]["metadata"].items()
+            }
+            expected = {other: content for other, content in below.items() if other.endswith("/zarr.json")}
+        else:
+            continue
+        if said != expected:
+            differ = sorted(path for path in said.keys() | expected.keys() if said.get(path) != expected.get(path))
+            yield f"{key} differs from the documents {differ}"
+
+
+def _stripped(document: Any) -> Any:
+    """A document without what consolidated metadata leave out, or write in more than one way."""
+    left = {
+        name: member for name, member in document.items() if name not in ("consolidated_metadata", "tessarr_append")
+    }
+    if not left.get("attributes", True):
+        del left["attributes"]
+    return left
+
+
+def name_of(result: Any) -> Any:
+    """A result as it is compared: of an error its type."""
+    if result is Crashed:
+        return "Crashed"
+    return type(result).__name__ if isinstance(result, BaseException) else result
+
+
+def _are_among(one: str, others: Collection[str], names: list[str]) -> bool:
+    """Whether clients do `one` and, beside it, one of `others`."""
+    left = [*names]
+    if one not in left:
+        return False
+    left.remove(one)
+    return any(name in others for name in left)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Clients that do one operation each, in worlds that are equal."""
+
+    operations: tuple[tuple[Operation, int], ...]
+    """Per client: the operation and the client's number."""
+    make_world: Callable[[], Any] = field(compare=False)
+
+    @property
+    def is_atomic(self) -> bool:
+        """Whether every operation is promised to be there whole or not at all, also when its client dies."""
+        return all(operation in ATOMIC for operation, _ in self.operations)
+
+    @property
+    def unpromised(self) -> str | None:
+        """Why the operations need not be serial when they run at the same time; ``None`` when they must."""
+        names = [operation.__name__ for operation, _ in self.operations]
+        found = [reason for one, others, reason in UNPROMISED if _are_among(one, others, names)]
+        return found[0] if found else None
+
+    def orders(self, lengths: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        """Every order of so many steps of each client, as client numbers."""
+        if not any(lengths):
+            yield ()
+            return
+        for client, left in enumerate(lengths):
+            if left:
+                fewer = [n - (number == client) for number, n in enumerate(lengths)]
+                for rest in self.orders(fewer):
+                    yield (client, *rest)
+
+
+class Oracle:
+    """The serial outcomes of one `Case`, computed as they are needed, and kept."""
+
+    MOST_STEPS = 5
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._known: dict[tuple[int, ...], tuple[list[Any], State]] = {}
+        self._found: dict[Any, State] = {}
+        self._steps = [self._count(number) for number in range(len(case.operations))]
+
+    @property
+    def programs(self) -> list[Callable[[Any], Any]]:
+        """What the clients do."""
+        return [whole(operation, number) for operation, number in self._case.operations]
+
+    def _count(self, client: int) -> int:
+        """The number of steps of a client's operation, when nothing stops it."""
+        store = self._case.make_world().connect("counts")
+        operation, number = self._case.operations[client]
+        steps, count = operation(store, number), 1
+        try:
+            while True:
+                next(steps)
+                count += 1
+        except StopIteration:
+            return count
+        except (TessarrError, *_BUILT_IN):
+            return count
+
+    def serial(self, order: tuple[int, ...]) -> tuple[list[Any], State]:
+        """Results and hierarchy after these steps in this order; the result of a client with steps left is ``...``."""
+        if order not in self._known:
+            world = self._case.make_world()
+            running = [
+                operation(world.connect(f"serial-{client}"), number)
+                for client, (operation, number) in enumerate(self._case.operations)
+            ]
+            results: list[Any] = [...] * len(running)
+            for client in order:
+                if results[client] is not ...:
+                    continue
+                try:
+                    next(running[client])
+                except StopIteration as end:
+                    results[client] = end.value
+                except (TessarrError, *_BUILT_IN) as error:
+                    results[client] = type(error).__name__
+            self._known[order] = (results, observe(world.connect("observer"), self._found))
+        return self._known[order]
+
+    def judge(self, outcome: Outcome, *, faults: bool = False) -> str | None:
+        """What is wrong; ``None`` when nothing is. With `faults` a client may be told of an error after it did everything."""
+        for result in outcome.results:
+            if isinstance(result, StuckError):
+                return f"a client does not end: {result}"
+            if isinstance(result, BaseException) and not isinstance(result, (TessarrError, *_BUILT_IN)):
+                return f"an error that is not one of tessarr: {result!r}"
+        found = observe(outcome.bucket.connect("observer"), self._found)
+        if found[0] == UNREADABLE:
+            return f"the hierarchy cannot be read: {found[1]}"
+        if Crashed in outcome.results and not self._case.is_atomic:
+            return None
+        results = [name_of(result) for result in outcome.results]
+        failed = [result is Crashed or isinstance(result, BaseException) for result in outcome.results]
+        for order in self._orders(failed):
+            expected, state = self.serial(order)
+            if state == found and all(
+                one == other or (raised and (other is ... or faults or one == "Crashed"))
+                for one, other, raised in zip(results, expected, failed, strict=True)
+            ):
+                return None
+        if self._case.unpromised:
+            return None
+        return f"no order of the steps gives the results {results} and {found}"
+
+    def _orders(self, failed: Sequence[bool]) -> Iterator[tuple[int, ...]]:
+        """All orders of all steps, then those in which clients that raised did fewer."""
+        counts = [range(count, -1 if one else count - 1, -1) for one, count in zip(failed, self._steps)]
+        for lengths in product(*counts):
+            yield from self._case.orders(lengths)
+
+
+_BUILT_IN = (KeyError, FileNotFoundError, ValueError)
+"""Errors of other kinds that operations are documented to raise."""

@@ -1,0 +1,131 @@
+"""The short form of `scripts/campaigns/simulate.py`: what it found, some pairs of operations, some seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.simulation import cases, operations
+from tests.simulation.cases import World
+from tests.simulation.oracle import UNREADABLE, Case, Oracle
+from tests.simulation.simulator import Bucket, Seeded, run
+
+KINDS = ("memory", "local", "object")
+SEEDS = range(1_000_000, 1_000_120)
+
+
+@pytest.fixture(autouse=True)
+def points() -> Iterator[None]:
+    with cases.simulating():
+        yield
+
+
+def wrong(world: World, *names: str) -> list[str]:
+    found = [(outcome, told) for outcome, told in cases.run_pair(world, names) if told]  # type: ignore[arg-type]
+    return [f"schedule {outcome.schedule}: {told}" for outcome, told in found]
+
+
+FOUND = {
+    "a repair deletes chunks that an append has stored and not published yet": ("append_many", "repair_all"),
+    "consolidated metadata lack what was changed while they were written": ("set_attribute", "consolidate"),
+    "consolidated metadata lack a node that was created while they were written": ("create", "consolidate"),
+    "an attribute of a node that was deleted makes a document that cannot be read": ("set_attribute", "delete"),
+    "two clients create one array, and the second one replaces the first one's": ("create", "create"),
+}
+"""What the campaign found: the clients that did it."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("what", FOUND)
+def test_what_was_found_does_not_come_back(what: str, kind: str) -> None:
+    for consolidated in (False, True):
+        assert wrong(World(kind, consolidated=consolidated), *FOUND[what])[:1] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_writers_of_one_chunk_lose_nothing(kind: str) -> None:
+    for names in (("write_part", "write_element"), ("clear_chunk", "write_part"), ("write_shard", "write_shard")):
+        assert wrong(World(kind), *names)[:1] == []
+
+
+def test_seeds_have_no_anomaly() -> None:
+    found = []
+    kinds = set()
+    for seed in SEEDS:
+        what, _, told = cases.run_seed(seed)
+        kinds.add((what.world.kind, *what.faults))
+        found += [f"seed {seed}: {what.world} {what.names}: {told}"] if told else []
+    assert found == []
+    assert {("local",), ("memory",), ("object",), ("local", "crashes"), ("object", "lost_answers")} <= kinds
+
+
+# -- the oracle itself ---------------------------------------------------------------------------------------------------
+
+
+class Careless(Bucket):
+    """A bucket that ignores conditions, as object storage was until a few years ago."""
+
+    def version(self, key: str) -> Any:
+        return "1" if key in self.values else None
+
+
+def test_the_oracle_finds_writes_that_are_lost() -> None:
+    made = cases.maker(World("object"))()
+    case = Case(
+        ((operations.write_element, 1), (operations.write_element, 2)),
+        lambda: Careless(values=dict(made.values), generations=dict(made.generations)),
+    )
+    judge = Oracle(case)
+    told = [judge.judge(run(Seeded(seed), judge.programs, bucket=case.make_world())) for seed in range(20)]
+    assert any(one is not None and "no order" in one for one in told)
+    assert any(one is None for one in told)
+
+
+def test_the_oracle_finds_what_cannot_be_read() -> None:
+    def damage(store: Any, number: int) -> Any:
+        yield
+        store.set("a/zarr.json", b"{")
+
+    judge = Oracle(Case(((damage, 1),), cases.maker(World("memory"))))
+    told = judge.judge(run(Seeded(1), judge.programs, bucket=cases.maker(World("memory"))()))
+    assert told is not None
+    assert "cannot be read" in told
+
+
+def test_the_oracle_finds_consolidated_metadata_that_are_not_true() -> None:
+    def change(store: Any, number: int) -> Any:
+        yield
+        store.set("a/zarr.json", bytes(store.get("a/zarr.json")).replace(b'"attributes":{}', b'"attributes":{"x":1}'))
+
+    world = World("memory", consolidated=True)
+    outcome = run(Seeded(1), [operations.whole(change, 1)], bucket=cases.maker(world)())
+    judge = Oracle(Case(((operations.read_chunk, 1),), cases.maker(world)))
+    assert judge.judge(outcome) is not None
+
+
+def test_the_oracle_calls_other_errors_and_endless_clients_wrong() -> None:
+    def fails(store: Any, number: int) -> Any:
+        yield
+        raise ZeroDivisionError
+
+    def waits(store: Any, number: int) -> Any:
+        yield
+        while True:
+            store.get("a/zarr.json")
+
+    world = cases.maker(World("object"))
+    judge = Oracle(Case(((operations.read_chunk, 1),), world))
+    told = [judge.judge(run(Seeded(1), [operations.whole(one, 1)], bucket=world())) for one in (fails, waits)]
+    assert ["ZeroDivisionError" in (told[0] or ""), "does not end" in (told[1] or "")] == [True, True]
+
+
+def test_every_operation_changes_what_is_observed_or_reads() -> None:
+    for name, operation in operations.ALL.items():
+        world = cases.maker(World("memory", 2 if name in cases.OF_VERSION_2 else 3))()
+        store = world.connect("alone")
+        before = dict(world.values)
+        result = operations.whole(operation, 7)(store)
+        assert UNREADABLE not in cases.oracle(World("memory"), ("read_chunk",)).serial((0, 0))[1]
+        assert result is not None or world.values != before or name == "repair_all"

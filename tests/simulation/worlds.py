@@ -1,0 +1,272 @@
+"""Places where simulated clients meet, beside the bucket of `tests.simulation.simulator`.
+
+`Memory`: clients are threads of one process over one `MemoryStore`; each of its operations is atomic, and a point.
+`Directory`: clients are processes over one directory of the real file system, with the code of `LocalStore`: each call of the
+operating system that others can notice is a point, file locks exclude clients, and end with them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Hashable, Iterable, Iterator, MutableMapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tessarr.stores.base import ANY, Any_, Version
+from tessarr.stores.local import exchange as local_exchange
+from tessarr.stores.local import file as local_file
+from tessarr.stores.local import lock as local_lock
+from tessarr.stores.local import tree as local_tree
+from tessarr.stores.local.lock import TEMPORARY_SUFFIX
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.memory.store import MemoryStore
+from tessarr.types import Buffer, ByteRange
+from tests.simulation.simulator import CURRENT, Crashed, Simulation
+
+# -- threads of one process ----------------------------------------------------------------------------------------------
+
+
+class Memory:
+    """Values in memory that threads share. A thread does not die alone, so that no client crashes here."""
+
+    def __init__(self, values: dict[str, bytes] | None = None) -> None:
+        self.values = dict(values or {})
+        self.writes = 0
+
+    def connect(self, name: str, simulation: Simulation | None = None) -> Thread:
+        """See `World`."""
+        return Thread(self, name, simulation)
+
+    def lock_name(self, client: str, name: Hashable) -> Hashable:
+        """See `World`: locks are those of the one process."""
+        return name
+
+    def end(self, client: str) -> None:
+        """See `World`."""
+
+
+class Thread(MemoryStore):
+    """What one thread has of the store."""
+
+    def __init__(self, world: Memory, name: str, simulation: Simulation | None) -> None:
+        super().__init__(world.values)
+        self.world, self.name, self.simulation = world, name, simulation
+
+    def _point(self, *, changes: bool = False) -> None:
+        if self.simulation is not None:
+            self.simulation.point(self)  # type: ignore[arg-type]
+        self.world.writes += changes
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        self._point()
+        return super().get(key, byte_range)
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        self._point()
+        return super().get_ranges(key, ranges)
+
+    def exists(self, key: str) -> bool:
+        self._point()
+        return super().exists(key)
+
+    def version(self, key: str) -> Version | None:
+        self._point()
+        return super().version(key)
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        self._point(changes=True)
+        return super().set(key, value, if_match=if_match)
+
+    def delete_if(self, key: str, version: Version | None) -> None:
+        self._point(changes=True)
+        super().delete_if(key, version)
+
+    def delete(self, key: str) -> None:
+        self._point(changes=True)
+        super().delete(key)
+
+    def delete_many(self, keys: Iterable[str]) -> None:
+        self._point(changes=True)
+        super().delete_many(keys)
+
+    def delete_prefix(self, prefix: str) -> None:
+        self._point(changes=True)
+        super().delete_prefix(prefix)
+
+    def replace_prefix(self, prefix: str, items: MutableMapping[str, Buffer] | Any) -> None:
+        self._point(changes=True)
+        super().replace_prefix(prefix, items)
+
+    def list(self, prefix: str = "") -> Iterator[str]:
+        self._point()
+        return super().list(prefix)
+
+
+# -- processes over one directory ------------------------------------------------------------------------------------------
+
+SCRATCH = next((folder for folder in ("/dev/shm", tempfile.gettempdir()) if os.access(folder, os.W_OK)), None)
+"""Where directories are made: in memory if possible."""
+
+
+class Directory:
+    """A directory that processes share; a copy of `template`, removed with the object."""
+
+    def __init__(self, template: str | os.PathLike[str] | None = None) -> None:
+        self._folder = tempfile.mkdtemp(prefix="tessarr-simulation-", dir=SCRATCH)
+        self.root = os.path.join(self._folder, "data.zarr")
+        if template is None:
+            os.mkdir(self.root)
+        else:
+            shutil.copytree(template, self.root)
+        self.writes = 0
+        self.descriptors: dict[str, set[int]] = {}
+
+    def __del__(self) -> None:
+        client, CURRENT.client = (
+            CURRENT.client,
+            None,
+        )  # it may run in the thread of a client, and is nothing that one does
+        try:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        finally:
+            CURRENT.client = client
+
+    def connect(self, name: str, simulation: Simulation | None = None) -> Process:
+        """See `World`."""
+        return Process(self, name, simulation)
+
+    def lock_name(self, client: str, name: Hashable) -> Hashable:
+        """See `World`: each client is a process of its own."""
+        return client, name
+
+    def end(self, client: str) -> None:
+        """Close the files of a process that has ended, and so release its locks."""
+        for descriptor in self.descriptors.pop(client, ()):
+            with contextlib.suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+            _ORIGINAL["close"](descriptor)
+            self.writes += 1
+
+
+class Process(LocalStore):
+    """The store of one process."""
+
+    def __init__(self, world: Directory, name: str, simulation: Simulation | None) -> None:
+        super().__init__(world.root)
+        self.world, self.name, self.simulation = world, name, simulation
+
+
+_ORIGINAL: dict[str, Callable[..., Any]] = {
+    name: getattr(os, name)
+    for name in (
+        *("open", "close", "stat", "lstat", "link", "unlink", "replace", "rename", "mkdir", "rmdir", "scandir"),
+        *("write", "utime", "fsync"),
+    )
+}
+_CHANGES = {"link", "unlink", "replace", "rename", "mkdir", "rmdir"}
+
+
+def _client() -> Any:
+    client = CURRENT.client
+    return client if isinstance(client, Process) and client.simulation is not None else None
+
+
+def _alive(client: Any) -> None:
+    if client.simulation.has_crashed(client):
+        raise Crashed
+
+
+def _is_private(name: str, arguments: tuple[Any, ...]) -> bool:
+    """Whether no other process looks at what a call concerns: a temporary file that is not in place yet."""
+    if name not in ("open", "unlink", "stat") or not isinstance(arguments[0], str):
+        return name in ("close", "write", "utime", "fsync")
+    return arguments[0].endswith(TEMPORARY_SUFFIX)
+
+
+def _patched(name: str) -> Callable[..., Any]:
+    original = _ORIGINAL[name]
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        client = _client()
+        if client is None:
+            return original(*arguments, **options)
+        if name == "close":
+            client.world.descriptors.get(client.name, set()).discard(arguments[0])
+            return original(*arguments, **options)
+        if _is_private(name, arguments):
+            _alive(client)
+        else:
+            client.simulation.point(client)
+        result = original(*arguments, **options)
+        client.world.writes += name in _CHANGES
+        if name == "open":
+            client.world.descriptors.setdefault(client.name, set()).add(result)
+        return result
+
+    return call
+
+
+def _try_lock(descriptor: int, original: Callable[[int], None] = local_lock._try) -> None:
+    client = _client()
+    if client is not None:
+        client.simulation.point(client)
+    original(descriptor)
+
+
+def _lock(descriptor: int, original: Callable[[int], None] = local_lock._block) -> None:
+    """Lock a file; where another process has it, let the others go on until something changes."""
+    client = _client()
+    if client is None:
+        original(descriptor)
+        return
+    while True:
+        try:
+            _try_lock(descriptor)
+            return
+        except BlockingIOError:
+            before = client.world.writes
+            client.simulation.wait(client, lambda before=before: client.world.writes > before)
+
+
+def _unlock(descriptor: int, original: Callable[[int], None] = local_lock._unlock) -> None:
+    client = _client()
+    if client is not None:
+        _alive(client)
+        client.world.writes += 1
+    original(descriptor)
+
+
+def _exchange(one: str, other: str, original: Callable[[str, str], bool] = local_exchange.exchange) -> bool:
+    client = _client()
+    if client is not None:
+        client.simulation.point(client)
+        client.world.writes += 1
+    return original(one, other)
+
+
+@contextlib.contextmanager
+def system_calls() -> Iterator[None]:
+    """Make the system calls of clients points of their simulation. Those of all others are as ever."""
+    places: list[tuple[Any, str, Any]] = [(os, name, _patched(name)) for name in _ORIGINAL]
+    places += [(local_lock, "_try", _try_lock), (local_lock, "_block", _lock), (local_lock, "_unlock", _unlock)]
+    places += [(local_tree, "exchange", _exchange), (local_file, "pread", os.pread)]
+    # The Rust module reads many files without a point in between.
+    places += [(local_file, "reader_of_many", lambda: None)]
+    before = [(place, name, getattr(place, name)) for place, name, _ in places]
+    try:
+        for place, name, new in places:
+            setattr(place, name, new)
+        yield
+    finally:
+        for place, name, old in before:
+            setattr(place, name, old)
+
+
+def template(folder: Path, make: Callable[[LocalStore], object]) -> Path:
+    """Fill the directory `folder` by `make`, to be copied by `Directory`."""
+    make(LocalStore(folder))
+    return folder
