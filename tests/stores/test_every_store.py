@@ -26,7 +26,8 @@ from tests.stores.contract import SEED, ConditionalContract, ReadContract, Store
 TESTS = Path(__file__).resolve().parents[1]
 WITHOUT = {
     "DatabaseStore": "a base: RedisStore and MongoDBStore are run",
-    "FetchingStore": "a base: ReferenceStore, RemoteZipStore and ObjectStore are run",
+    "FetchingStore": "a base: RedisStore and MongoDBStore are run",
+    "AsyncFetchingStore": "a base: ReferenceStore, RemoteZipStore and ZarrPythonStore are run",
     "NetworkStore": "a base: ObjectStore and FsspecStore are run",
     "GpuMemoryStore": "cannot be made: it says that there is no such store",
     "ConsolidatedMetadataStore": "its documents are in one key, and not those of the seed: tests/compat",

@@ -38,9 +38,13 @@ class AsyncStore(Store):
     _can_set_if = False
     """What places of this kind can do: `set` and so on are abilities accordingly."""
 
-    def _run_one(self, call: Coroutine[object, object, T]) -> T:
-        """Run a coroutine of one value for a synchronous caller: in an event loop, unless a subclass can do without."""
+    def _run(self, call: Coroutine[object, object, T]) -> T:
+        """Run a coroutine for a synchronous caller: in an event loop, unless a subclass can do without."""
         return run(call)
+
+    def _run_one(self, call: Coroutine[object, object, T]) -> T:
+        """Run a coroutine of one value for a synchronous caller."""
+        return self._run(call)
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -77,7 +81,7 @@ class AsyncStore(Store):
         return [None if found is None else found[0] for found in await self.fetch_async(requests)]
 
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
-        return run(self.get_partial_values_async(key_ranges))
+        return self._run(self.get_partial_values_async(key_ranges))
 
     async def exists_async(self, key: str) -> bool:
         return await self.get_async(key, ByteRange(0, 0)) is not None
@@ -97,7 +101,7 @@ class AsyncStore(Store):
         return sum(size or 0 for size in sizes)
 
     def getsize_prefix(self, prefix: str) -> int:
-        return run(self.getsize_prefix_async(prefix))
+        return self._run(self.getsize_prefix_async(prefix))
 
     async def version_async(self, key: str) -> Version | None:
         return None
@@ -109,6 +113,7 @@ class AsyncStore(Store):
     # -- writing -----------------------------------------------------------------------------------------------
 
     async def set_async(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        self._check_writable(key)
         raise self._missing_method("set_async(key, value)")
 
     @only_if("_can_set")
@@ -129,9 +134,6 @@ class AsyncStore(Store):
             return False
         return True
 
-    def set_if_not_exists(self, key: str, value: Buffer) -> bool:
-        return run(self.set_if_not_exists_async(key, value))
-
     async def set_partial_values_async(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
         for key, parts in parts_by_key(key_start_values).items():
             await self.update_async(key, lambda old, parts=parts: merge_parts(old, parts))  # type: ignore[misc]
@@ -146,6 +148,7 @@ class AsyncStore(Store):
     # -- deleting ----------------------------------------------------------------------------------------------
 
     async def delete_async(self, key: str) -> None:
+        self._check_writable(key)
         raise self._missing_method("delete_async(key)")
 
     @only_if("_can_delete")
@@ -158,14 +161,14 @@ class AsyncStore(Store):
 
     @only_if("_can_delete")
     def delete_many(self, keys: Iterable[str]) -> None:
-        run(self.delete_many_async(keys))
+        self._run(self.delete_many_async(keys))
 
     async def delete_prefix_async(self, prefix: str) -> None:
         self._check_writable(prefix)
         await self.delete_many_async(await self.list_prefix_async(prefix))
 
     def delete_prefix(self, prefix: str) -> None:
-        run(self.delete_prefix_async(prefix))
+        self._run(self.delete_prefix_async(prefix))
 
     async def replace_prefix_async(self, prefix: str, items: Mapping[str, Buffer]) -> None:
         self._check_writable(prefix)
@@ -178,7 +181,7 @@ class AsyncStore(Store):
         await self.delete_many_async(staged)
 
     def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
-        run(self.replace_prefix_async(prefix, items))
+        self._run(self.replace_prefix_async(prefix, items))
 
     # -- listing -----------------------------------------------------------------------------------------------
 
@@ -187,14 +190,14 @@ class AsyncStore(Store):
 
     @only_if("_can_list")
     def list(self, prefix: str = "") -> Iterator[str]:
-        return iter(run(self.list_prefix_async(prefix)))
+        return iter(self._run(self.list_prefix_async(prefix)))
 
     async def list_dir_async(self, prefix: str) -> Listing:
         return functions.children(await self.list_prefix_async(prefix), prefix)
 
     @only_if("_can_list")
     def list_dir(self, prefix: str) -> Listing:
-        return run(self.list_dir_async(prefix))
+        return self._run(self.list_dir_async(prefix))
 
 
 # -- adapters -----------------------------------------------------------------------------------------------------------

@@ -14,12 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zarr.storage
 
 from tessarr.errors import StoreError
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.url import open_url
 from tessarr.stores.virtual.reference import ReferenceStore
 from tessarr.stores.virtual.templates import expand_references, fill
+from tessarr.stores.virtual.zarr_python import ZarrPythonStore
 from tessarr.types import ByteRange
 from tests.stores.contract import SEED, ReadContract, plain
 from tests.stores.remote.proxy import Proxy
@@ -77,6 +79,27 @@ def test_parts_of_one_file_are_fetched_in_one_wave(s3_proxy: Proxy) -> None:
     again = asyncio.run(store.fetch_async([Fetch("t/3", (ByteRange(5, 9), ByteRange(-2))), Fetch("t/99")]))
     assert plain(again[0]) == [data[3_000_005:3_000_009], data[3_049_998:3_050_000]]
     assert again[1] is None
+
+
+def test_references_into_several_stores_are_read_from_synchronous_and_from_asynchronous_code(tmp_path: Path) -> None:
+    """One of them a store of zarr-python, whose coroutines need its event loop."""
+    inner = zarr.storage.MemoryStore()
+    given = ZarrPythonStore(inner)
+    given.set("data", b"0123456789")
+    (tmp_path / "data").write_bytes(b"abcdefghij")
+    refs = {"a": [f"{given.url}/data", 2, 3], "b": [str(tmp_path / "data"), 2, 3], "c": [f"{given.url}/data"]}
+    wanted = [Fetch("a"), Fetch("b", (ByteRange(-1),)), Fetch("none")]
+    store = ReferenceStore(refs)
+    assert plain(store.get("a")) == b"234"  # of one store: without an event loop
+    assert (store.getsize("a"), store.getsize("c")) == (3, 10)
+    assert [plain(found) for found in store.fetch(wanted)] == [[b"234"], [b"e"], None]
+
+    async def read() -> list[list[Any] | None]:
+        assert await store.getsize_async("c") == 10
+        assert [plain(found) for found in store.fetch(wanted)] == [[b"234"], [b"e"], None]
+        return await store.fetch_async(wanted)
+
+    assert [plain(found) for found in asyncio.run(read())] == [[b"234"], [b"e"], None]
 
 
 def test_templates_and_generated_keys_are_expanded() -> None:

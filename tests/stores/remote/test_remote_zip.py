@@ -6,16 +6,20 @@ import asyncio
 import io
 import itertools
 import zipfile
+from typing import Any
 
 import numpy as np
 import pytest
+import zarr.storage
 
 from tessarr.errors import StoreError
+from tessarr.stores.asynchronous import to_sync
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.url import open_url
+from tessarr.stores.virtual.zarr_python import ZarrPythonStore
 from tessarr.stores.zip.remote import RemoteZipStore
-from tessarr.types import ByteRange
+from tessarr.types import Buffer, ByteRange
 from tests.stores.contract import SEED, ListContract, ReadContract, plain
 from tests.stores.remote.proxy import Proxy
 from tests.stores.remote.servers import S3_OPTIONS
@@ -100,6 +104,61 @@ def test_a_large_directory_is_read_with_one_more_request() -> None:
     store = RemoteZipStore(MemoryStore({"a.zip": archive(values)}), "a.zip")
     assert len([*store.list()]) == 5000
     assert plain(store.get("a/long/name/to/fill/the/directory/4711")) == b"4711"
+
+
+class Awaited:
+    """The four methods as coroutines, which wait for their event loop."""
+
+    def __init__(self, values: dict[str, bytes]) -> None:
+        self.inner = MemoryStore(values)
+
+    async def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        await asyncio.sleep(0)
+        return self.inner.get(key, byte_range)
+
+    async def set(self, key: str, value: Buffer) -> None:
+        raise NotImplementedError
+
+    async def delete(self, key: str) -> None:
+        raise NotImplementedError
+
+    async def list(self, prefix: str = "") -> list[str]:
+        return [*self.inner.list(prefix)]
+
+
+def over_zarr_python(values: dict[str, bytes]) -> Store:
+    store = ZarrPythonStore(zarr.storage.MemoryStore())
+    for key, value in values.items():
+        store.set(key, value)
+    return store
+
+
+@pytest.mark.parametrize("place", [MemoryStore, lambda values: to_sync(Awaited(values)), over_zarr_python])
+def test_an_archive_in_any_kind_of_store_is_read_from_synchronous_and_from_asynchronous_code(place: Any) -> None:
+    """Where no event loop is running, a coroutine of the archive must not await one of a store that needs its loop."""
+    values = {"k": b"0123456789", "l": b"x"}
+    wanted = [Fetch("k", (ByteRange(2, 4), ByteRange(-1))), Fetch("l"), Fetch("m")]
+    expected = [[b"23", b"9"], [b"x"], None]
+    inner = archive({"a.zip": archive(values, extra=500)})
+    for store in (
+        RemoteZipStore(place({"a.zip": archive(values, extra=500)}), "a.zip"),
+        RemoteZipStore(RemoteZipStore(place({"b.zip": inner}), "b.zip"), "a.zip"),
+    ):
+        assert [plain(parts) for parts in store.fetch(wanted)] == expected
+        assert plain(store.get("k")) == b"0123456789"
+        assert sorted(store.list()) == ["k", "l"]
+
+        async def read(key: str, store: Store = store) -> list[list[Buffer] | None]:
+            assert await store.exists_async(key)
+            assert store.exists(key)  # synchronous calls work in an event loop, too
+            return await store.fetch_async(wanted)
+
+        async def read_all() -> None:
+            twin = RemoteZipStore(store.store, store.key)  # noqa: B023 - called in this round
+            for found in await asyncio.gather(*(read(key, twin) for key in ["k", "l"] * 20)):
+                assert [plain(parts) for parts in found] == expected
+
+        asyncio.run(read_all())
 
 
 def test_what_is_no_archive_is_an_error() -> None:

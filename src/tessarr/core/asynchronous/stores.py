@@ -12,11 +12,9 @@ import threading
 from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
-from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
 from tessarr.facade.zarr3.buffer.cpu import buffer_prototype
-from tessarr.stores.base import ANY, Any_, Store, Version
+from tessarr.stores.base import Store
 from tessarr.stores.buffers import byte_view
-from tessarr.stores.path import check_key
 from tessarr.stores.virtual.zarr_python import ZarrPythonStore
 from tessarr.types import Buffer, ByteRange
 
@@ -35,6 +33,8 @@ def synchronous_store(store: Store) -> Store:
 class CoroutineStore(ZarrPythonStore):
     """A synchronous store over `store`, whose methods are coroutines."""
 
+    _failure = "the store failed"
+
     def __init__(self, store: object, *, read_only: bool = False) -> None:
         super().__init__(store, read_only=read_only)
         self.requests_at_once = 16
@@ -49,20 +49,14 @@ class CoroutineStore(ZarrPythonStore):
         names = (str(getattr(self.store, "url", "")), str(self.store))
         return next((name for name in names if "://" in name and " " not in name and name != default), default)
 
-    def _run(self, key: str, call: Coroutine[object, object, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(self._guarded(key, call), _loop()).result()
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        return _loop()
 
-    async def _run_async(self, key: str, call: Coroutine[object, object, T]) -> T:
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._guarded(key, call), _loop()))
+    def _run(self, call: Coroutine[object, object, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(call, self._loop()).result()
 
-    async def _guarded(self, key: str, call: Coroutine[object, object, T]) -> T:
-        try:
-            return await call
-        except TessarrError:
-            raise
-        except Exception as error:
-            got = f"{type(error).__name__}: {error}"
-            raise StoreError("the store failed", store=self.url, key=key or None, got=got) from error
+    async def _open(self) -> None:
+        """Do nothing: these stores need not be opened."""
 
     async def _read(self, key: str, part: ByteRange | None) -> Buffer | None:
         if part is not None and part.stop is not None and part.stop <= part.start:
@@ -79,11 +73,7 @@ class CoroutineStore(ZarrPythonStore):
         value = await self._read(key, None)
         return None if value is None else byte_view(value).nbytes
 
-    async def _write(self, key: str, value: Buffer, if_match: Version | None | Any_) -> None:
-        self._check_writable(key)
-        check_key(key)
-        if if_match is not ANY:
-            raise UnsupportedOperationError("this store has no conditional writes", store=self.url, key=key)
+    async def _write(self, key: str, value: Buffer) -> None:
         await self.store.set(key, buffer_prototype.buffer.from_bytes(bytes(byte_view(value))))
 
     def __dask_tokenize__(self) -> tuple[object, ...]:

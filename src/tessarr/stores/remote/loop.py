@@ -167,6 +167,15 @@ def _submit(executor: ThreadPoolExecutor, call: Callable[[], T]) -> asyncio.Futu
     return asyncio.get_running_loop().run_in_executor(executor, context_with_caller().run, call)
 
 
+async def invoke(
+    blocking: Callable[P, T], coroutine: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Call a method of another store: `coroutine` where an event loop is running, else `blocking`, the other form of it."""
+    if asyncio._get_running_loop() is None:
+        return blocking(*args, **kwargs)
+    return await coroutine(*args, **kwargs)
+
+
 async def gather_or_cancel(calls: Sequence[Awaitable[T]]) -> list[T]:
     """Await `calls` concurrently; return their results, in order. The first error, or cancellation, cancels the rest."""
     if len(calls) == 1:

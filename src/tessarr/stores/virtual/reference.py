@@ -18,19 +18,18 @@ Limits: Parquet needs pyarrow. Source: https://fsspec.github.io/kerchunk/spec.ht
 from __future__ import annotations
 
 import base64
-import functools
 import json
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 from tessarr.errors import StoreError, UnsupportedOperationError
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.buffers import byte_view, cut
 from tessarr.stores.path import check_key, check_prefix
-from tessarr.stores.remote.fetch_methods import FetchingStore
-from tessarr.stores.remote.loop import gather_or_cancel, in_caller_thread, run_concurrently
+from tessarr.stores.remote.fetch_methods import AsyncFetchingStore
+from tessarr.stores.remote.loop import gather_or_cancel, in_caller_thread, invoke
 from tessarr.stores.remote.retry import scrub_url
 from tessarr.types import JSON, Buffer, ByteRange
 
@@ -183,7 +182,7 @@ class ParquetReferences:
                     yield chunk
 
 
-class ReferenceStore(FetchingStore):
+class ReferenceStore(AsyncFetchingStore):
     """A store of the values in `references`, which were read from `url`.
 
     `storage_options` are for the stores of the referenced files: options per scheme (``{"s3": {…}}``), or the same options
@@ -192,6 +191,7 @@ class ReferenceStore(FetchingStore):
 
     requests_at_once = 16
     read_only = True
+    _can_set = _can_delete = False
 
     adapter = "zarr"
     """In URL pipelines: ``place|zarr:path``."""
@@ -268,20 +268,14 @@ class ReferenceStore(FetchingStore):
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        """Call `fetch` of each referenced store, concurrently."""
-        results, batches = self._plan(requests)
-        fetches = [
-            functools.partial(self._store(root).fetch, [fetch for _, fetch in batch]) for root, batch in batches.items()
-        ]
-        for batch, responses in zip(batches.values(), run_concurrently(fetches), strict=True):
-            self._fill(results, batch, responses)
-        return results
-
     async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        """Call `fetch` of each referenced store, concurrently."""
         results, batches = await in_caller_thread(self._plan, requests)
         found = await gather_or_cancel(
-            [self._store(root).fetch_async([fetch for _, fetch in batch]) for root, batch in batches.items()]
+            [
+                invoke(store.fetch, store.fetch_async, [fetch for _, fetch in batch])
+                for store, batch in zip(map(self._store, batches), batches.values(), strict=True)
+            ]
         )
         for batch, responses in zip(batches.values(), found, strict=True):
             self._fill(results, batch, responses)
@@ -334,7 +328,7 @@ class ReferenceStore(FetchingStore):
             return "/", url.partition(":")[2].lstrip("/") if is_url(url) else url.lstrip("/")
         scheme, _, rest = url.partition("://")
         # The root of a URL with an endpoint includes the bucket (Azure: account and container).
-        depth = {"s3": 2, "gs": 2, "az": 3}[scheme.partition("+")[0]] if "+" in scheme else 1
+        depth = {"s3": 2, "gs": 2, "az": 3}.get(scheme.partition("+")[0], 1) if "+" in scheme else 1
         segments = rest.split("/", depth)
         host, name = "/".join(segments[:depth]), "/".join(segments[depth:])
         return (f"{scheme}://{host}" if host else f"{scheme}:///"), name
@@ -352,23 +346,25 @@ class ReferenceStore(FetchingStore):
             self._stores[root] = store
         return store
 
-    def exists(self, key: str) -> bool:
+    async def exists_async(self, key: str) -> bool:
         check_key(key)
-        return self.references.find(key) is not None
+        return await in_caller_thread(self.references.find, key) is not None
 
-    def getsize(self, key: str) -> int | None:
+    async def getsize_async(self, key: str) -> int | None:
         check_key(key)
-        found = self.references.find(key)
+        found = await in_caller_thread(self.references.find, key)
         if isinstance(found, bytes) or found is None:
             return None if found is None else len(found)
         if found.nbytes is not None:
             return found.nbytes
         root, name = self._locate(found.url)
-        return self._store(root).getsize(name)
+        store = self._store(root)
+        return await invoke(store.getsize, store.getsize_async, name)
 
-    def list(self, prefix: str = "") -> Iterator[str]:
+    async def list_prefix_async(self, prefix: str) -> _List[str]:
         check_prefix(prefix)
-        return iter([key for key in [*self.references.keys()] if key.startswith(prefix)])
+        keys = await in_caller_thread(lambda: [*self.references.keys()])
+        return [key for key in keys if key.startswith(prefix)]
 
 
 def _ranges_in_file(found: Reference, ranges: tuple[ByteRange, ...] | None) -> tuple[ByteRange, ...] | None:

@@ -14,33 +14,36 @@ Source: `zarr.abc.store.Store` of zarr-python 3.0 to 3.4.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
-from tessarr.stores.base import ANY, Any_, Fetch, Listing, LockContext, Store, Version, shared_copy
+from tessarr.stores import functions
+from tessarr.stores.base import ANY, Any_, Fetch, Listing, LockContext, Version, shared_copy
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.protocols import only_if
+from tessarr.stores.remote.fetch_methods import AsyncFetchingStore
+from tessarr.stores.remote.limiter import Outcome, limiter_for
 from tessarr.types import JSON, Buffer, ByteRange
 
 T = TypeVar("T")
 _List: TypeAlias = list
-_MAX_CONCURRENT = 64
 _DOCUMENTS = frozenset({"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"})
-"""Requests of one wave that run side by side; the store below may have its own limit."""
 _INVALID_KEY = "invalid zarr key format"
 """What Icechunk says of keys that Zarr v3 does not have; nothing is stored there."""
 _MISSING = (FileNotFoundError, KeyError, NotADirectoryError, IsADirectoryError)
 _LOCAL_CLASSES = ("LocalStore", "MemoryStore", "ZipStore", "ManagedMemoryStore")
 
 
-class ZarrPythonStore(Store):
+class ZarrPythonStore(AsyncFetchingStore):
     """A store over `store`, a store of zarr-python.
 
     `url` names the place; ``None``: the URL of a directory, or a name that is valid in this process while the store exists.
     """
+
+    _failure = "the zarr-python store failed"
 
     def __init__(self, store: Any, *, read_only: bool = False, url: str | None = None) -> None:
         self.store = store
@@ -48,6 +51,7 @@ class ZarrPythonStore(Store):
         self.read_only = read_only or bool(store.read_only)
         if not self._is_local:
             self.requests_at_once = 16
+        self._origin = url or f"object+zarr-python://{type(store).__name__}"
         self._can_set, self._can_delete = bool(store.supports_writes), bool(store.supports_deletes)
         self._can_list = bool(store.supports_listing)
 
@@ -92,30 +96,72 @@ class ZarrPythonStore(Store):
 
     # -- zarr-python's loop ------------------------------------------------------------------------------------
 
-    def _run(self, key: str, call: Coroutine[object, object, T]) -> T:
-        """Run `call` in zarr-python's loop; convert its errors to `StoreError`."""
-        from zarr.core.sync import sync
-
-        return sync(self._guarded(key, call))
-
-    async def _run_async(self, key: str, call: Coroutine[object, object, T]) -> T:
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        """Return the event loop in which the store's coroutines run."""
         from zarr.core.sync import _get_loop
 
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._guarded(key, call), _get_loop()))
+        loop: asyncio.AbstractEventLoop = _get_loop()
+        return loop
+
+    def _run(self, call: Coroutine[object, object, T]) -> T:
+        from zarr.core.sync import sync
+
+        found: T = sync(call)
+        return found
+
+    async def _in_loop(self, key: str, call: Coroutine[object, object, T]) -> T:
+        """Await `call` in the store's event loop. Raises its errors as `StoreError`."""
+        loop = self._loop()
+        if asyncio.get_running_loop() is loop:
+            return await self._guarded(key, call)
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._guarded(key, call), loop))
 
     async def _guarded(self, key: str, call: Coroutine[object, object, T]) -> T:
         try:
-            if not self.store._is_open:
-                await self.store._open()
+            await self._open()
             return await call
         except TessarrError:
             raise
         except Exception as error:
-            raise StoreError(
-                "the zarr-python store failed", store=self.url, key=key or None, got=f"{type(error).__name__}: {error}"
-            ) from error
+            got = f"{type(error).__name__}: {error}"
+            raise StoreError(self._failure, store=self.url, key=key or None, got=got) from error
+
+    async def _open(self) -> None:
+        if not self.store._is_open:
+            await self.store._open()
+
+    async def _one(self, call: Awaitable[T]) -> T:
+        """Await one request, within the concurrency limit."""
+        limiter = limiter_for(self._origin)
+        outcome: Outcome = "neutral"
+        await limiter.acquire()
+        try:
+            found = await call
+            outcome = "ok"
+            return found
+        finally:
+            limiter.release(outcome)
 
     # -- reading -----------------------------------------------------------------------------------------------
+
+    async def get_async(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        check_key(key)
+        return await self._in_loop(key, self._one(self._read(key, byte_range)))
+
+    async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        for request in requests:
+            check_key(request.key)
+        return await self._in_loop("", self._fetch(requests))
+
+    async def _fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        wanted = [(key, part) for key, ranges in requests for part in (ranges if ranges is not None else (None,))]
+        bodies = iter(await asyncio.gather(*(self._one(self._read(key, part)) for key, part in wanted)))
+        found: _List[_List[Buffer] | None] = []
+        for _, ranges in requests:
+            parts = [next(bodies) for _ in (ranges if ranges is not None else (None,))]
+            present = [part for part in parts if part is not None]
+            found.append(present if len(present) == len(parts) else None)
+        return found
 
     async def _read(self, key: str, part: ByteRange | None) -> Buffer | None:
         from zarr.core.buffer import default_buffer_prototype
@@ -131,7 +177,7 @@ class ZarrPythonStore(Store):
             if _INVALID_KEY in str(error):
                 return None
             # Some stores raise for a range that extends beyond the end.
-            clamped = None if part is None else await self._clamped(key, part)
+            clamped = None if part is None else ByteRange(*part.bounds(await self.store.getsize(key)))
             if clamped is None or clamped == part:
                 raise
             if clamped.start == clamped.stop:
@@ -139,69 +185,9 @@ class ZarrPythonStore(Store):
             found = await self.store.get(key, prototype, byte_request(clamped))
         return None if found is None else memoryview(found.to_bytes())
 
-    async def _clamped(self, key: str, part: ByteRange) -> ByteRange:
-        return ByteRange(*part.bounds(await self.store.getsize(key)))
-
-    async def _fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        limit = asyncio.Semaphore(_MAX_CONCURRENT)
-
-        async def one(key: str, part: ByteRange | None) -> Buffer | None:
-            async with limit:
-                return await self._read(key, part)
-
-        wanted = [(key, part) for key, ranges in requests for part in (ranges if ranges is not None else (None,))]
-        bodies = iter(await asyncio.gather(*(one(key, part) for key, part in wanted)))
-        found: _List[_List[Buffer] | None] = []
-        for _, ranges in requests:
-            parts = [next(bodies) for _ in (ranges if ranges is not None else (None,))]
-            present = [part for part in parts if part is not None]
-            found.append(present if len(present) == len(parts) else None)
-        return found
-
-    def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        """See `Store.fetch`: the requests are in flight concurrently."""
-        for request in requests:
-            check_key(request.key)
-        return self._run("", self._fetch(requests))
-
-    async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        for request in requests:
-            check_key(request.key)
-        return await self._run_async("", self._fetch(requests))
-
-    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        check_key(key)
-        return self._run(key, self._read(key, byte_range))
-
-    async def get_async(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        check_key(key)
-        return await self._run_async(key, self._read(key, byte_range))
-
-    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
-        return self.fetch([Fetch(key, tuple(ranges))])[0]
-
-    async def get_ranges_async(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
-        return (await self.fetch_async([Fetch(key, tuple(ranges))]))[0]
-
-    def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
-        requests = [Fetch(key, None if part is None else (part,)) for key, part in key_ranges]
-        return [None if parts is None else parts[0] for parts in self.fetch(requests)]
-
-    def exists(self, key: str) -> bool:
-        check_key(key)
-        return bool(self._run(key, self._exists(key)))
-
     async def exists_async(self, key: str) -> bool:
         check_key(key)
-        return bool(await self._run_async(key, self._exists(key)))
-
-    def getsize(self, key: str) -> int | None:
-        check_key(key)
-        return self._run(key, self._getsize(key))
-
-    async def getsize_async(self, key: str) -> int | None:
-        check_key(key)
-        return await self._run_async(key, self._getsize(key))
+        return await self._in_loop(key, self._one(self._exists(key)))
 
     async def _exists(self, key: str) -> bool:
         try:
@@ -211,6 +197,10 @@ class ZarrPythonStore(Store):
                 return False
             raise
 
+    async def getsize_async(self, key: str) -> int | None:
+        check_key(key)
+        return await self._in_loop(key, self._one(self._getsize(key)))
+
     async def _getsize(self, key: str) -> int | None:
         try:
             return int(await self.store.getsize(key)) if await self._exists(key) else None
@@ -219,22 +209,17 @@ class ZarrPythonStore(Store):
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    @only_if("_can_set")
-    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
-        self._run(key, self._write(key, value, if_match))
-        return None
-
     async def set_async(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
-        await self._run_async(key, self._write(key, value, if_match))
-        return None
-
-    async def _write(self, key: str, value: Buffer, if_match: Version | None | Any_) -> None:
-        from zarr.core.buffer import default_buffer_prototype
-
         self._check_writable(key)
         check_key(key)
-        if if_match is not ANY:
-            raise UnsupportedOperationError("zarr-python stores have no conditional writes", store=self.url, key=key)
+        if not isinstance(if_match, Any_):
+            raise functions.no_conditional_writes(self, key)
+        await self._in_loop(key, self._one(self._write(key, value)))
+        return None
+
+    async def _write(self, key: str, value: Buffer) -> None:
+        from zarr.core.buffer import default_buffer_prototype
+
         await self.store.set(key, default_buffer_prototype().buffer.from_bytes(bytes(byte_view(value))))
 
     @property
@@ -259,55 +244,37 @@ class ZarrPythonStore(Store):
         check_key(key)
         return KEYED_LOCKS.hold((self.url, key))
 
-    @only_if("_can_delete")
-    def delete(self, key: str) -> None:
-        self.delete_many([key])
-
-    def delete_many(self, keys: Iterable[str]) -> None:
-        self._run("", self._delete([*keys]))
-
     async def delete_async(self, key: str) -> None:
         await self.delete_many_async([key])
 
     async def delete_many_async(self, keys: Iterable[str]) -> None:
-        await self._run_async("", self._delete([*keys]))
+        every = [*keys]
+        self._check_writable(every[0] if every else "")
+        for key in every:
+            check_key(key)
+        await self._in_loop("", self._delete(every))
 
     async def _delete(self, keys: _List[str]) -> None:
-        self._check_writable(keys[0] if keys else "")
-        limit = asyncio.Semaphore(_MAX_CONCURRENT)
-
         async def one(key: str) -> None:
-            check_key(key)
-            async with limit:
-                # Some stores take a prefix of other keys for a directory, and delete all keys below it.
-                if await self._exists(key):
-                    await self.store.delete(key)
+            # Some stores take a prefix of other keys for a directory, and delete all keys below it.
+            if await self._exists(key):
+                await self.store.delete(key)
 
-        await asyncio.gather(*map(one, keys))
-
-    def delete_prefix(self, prefix: str) -> None:
-        self._check_writable(prefix)
-        super().delete_prefix(prefix)
+        await asyncio.gather(*(self._one(one(key)) for key in keys))
 
     # -- listing -----------------------------------------------------------------------------------------------
 
-    @only_if("_can_list")
-    def list(self, prefix: str = "") -> Iterator[str]:
-        return iter(self._run(prefix, self._list_prefix(prefix)))
-
     async def list_prefix_async(self, prefix: str) -> _List[str]:
-        return await self._run_async(prefix, self._list_prefix(prefix))
+        check_prefix(prefix)
+        return await self._in_loop(prefix, self._list_prefix(prefix))
 
     async def _list_prefix(self, prefix: str) -> _List[str]:
-        check_prefix(prefix)
         keys = self.store.list_prefix(prefix) if prefix else self.store.list()
         return [key async for key in keys if key.startswith(prefix)]
 
-    def list_dir(self, prefix: str) -> Listing:
-        return self._run(prefix, self._list_dir(prefix))
-
     async def list_dir_async(self, prefix: str) -> Listing:
-        return await self._run_async(prefix, self._list_dir(prefix))
+        check_prefix(prefix)
+        return await self._in_loop(prefix, self._list_dir(prefix))
 
     async def _is_key(self, key: str) -> bool:
         try:
@@ -316,13 +283,12 @@ class ZarrPythonStore(Store):
             return key.rpartition("/")[2] in _DOCUMENTS
 
     async def _list_dir(self, prefix: str) -> Listing:
-        check_prefix(prefix)
         try:
             names = sorted({name.strip("/") async for name in self.store.list_dir(prefix.rstrip("/"))} - {""})
         except _MISSING:
             names = []
         # zarr-python's listing does not distinguish keys from prefixes.
-        are_keys = await asyncio.gather(*(self._is_key(prefix + name) for name in names))
+        are_keys = await asyncio.gather(*(self._one(self._is_key(prefix + name)) for name in names))
         keys = [prefix + name for name, is_key in zip(names, are_keys, strict=True) if is_key]
         return Listing(keys, [f"{prefix}{name}/" for name, is_key in zip(names, are_keys, strict=True) if not is_key])
 

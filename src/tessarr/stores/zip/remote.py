@@ -10,12 +10,14 @@ Read-only. The archive must not change while it is open. Source: PKWARE APPNOTE 
 
 from __future__ import annotations
 
+import asyncio
 import io
 import struct
 import threading
 import zipfile
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Self, TypeAlias, cast
 from urllib.parse import quote
 
@@ -24,7 +26,8 @@ from tessarr.stores.base import Fetch, Store, Version
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.protocols import Remote
-from tessarr.stores.remote.fetch_methods import FetchingStore
+from tessarr.stores.remote.fetch_methods import AsyncFetchingStore
+from tessarr.stores.remote.loop import gather_or_cancel, invoke, run
 from tessarr.stores.zip.format import expand, parse
 from tessarr.types import Buffer, ByteRange
 
@@ -50,10 +53,11 @@ class _Plan(NamedTuple):
     spans: tuple[ByteRange, ...]
 
 
-class RemoteZipStore(FetchingStore):
+class RemoteZipStore(AsyncFetchingStore):
     """The archive that is the value of `key` in `store`."""
 
     read_only = True
+    _can_set = _can_delete = False
 
     def __init__(self, store: Store, key: str) -> None:
         self.store = store
@@ -96,11 +100,16 @@ class RemoteZipStore(FetchingStore):
                 self._loaded = self._load()
             return self._loaded
 
-    def _load(self) -> tuple[dict[str, _Entry], _List[str]]:
-        from tessarr.stores.remote.loop import run_concurrently
+    async def _directory_async(self) -> tuple[dict[str, _Entry], _List[str]]:
+        if self._loaded is not None:
+            return self._loaded
+        # In a thread of this loop: threads that wait for the lock must not be those that the archive's store needs.
+        return await invoke(self._directory, partial(asyncio.to_thread, self._directory))
 
-        calls: _List[Any] = [lambda: self.store.getsize(self.key), lambda: self.store.get(self.key, ByteRange(-_TAIL))]
-        size, tail = cast("tuple[int | None, Buffer | None]", tuple(run_concurrently(calls)))
+    def _load(self) -> tuple[dict[str, _Entry], _List[str]]:
+        store, key = self.store, self.key
+        calls: _List[Any] = [store.getsize_async(key), store.get_async(key, ByteRange(-_TAIL))]
+        size, tail = cast("tuple[int | None, Buffer | None]", run(gather_or_cancel(calls)))
         if size is None or tail is None:
             raise StoreError("the archive does not exist", store=self.store.url, key=self.key)
         file = io.BufferedReader(_Tail(self.store, self.key, size, bytes(byte_view(tail))), _TAIL)
@@ -120,40 +129,30 @@ class RemoteZipStore(FetchingStore):
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+    async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
         """See `Store.fetch`: all requests are one `get_ranges` of the archive."""
         for request in requests:
             check_key(request.key)
-        entries, _ = self._directory()
+        entries, _ = await self._directory_async()
         plans = [_plan(request, entries.get(request.key)) for request in requests]
-        spans = tuple(span for plan in plans for span in plan.spans)
-        return self._responses(plans, self.store.get_ranges(self.key, spans) if spans else [])
-
-    async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        import asyncio
-
-        for request in requests:
-            check_key(request.key)
-        entries, _ = await asyncio.to_thread(self._directory) if self._loaded is None else self._loaded
-        plans = [_plan(request, entries.get(request.key)) for request in requests]
-        spans = tuple(span for plan in plans for span in plan.spans)
-        bodies = await self.store.get_ranges_async(self.key, spans) if spans else []
-        return self._responses(plans, bodies)
-
-    def _responses(self, plans: Sequence[_Plan], bodies: _List[Buffer] | None) -> _List[_List[Buffer] | None]:
-        if bodies is None:
-            raise StoreError("the archive is gone", store=self.store.url, key=self.key)
+        bodies = await self._ranges([span for plan in plans for span in plan.spans])
         at = iter([byte_view(body) for body in bodies])
         found: _List[_List[Buffer] | None] = []
         for plan in plans:
             parts = [next(at) for _ in plan.spans]
             try:
-                found.append(None if plan.entry is None else self._values(plan, plan.entry, parts))
+                found.append(None if plan.entry is None else await self._values(plan, plan.entry, parts))
             except (StoreError, UnsupportedOperationError) as error:
                 raise error.at(store=self.url, key=plan.key) from error.__cause__
         return found
 
-    def _values(self, plan: _Plan, entry: _Entry, parts: _List[memoryview]) -> _List[Buffer]:
+    async def _ranges(self, spans: _List[ByteRange]) -> _List[Buffer]:
+        bodies = await invoke(self.store.get_ranges, self.store.get_ranges_async, self.key, spans) if spans else []
+        if bodies is None:
+            raise StoreError("the archive is gone", store=self.store.url, key=self.key)
+        return bodies
+
+    async def _values(self, plan: _Plan, entry: _Entry, parts: _List[memoryview]) -> _List[Buffer]:
         info = entry.info
         if not plan.spans:
             return [b"" for _ in plan.ranges or ()]
@@ -168,8 +167,7 @@ class RemoteZipStore(FetchingStore):
         if extra > _SLACK:
             start = info.header_offset + offset
             wanted = [part.bounds(info.file_size) for part in plan.ranges or ()]
-            found = self.store.get_ranges(self.key, [ByteRange(start + low, start + high) for low, high in wanted])
-            return [] if found is None else found
+            return await self._ranges([ByteRange(start + low, start + high) for low, high in wanted])
         return [
             part[extra : extra + high - low]
             for part, (low, high) in zip(
@@ -177,24 +175,24 @@ class RemoteZipStore(FetchingStore):
             )
         ]
 
-    def exists(self, key: str) -> bool:
+    async def exists_async(self, key: str) -> bool:
         check_key(key)
-        return key in self._directory()[0]
+        return key in (await self._directory_async())[0]
 
-    def getsize(self, key: str) -> int | None:
+    async def getsize_async(self, key: str) -> int | None:
         check_key(key)
-        entry = self._directory()[0].get(key)
+        entry = (await self._directory_async())[0].get(key)
         return None if entry is None else entry.info.file_size
 
-    def version(self, key: str) -> Version | None:
-        entry = self._directory()[0].get(key)
+    async def version_async(self, key: str) -> Version | None:
+        entry = (await self._directory_async())[0].get(key)
         return None if entry is None else f"{entry.info.CRC:08x}:{entry.info.file_size}"
 
-    def list(self, prefix: str = "") -> Iterator[str]:
+    async def list_prefix_async(self, prefix: str) -> _List[str]:
         check_prefix(prefix)
-        names = self._directory()[1]
+        _, names = await self._directory_async()
         stop = bisect_left(names, prefix[:-1] + "0") if prefix else len(names)
-        return iter(names[bisect_left(names, prefix) : stop])
+        return names[bisect_left(names, prefix) : stop]
 
 
 class _Tail(io.RawIOBase):
