@@ -15,6 +15,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from tessarr import built_in as _built_in  # noqa: F401 - fills the registry, which knows no name itself
+
 __version__ = "3.4.0"
 
 _HOME = {

@@ -1,10 +1,11 @@
 """Resolve names to classes, for the five extension points of Zarr v3 and for numcodecs ids, and URL schemes to stores.
 
-Each point has one explicit, lazy table: a built-in name maps to ``"module:Class"`` and is imported on first use. Third
-parties add names with `register`, or by an entry point in the group ``tessarr.<point>``. Codecs that other packages offer to
-zarr-python, in its group ``zarr.codecs``, are read too, and adapted when they are needed (`tessarr.codecs.zarr_python`).
-Built-in and registered names have precedence over entry points, and tessarr's groups over zarr-python's. zarr-python's group
-``zarr.data_type`` is not read.
+Each point has one explicit, lazy table: a name maps to ``"module:Class"``, which is imported on first use. tessarr's own
+names are in `tessarr.built_in`, above the classes, so that this module knows none of them. Third parties add names with
+`register`, or by an entry point in the group ``tessarr.<point>``. Codecs that other packages offer to zarr-python, in its
+group ``zarr.codecs``, are read too, and adapted when they are needed (`tessarr.codecs.zarr_python`). Built-in and registered
+names have precedence over entry points, and tessarr's groups over zarr-python's. zarr-python's group ``zarr.data_type`` is
+not read.
 
 >>> get("codec", "gzip").__name__
 'GzipCodec'
@@ -14,176 +15,15 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from tessarr.errors import BaseZarrError
 
 Point: TypeAlias = Literal["data_type", "chunk_grid", "chunk_key_encoding", "codec", "storage_transformer", "store_url"]
 
-_A2A = "tessarr.codecs.array_to_array."
-_A2B = "tessarr.codecs.array_to_bytes."
-_B2B = "tessarr.codecs.bytes_to_bytes."
-_N = "tessarr.codecs.numcodecs.v3:"
-_D = "tessarr.dtypes."
-_O = "tessarr.stores.remote.obstore.open:open_url"
-_TABLE: dict[str, dict[str, Any]] = {
-    "data_type": {
-        "bool": _D + "numeric:Bool",
-        "int8": _D + "numeric:Int8",
-        "int16": _D + "numeric:Int16",
-        "int32": _D + "numeric:Int32",
-        "int64": _D + "numeric:Int64",
-        "uint8": _D + "numeric:UInt8",
-        "uint16": _D + "numeric:UInt16",
-        "uint32": _D + "numeric:UInt32",
-        "uint64": _D + "numeric:UInt64",
-        "float16": _D + "numeric:Float16",
-        "float32": _D + "numeric:Float32",
-        "float64": _D + "numeric:Float64",
-        "complex64": _D + "numeric:Complex64",
-        "complex128": _D + "numeric:Complex128",
-        "complex_float32": _D + "numeric:Complex64",
-        "complex_float64": _D + "numeric:Complex128",
-        "int2": _D + "small:Int2",
-        "int4": _D + "small:Int4",
-        "uint2": _D + "small:UInt2",
-        "uint4": _D + "small:UInt4",
-        "bfloat16": _D + "small:BFloat16",
-        "float8_e3m4": _D + "small:Float8E3M4",
-        "float8_e4m3": _D + "small:Float8E4M3",
-        "float8_e5m2": _D + "small:Float8E5M2",
-        "float8_e4m3fn": _D + "small:Float8E4M3FN",
-        "float8_e4m3b11fnuz": _D + "small:Float8E4M3B11FNUZ",
-        "float8_e4m3fnuz": _D + "small:Float8E4M3FNUZ",
-        "float8_e5m2fnuz": _D + "small:Float8E5M2FNUZ",
-        "float8_e8m0fnu": _D + "small:Float8E8M0FNU",
-        "float6_e2m3fn": _D + "small:Float6E2M3FN",
-        "float6_e3m2fn": _D + "small:Float6E3M2FN",
-        "float4_e2m1fn": _D + "small:Float4E2M1FN",
-        "complex_float16": _D + "small:ComplexFloat16",
-        "complex_bfloat16": _D + "small:ComplexBFloat16",
-        "complex_float8_e3m4": _D + "small:ComplexFloat8E3M4",
-        "complex_float8_e4m3": _D + "small:ComplexFloat8E4M3",
-        "complex_float8_e5m2": _D + "small:ComplexFloat8E5M2",
-        "complex_float8_e4m3b11fnuz": _D + "small:ComplexFloat8E4M3B11FNUZ",
-        "complex_float8_e4m3fnuz": _D + "small:ComplexFloat8E4M3FNUZ",
-        "complex_float8_e5m2fnuz": _D + "small:ComplexFloat8E5M2FNUZ",
-        "complex_float8_e8m0fnu": _D + "small:ComplexFloat8E8M0FNU",
-        "complex_float6_e2m3fn": _D + "small:ComplexFloat6E2M3FN",
-        "complex_float6_e3m2fn": _D + "small:ComplexFloat6E3M2FN",
-        "complex_float4_e2m1fn": _D + "small:ComplexFloat4E2M1FN",
-        "raw_bytes": _D + "raw:RawBytes",
-        "null_terminated_bytes": _D + "raw:NullTerminatedBytes",
-        "fixed_length_utf32": _D + "raw:FixedLengthUTF32",
-        "numpy.datetime64": _D + "time:DateTime64",
-        "numpy.timedelta64": _D + "time:TimeDelta64",
-        "struct": _D + "struct:Struct",
-        "structured": _D + "struct:Struct",
-        "string": _D + "variable:VariableLengthUTF8",
-        "json": _D + "json:JSONValue",
-        "bytes": _D + "variable:VariableLengthBytes",
-        "variable_length_bytes": _D + "variable:VariableLengthBytes",
-    },
-    "chunk_grid": {
-        "regular": "tessarr.grids.regular:RegularGrid",
-        "rectilinear": "tessarr.grids.rectilinear:RectilinearGrid",
-    },
-    "chunk_key_encoding": {
-        "default": "tessarr.keys.default:DefaultKeyEncoding",
-        "v2": "tessarr.keys.v2:V2KeyEncoding",
-        "fanout": "tessarr.keys.fanout:FanoutKeyEncoding",
-        "template": "tessarr.keys.template:TemplateKeyEncoding",
-        "prefix": "tessarr.keys.affix:PrefixKeyEncoding",
-        "suffix": "tessarr.keys.affix:SuffixKeyEncoding",
-        "zarrs.default_suffix": "tessarr.keys.affix:DefaultSuffixKeyEncoding",
-    },
-    "codec": {
-        "bytes": _A2B + "bytes:BytesCodec",
-        "endian": _A2B + "bytes:BytesCodec",
-        "transpose": _A2A + "transpose:TransposeCodec",
-        "blosc": _B2B + "blosc:BloscCodec",
-        "gzip": _B2B + "gzip:GzipCodec",
-        "zstd": _B2B + "zstd:ZstdCodec",
-        "crc32c": _B2B + "crc32c:Crc32cCodec",
-        "sharding_indexed": "tessarr.codecs.sharding:ShardingCodec",
-        "vlen-utf8": _A2B + "vlen:VLenUTF8Codec",
-        "vlen-bytes": _A2B + "vlen:VLenBytesCodec",
-        "packbits": _A2B + "packbits:PackBitsCodec",
-        "bitround": _A2A + "bitround:BitRoundCodec",
-        "scale_offset": _A2A + "scale_offset:ScaleOffsetCodec",
-        "cast_value": _A2A + "cast_value:CastValueCodec",
-        "reshape": _A2A + "reshape:ReshapeCodec",
-        "singleton_dim": _A2A + "singleton_dim:SingletonDimCodec",
-        "zfp": _A2B + "zfp:ZfpCodec",
-        "n5_default": _A2B + "n5_default:N5DefaultCodec",
-        "n5_varlen": _A2B + "n5_varlen:N5VarlenCodec",
-        "jpeg": _A2B + "jpeg:JpegCodec",
-        "conditional": _B2B + "conditional:ConditionalCodec",
-        "pad": _B2B + "pad:PadCodec",
-        "lzw": _B2B + "lzw:LzwCodec",
-        "tessarr.lz4java": _B2B + "lz4java:Lz4JavaCodec",
-        "zarrs.squeeze": _A2A + "singleton_dim:SqueezeCodec",
-        "zarrs.bitround": _A2A + "bitround:BitRoundCodec",
-        "https://codec.zarrs.dev/array_to_bytes/bitround": _A2A + "bitround:BitRoundCodec",
-        "https://codec.zarrs.dev/array_to_array/bitround": _A2A + "bitround:BitRoundCodec",
-        "https://codec.zarrs.dev/array_to_array/squeeze": _A2A + "singleton_dim:SqueezeCodec",
-        "https://codec.zarrs.dev/array_to_bytes/vlen_utf8": _A2B + "vlen:VLenUTF8Codec",
-        "https://codec.zarrs.dev/array_to_bytes/vlen_bytes": _A2B + "vlen:VLenBytesCodec",
-        "https://codec.zarrs.dev/bytes_to_bytes/shuffle": _N + "Shuffle",
-        "https://codec.zarrs.dev/bytes_to_bytes/zlib": _N + "Zlib",
-        "zarrs.zfp": _A2B + "zfp:ZfpCodec",
-        "https://codec.zarrs.dev/array_to_bytes/zfp": _A2B + "zfp:ZfpCodec",
-        "https://codec.zarrs.dev/array_to_bytes/zfpy": _N + "ZFPY",
-        "https://codec.zarrs.dev/array_to_bytes/pcodec": _N + "PCodec",
-        "https://codec.zarrs.dev/bytes_to_bytes/fletcher32": _N + "Fletcher32",
-        "https://codec.zarrs.dev/bytes_to_bytes/bz2": _N + "BZ2",
-        "imagecodecs_zlib": _N + "ImagecodecsZlib",
-        "imagecodecs_deflate": _N + "ImagecodecsDeflate",
-        "imagecodecs_zstd": _N + "ImagecodecsZstd",
-        "imagecodecs_bz2": _N + "ImagecodecsBZ2",
-        "imagecodecs_lzma": _N + "ImagecodecsLZMA",
-        "imagecodecs_lz4": _N + "ImagecodecsLZ4",
-        "imagecodecs_blosc": _N + "ImagecodecsBlosc",
-        "imagecodecs_lzw": _N + "ImagecodecsLZW",
-        "numcodecs.blosc": _N + "Blosc",
-        "numcodecs.lz4": _N + "LZ4",
-        "numcodecs.zstd": _N + "Zstd",
-        "numcodecs.zlib": _N + "Zlib",
-        "numcodecs.gzip": _N + "GZip",
-        "numcodecs.bz2": _N + "BZ2",
-        "numcodecs.lzma": _N + "LZMA",
-        "numcodecs.shuffle": _N + "Shuffle",
-        "numcodecs.base64": _N + "Base64",
-        "numcodecs.crc32": _N + "CRC32",
-        "numcodecs.crc32c": _N + "CRC32C",
-        "numcodecs.adler32": _N + "Adler32",
-        "numcodecs.fletcher32": _N + "Fletcher32",
-        "numcodecs.jenkins_lookup3": _N + "JenkinsLookup3",
-        "numcodecs.delta": _N + "Delta",
-        "numcodecs.fixedscaleoffset": _N + "FixedScaleOffset",
-        "numcodecs.quantize": _N + "Quantize",
-        "numcodecs.bitround": _N + "BitRound",
-        "numcodecs.astype": _N + "AsType",
-        "numcodecs.packbits": _N + "PackBits",
-        "numcodecs.pcodec": _N + "PCodec",
-        "numcodecs.zfpy": _N + "ZFPY",
-        "numcodecs.pickle": _N + "Pickle",
-    },
-    "storage_transformer": {},
-    "store_url": {
-        **dict.fromkeys(("s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "http", "https"), _O),
-        "redis": "tessarr.stores.database.redis:open_url",
-        "rediss": "tessarr.stores.database.redis:open_url",
-        "sqlite": "tessarr.stores.database.sqlite:open_url",
-        "lmdb": "tessarr.stores.database.lmdb:open_url",
-        "reference": "tessarr.stores.virtual.reference:open_url",
-        "pipeline": "tessarr.stores.virtual.pipeline:open_url",
-        "mapping": "tessarr.stores.memory.process_urls:open_url",
-        "object": "tessarr.stores.memory.process_urls:open_url",
-        "fsspec": "tessarr.stores.remote.fsspec:open_url",
-    },
-}
+_TABLE: dict[str, dict[str, object]] = {point: {} for point in get_args(Point)}
+_adapters: dict[str, str] = {}
 _entry_points_read: set[str] = set()
 _extended: set[str] = set()
 """The points with third-party registrations that decide how documents are read."""
@@ -225,19 +65,34 @@ def register(point: Point, name: str, implementation: object) -> None:
     _extended.add(point)
 
 
+def add_built_in(table: Mapping[Point, Mapping[str, str]], adapters: Mapping[str, str]) -> None:
+    """Add tessarr's own names, and the functions that adapt classes of other packages: see `tessarr.built_in`."""
+    for point, built_in in table.items():
+        _TABLE[point].update(built_in)
+    _adapters.update(adapters)
+
+
+def _import(name: str) -> object:
+    module, _, attribute = name.partition(":")
+    found: object = getattr(importlib.import_module(module), attribute)
+    return found
+
+
+def _adapter(group: str) -> Callable[..., object]:
+    return cast("Callable[..., object]", _import(_adapters[group]))
+
+
 def _resolve(point: str, name: str) -> object:
     found = _TABLE[point].get(name)
     if isinstance(found, _ForZarrPython):
         implementation = _imported.get(found)
         if implementation is None:
-            implementation = importlib.import_module("tessarr.codecs.zarr_python").load(*found)
-            _imported[found] = implementation
+            implementation = _imported[found] = _adapter("zarr.codecs")(*found)
         return implementation
     if isinstance(found, str):
         implementation = _imported.get(found)
         if implementation is None:
-            module, _, attribute = found.partition(":")
-            implementation = _imported[found] = getattr(importlib.import_module(module), attribute)
+            implementation = _imported[found] = _import(found)
         return implementation
     return found
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ast
+import itertools
+import re
 from collections.abc import Iterator
+
+from tessarr import built_in
 
 from .test_imports import MODULES, SOURCE, for_types_only
 
@@ -33,13 +37,30 @@ def imports_of(tree: ast.Module, known: set[str]) -> Iterator[str]:
             yield from (alias.name for alias in node.names if alias.name in known)
 
 
+REGISTRY_STRING = re.compile(r"(tessarr(?:\.\w+)+):\w+")
+
+
+def named_in(tree: ast.Module, known: set[str]) -> Iterator[str]:
+    """The modules of ours that a file names as the registry does, in a string ``"module:Class"``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found = REGISTRY_STRING.fullmatch(node.value)
+            if found is not None and found[1] in known:
+                yield found[1]
+
+
 def graph() -> dict[str, set[str]]:
-    """Module → modules that it imports."""
+    """Module → modules that it imports, also by way of the registry."""
     names = module_names()
     found = {}
+    known = {*names, "tessarr._native"}  # the Rust module, not a name in the package
     for name, path in names.items():
         with open(path, encoding="utf-8") as file:
-            found[name] = set(imports_of(ast.parse(file.read()), set(names))) - {name}
+            tree = ast.parse(file.read())
+        found[name] = {*imports_of(tree, known), *named_in(tree, known)} - {name}
+    # Its strings are put together, so that they are read from the table.
+    table = [*itertools.chain(*(classes.values() for classes in built_in.TABLE.values())), *built_in.ADAPTERS.values()]
+    found["tessarr.built_in"] |= {text.partition(":")[0] for text in table}
     return found
 
 
@@ -83,6 +104,16 @@ def test_the_search_finds_cycles() -> None:
     assert cycles({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set(), "e": {"a"}}) == [{"a", "b", "c"}]
     lazy = ast.parse("def f():\n    from tessarr.x import y\nif TYPE_CHECKING:\n    import tessarr.z")
     assert set(imports_of(lazy, {"tessarr.x", "tessarr.z"})) == {"tessarr.x"}
+
+
+def test_the_search_sees_the_strings_of_the_registry() -> None:
+    tree = ast.parse("_O = 'tessarr.stores.url:open_url'\nhint = 'see tessarr.stores.url:'")
+    assert [*named_in(tree, {"tessarr.stores.url"})] == ["tessarr.stores.url"]
+    edges = graph()
+    assert {"tessarr.stores.virtual.pipeline", "tessarr.codecs.zarr_python"} <= edges["tessarr.built_in"]
+    # The table in the registry would be a circle: a pipeline opens the place before its steps by `store_from`.
+    edges["tessarr.registry"] = edges["tessarr.registry"] | edges["tessarr.built_in"]
+    assert any("tessarr.stores.url" in group for group in cycles(edges))
 
 
 def test_no_module_imports_itself_in_a_circle() -> None:

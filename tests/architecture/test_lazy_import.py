@@ -45,8 +45,8 @@ def test_import_tessarr_does_not_load(name: str, after_import: set[str]) -> None
 def test_import_tessarr_loads_only_the_floors_0_to_4(after_import: set[str]) -> None:
     parts = {name.split(".")[1] for name in after_import if name.startswith("tessarr.")}
     allowed = {
-        "errors", "types", "config", "registry", "_json", "metadata", "dtypes", "grids", "keys", "codecs", "indexing",
-        "model", "stores", "engine", "array", "group", "attributes", "hierarchy",
+        "errors", "types", "config", "registry", "built_in", "_json", "metadata", "dtypes", "grids", "keys", "codecs",
+        "indexing", "model", "stores", "engine", "array", "group", "attributes", "hierarchy",
     }  # fmt: skip
     assert parts <= allowed
 
