@@ -263,7 +263,7 @@ def test_an_object_that_lacks_one_of_the_four_methods_is_refused_by_an_error_tha
     lacking = type("Unfinished", (), methods)()
     with pytest.raises(UnsupportedOperationError, match=rf"Unfinished is not a store: it lacks {missing}\("):
         tessarr.create_array(lacking, shape=(2,), dtype="i4")
-    with pytest.raises(TypeError, match="cannot make a store"):
+    with pytest.raises(TypeError, match="Unsupported type for store_like"):
         store_from(object())
 
 

@@ -133,7 +133,7 @@ def test_a_file_that_is_no_store_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("given", [3, b"x", object(), ("a",)])
 def test_what_is_no_store_is_a_type_error(given: Any) -> None:
-    with pytest.raises(TypeError, match="cannot make a store"):
+    with pytest.raises(TypeError, match="Unsupported type for store_like"):
         store_from(given)
 
 
