@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -47,6 +47,8 @@ class Fault:
     times: int = 1
     status: int = 503
     code: str = "Injected"
+    headers: dict[str, str] = field(default_factory=dict)
+    """More headers of the answer, where the kind is "status"."""
 
 
 @dataclass
@@ -60,6 +62,8 @@ class Proxy:
     latency_s: float = 0.0
     """For how long nothing must happen before the requests that came are answered, all together: a wave."""
     faults: list[Fault] = field(default_factory=list)
+    choose: Callable[[str], Fault | None] | None = None
+    """What to do to a request, by its ``METHOD target``, instead of `faults`."""
     seen: list[Seen] = field(default_factory=list)
     most_at_once: int = 0
     connections: int = 0
@@ -205,6 +209,8 @@ class Proxy:
             self._at_once -= 1
 
     def _next_fault(self, line: str) -> Fault | None:
+        if self.choose is not None:
+            return self.choose(line)
         for fault in self.faults:
             if fault.times > 0 and re.search(fault.match, line):
                 fault.times -= 1
@@ -214,7 +220,7 @@ class Proxy:
     async def _break(self, fault: Fault, request: Message, writer: asyncio.StreamWriter) -> bool:
         if fault.kind == "status":
             body = f"<Error><Code>{fault.code}</Code><Message>on purpose</Message></Error>".encode()
-            headers = {"content-type": "application/xml", "content-length": str(len(body))}
+            headers = {"content-type": "application/xml", "content-length": str(len(body)), **fault.headers}
             answer = Message(f"HTTP/1.1 {fault.status} Injected", headers, body)
             writer.write(_bytes_of(answer, with_body=not request.head.startswith("HEAD")))
             await writer.drain()
