@@ -127,6 +127,10 @@ class Proxy:
             if not one.done():
                 one.set_result(None)
 
+    @property
+    def _is_closed(self) -> bool:
+        return self._passing is not None
+
     async def _hold(self) -> None:
         """Wait at the gate."""
         if self._passing is None:
@@ -138,7 +142,7 @@ class Proxy:
         self._held.append(one)
         try:
             # Whoever calls `release` meanwhile may have found nothing to let pass.
-            while self._passing is not None and not (await asyncio.wait({one}, timeout=PATIENCE_S))[0]:
+            while self._is_closed and not (await asyncio.wait({one}, timeout=PATIENCE_S))[0]:
                 self.overdue += 1
                 self.release()
         finally:
