@@ -52,7 +52,7 @@ def test_codecs_are_sorted_by_kind_and_come_back_in_order() -> None:
 
 @pytest.mark.parametrize("codecs", [[GzipCodec(), BytesCodec()], [BytesCodec(), TransposeCodec(order=(0,))], []])
 def test_codecs_that_are_no_chain_are_refused(codecs: list[object]) -> None:
-    with pytest.raises(ValueError, match=r"wrong place|ArrayBytesCodec"):
+    with pytest.raises(ValueError, match=r"wrong position|ArrayBytesCodec"):
         codecs_from_list(codecs)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         codecs_from_list(["bytes"])  # type: ignore[list-item]

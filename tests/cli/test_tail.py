@@ -19,6 +19,11 @@ from tests.waiting import PATIENCE_S, until
 Run = Callable[..., Any]
 
 
+def interruptible() -> None:
+    """A shell may have started the tests with SIGINT ignored, which the processes they start would inherit."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     tessarr.create_array(str(tmp_path / "log.zarr"), data=np.arange(24).reshape(12, 2), chunks=(5, 2))
@@ -44,7 +49,10 @@ def test_a_position_is_kept_between_runs(run: Run, log: Path, tmp_path: Path) ->
 def test_rows_that_are_appended_are_printed_until_an_interrupt(log: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = [sys.executable, "-m", "tessarr", "tail", str(log), "-f", "-n", "1", "--json", "--poll", "0.05"]
-    with out.open("w") as file, subprocess.Popen(command, stdout=file, stderr=subprocess.DEVNULL) as process:
+    with (
+        out.open("w") as file,
+        subprocess.Popen(command, stdout=file, stderr=subprocess.DEVNULL, preexec_fn=interruptible) as process,
+    ):
         try:
             until(lambda: out.read_text().count("\n") == 1, "the last row is printed")
             z = tessarr.open_array(str(log))

@@ -185,14 +185,24 @@ class NetworkStore(AsyncStore):
             if error.status == 304:
                 return UNCHANGED
             raise
-        if answer is None or not _remaining_spans(answer):
-            return None if answer is None else Fetched([memoryview(answer.body).toreadonly()], answer.version)
-        return await self.fetch_one(Fetch(key))
+        if answer is None:
+            return None
+        if answer.version == version:  # a server that ignores conditions
+            return UNCHANGED
+        if answer.version is None or _remaining_spans(answer):  # a server that names no version, or a large value
+            return await self._get_if_changed_by_head(key, version)
+        return Fetched([memoryview(answer.body).toreadonly()], answer.version)
 
     async def _get_if_changed_by_head(self, key: str, version: Version | None) -> Fetched | Unchanged | None:
-        if version is not None and await self.version_async(key) == version:
+        now = None if version is None else await self.version_async(key)
+        if now is not None and now == version:
             return UNCHANGED
-        return await self.fetch_one(Fetch(key))
+        found = await self.fetch_one(Fetch(key))
+        if found is not None and found.version is None:  # a GET that names no version: that of a HEAD before it
+            now = await self.version_async(key)
+            found = await self.fetch_one(Fetch(key))
+            return None if found is None else Fetched(found, now)
+        return found
 
     @only_if("_reads_conditionally")
     def get_if_changed(self, key: str, version: Version | None) -> Fetched | Unchanged | None:
