@@ -117,7 +117,7 @@ impl Chain {
                     let mut sorted = axes.clone();
                     sorted.sort_unstable();
                     if sorted != (0..shape.len()).collect::<Vec<_>>() {
-                        return Err(unsupported("the transpose order is no permutation of the axes"));
+                        return Err(unsupported("the transpose order is not a permutation of the axes"));
                     }
                     order = axes.iter().map(|&axis| order[axis]).collect();
                 }

@@ -1,6 +1,6 @@
 //! Read one element without plan and job. If its chunk is cached or raw, a `stat` or a read of the file is enough.
 //!
-//! Loops over elements read many elements of one chunk: an array remembers the last chunk (`LastChunk`).
+//! Loops over elements read many elements of one chunk: an array caches the last chunk (`LastChunk`).
 
 use std::collections::VecDeque;
 use std::fs::File;

@@ -170,7 +170,7 @@ fn owned_bytes(value: &Bound<'_, PyAny>) -> PyResult<OwnedBytes> {
         None => {
             let bytes = value.py().get_type::<PyBytes>().call1((value,))?;
             let bytes =
-                bytes.cast_into::<PyBytes>().map_err(|_| PyValueError::new_err("a fetched value is no bytes"))?;
+                bytes.cast_into::<PyBytes>().map_err(|_| PyValueError::new_err("a fetched value is not bytes"))?;
             Ok(OwnedBytes::Python(Arc::new(PyBackedBytes::from(bytes))))
         }
     }

@@ -330,7 +330,7 @@ impl Object {
     }
 
     fn borrow(&self, offset: u64, len: usize) -> Result<&[u8]> {
-        let short = || Error::new("store", "a fetched value is shorter than was asked for");
+        let short = || Error::new("store", "a fetched value is shorter than the requested range");
         match self {
             Object::Local(_) => Err(Error::new("internal", "a file cannot be borrowed")),
             Object::Bytes(bytes) => bytes.get(offset as usize..).and_then(|b| b.get(..len)).ok_or_else(short),

@@ -1,4 +1,4 @@
-"""zarr-python's ``zarr.dtype``; see `tessarr.facade.zarr3.dtype`, which imports a class when it is first asked for."""
+"""zarr-python's ``zarr.dtype``; see `tessarr.facade.zarr3.dtype`, which imports a class at its first use."""
 
 from typing import TYPE_CHECKING
 

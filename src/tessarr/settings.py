@@ -66,7 +66,7 @@ DEFAULTS: dict[str, Any] = {
         "arguments": False,  # refuse arguments that zarr-python refuses, and warn of those that it ignores
         "warnings": False,  # issue zarr-python's other warnings: numcodecs in v3, automatic shards, …
         "auto_chunks": False,  # choose chunks="auto" as zarr-python does
-        "overwrite_all": False,  # overwriting removes everything at the path, also what is no Zarr
+        "overwrite_all": False,  # overwriting removes everything at the path, also files that are not Zarr
     },
     "buffer": "numpy.ndarray",
     "ndbuffer": "numpy.ndarray",

@@ -31,6 +31,15 @@ SAY = {
     r"(?:it|that|this|which|what) is none": "is not one, is neither … nor …",
     r"beforehand": "before, and say before what",
     r"lets? go(?: of)?": "release",
+    r"(?<!there )(?:is|are) no (?!longer\b|more\b|such\b)\w+": "is not a …, are not …",
+    r"asked for": "requested, needed, at its first use",
+    r"remember(?:s|ed)?": "cache, record, store",
+    r"mend(?:s|ed|ing)?": "repair",
+    r"(?:take|takes|taken|took) back": "undo",
+    r"put together": "assemble, reconstruct, join",
+    r"under ?way": "in flight, running",
+    r"all the same": "nevertheless",
+    r"in silence": "without a warning",
 }
 """What not to write, as a regular expression of whole words, and what to write instead."""
 
@@ -97,6 +106,7 @@ def test_prose_uses_the_words_of_the_field(path: Path) -> None:
         ("/// Lets go of the lock.\nfn f() {}\n", ".rs"),
         ('let text = "whoever reads it"; // a reader\n', ".rs"),
         ("A document\nthat is none of references\n", ".md"),
+        ("x = 'this file is no archive'\n", ".py"),
     ],
 )
 def test_a_word_is_found(source: str, suffix: str) -> None:
@@ -108,6 +118,7 @@ def test_a_word_is_found(source: str, suffix: str) -> None:
     [
         ("nobody = {'told': 'anew'}\n", ".py"),
         ('"""Read the manewal; ``None`` when there is none."""\n', ".py"),
+        ("There is no lock, and the file is no longer open.\n", ".md"),
         ('let aside = \'"\'; let told = r#"//"#;\n', ".rs"),
     ],
 )

@@ -34,7 +34,7 @@ def write_stubs(directory: str | Path, version: Literal[2, 3] = 3) -> list[Path]
     stale = sorted(top.rglob("*")) if top.exists() else []
     foreign = [path for path in stale if path.is_file() and not _is_ours(path)]
     if foreign:
-        raise FileExistsError(f"{foreign[0]} is no stub that tessarr wrote; choose another folder than {directory}")
+        raise FileExistsError(f"{foreign[0]} is not a stub that tessarr wrote; choose another folder than {directory}")
     for path in stale:
         if path.is_file():
             path.unlink()

@@ -101,7 +101,7 @@ def load(name: str, value: str, package: str) -> type[Codec]:
 def adapted(name: str, theirs: object) -> type[Codec]:
     """Return `theirs`, a codec class of either contract, as a class of tessarr's that documents call `name`.
 
-    Raises `MissingDependencyError` for a class that is no codec.
+    Raises `MissingDependencyError` for a class that is not a codec.
     """
     if isinstance(theirs, type) and issubclass(theirs, Codec):
         return theirs if theirs.from_dict.__func__ is Codec.from_dict.__func__ else _by_dict(name, theirs)  # type: ignore[attr-defined]

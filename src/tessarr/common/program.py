@@ -11,7 +11,7 @@ from collections.abc import Callable
 def run_program(arguments: list[str], usage: str, prepare: Callable[[], object]) -> int | str:
     """Run what `arguments` name, after `prepare`; gives what `sys.exit` is to be given: a number, or `usage`."""
     if not arguments or arguments[0] in ("-h", "--help"):
-        print(usage)  # noqa: T201 - that is what was asked for
+        print(usage)  # noqa: T201 - the output is requested
         return 0 if arguments else 2
     if arguments[0] in ("-m", "-c") and len(arguments) < 2:
         return usage

@@ -181,7 +181,10 @@ def open_group(
 
 @sans_io
 def open_consolidated(*args: Any, use_consolidated: bool = True, **kwargs: Any) -> Steps[Group]:
-    """Open a group by its consolidated metadata. Raises `ValueError` when it has none, `TypeError` when told not to use it."""
+    """Open a group by its consolidated metadata.
+
+    Raises `ValueError` when it has none, `TypeError` for ``use_consolidated=False``.
+    """
     if use_consolidated is not True:
         raise TypeError("'use_consolidated' must be True in 'open_consolidated'; use 'open_group' otherwise")
     return (yield from steps_of(open_group)(*args, use_consolidated=use_consolidated, **kwargs))

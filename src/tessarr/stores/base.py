@@ -318,7 +318,7 @@ class Store(AsMapping):
 
     @fallback
     def delete(self, key: str) -> None:
-        """Remove `key`; a missing key is no error."""
+        """Remove `key`; a missing key is not an error."""
         self._check_writable(key)
         raise UnsupportedOperationError("this store cannot delete", store=self.url, key=key)
 

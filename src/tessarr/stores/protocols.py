@@ -5,7 +5,7 @@ Every store has `Get`, `Set`, `Delete` and `List` (a read-only store: `Get`). Ea
 
 An object has an ability when it has the method. Three marks restrict this:
 
-- `fallback`: the method calls other methods, or only raises, and is no ability. `Store` marks its defaults so.
+- `fallback`: the method calls other methods, or only raises, and is not an ability. `Store` marks its defaults so.
 - `forwarding`: the method calls the method of the same name of the wrapped store, and is an ability if that one is.
 - `only_if`: the method is an ability if an attribute of the store is true.
 
@@ -156,7 +156,7 @@ class Delete(Protocol, metaclass=_Ability):
     """Values can be removed."""
 
     def delete(self, key: str) -> object:
-        """Remove `key`; a missing key is no error."""
+        """Remove `key`; a missing key is not an error."""
 
 
 @runtime_checkable
@@ -239,7 +239,7 @@ class DeleteMany(Protocol, metaclass=_Ability):
     """Several values can be removed with one call."""
 
     def delete_many(self, keys: Iterable[str]) -> None:
-        """Remove `keys`; a missing key is no error."""
+        """Remove `keys`; a missing key is not an error."""
 
 
 @runtime_checkable

@@ -99,7 +99,7 @@ OpenMode: TypeAlias = Literal["r", "r+", "a", "w", "w-", "x"]
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:://|::)").match
 CHAIN = re.compile(r"(?<!//\[)::(?![^\[]*\])")
-"""Separator of the links of fsspec's chains. Colons in bracketed hosts (IPv6) are no separators."""
+"""Separator of the links of fsspec's chains. Colons in bracketed hosts (IPv6) are not separators."""
 _SHORT_URL = re.compile(r"(?:file|memory|sqlite|lmdb|dbm|reference):").match
 _STEPS = re.compile(r"[^|]+\|(?:zip|zarr|zarr2|zarr3|icechunk|n5):").match
 _OBSPEC = ("get", "get_async", "get_range", "get_ranges", "head", "put", "list_with_delimiter")
@@ -119,7 +119,8 @@ def store_from(
     ``mode="r"`` or `read_only` make a store that is opened here read-only; a given store object is not changed.
     `storage_options` are for URLs of remote stores.
 
-    Raises `TypeError` for a value that is not store-like, `StoreError` for a file that is no store, `MissingDependencyError`.
+    Raises `TypeError` for a value that is not store-like, `StoreError` for a file that is not a store, and
+    `MissingDependencyError`.
 
     >>> store_from(None)[0]
     MemoryStore('memory://...')

@@ -341,7 +341,7 @@ def _release_steps(array: Array, axis: int, owner: str, region: Region | None, a
 
     A region is voided, too, while a request for its chunks may still be carried out (`attempt`).
 
-    Returns whether `region` was published all the same, because only the response was lost.
+    Returns whether `region` was published nevertheless, because only the response was lost.
     """
     if not isinstance(array._store, Remote) and isinstance(array._store, Update):
         attempt.in_doubt = False  # transactions of this machine: what raised an error has ended

@@ -1,4 +1,4 @@
-"""Base class of `AsyncArray` and `AsyncGroup`: the wrapped node, and its attributes that are no coroutines."""
+"""Base class of `AsyncArray` and `AsyncGroup`: the wrapped node, and its attributes that are not coroutines."""
 
 from __future__ import annotations
 

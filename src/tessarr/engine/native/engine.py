@@ -81,7 +81,7 @@ class _Handle:
 
 
 class NativeEngine:
-    """See `tessarr.engine.base.Engine`. An instance remembers the array that it served last."""
+    """See `tessarr.engine.base.Engine`. An instance caches the array that it served last."""
 
     name = "native"
     __slots__ = ("_handle",)

@@ -1,6 +1,6 @@
 """Walk, remove and replace directory trees of a local store. Functions of paths; no store.
 
-Hidden names (`tessarr.stores.local.lock`) are skipped, and names that are not Unicode are no keys.
+Hidden names (`tessarr.stores.local.lock`) are skipped, and names that are not Unicode are not keys.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class MappingStore(Store):
         super().delete_prefix(prefix)
 
     def list(self, prefix: str = "") -> Iterator[str]:
-        """See `Store.list`. Keys that are no store keys (not strings, say) are left out."""
+        """See `Store.list`. Keys that are not store keys (not strings, say) are left out."""
         check_prefix(prefix)
         found: _List[object] = [*self._mapping]
         return (key for key in found if isinstance(key, str) and key and key.startswith(prefix))

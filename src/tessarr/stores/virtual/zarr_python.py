@@ -32,7 +32,7 @@ T = TypeVar("T")
 _List: TypeAlias = list
 _DOCUMENTS = frozenset({"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"})
 _INVALID_KEY = "invalid zarr key format"
-"""What Icechunk says of keys that Zarr v3 does not have; nothing is stored there."""
+"""Icechunk's message for keys that Zarr v3 does not have; they have no value."""
 _MISSING = (FileNotFoundError, KeyError, NotADirectoryError, IsADirectoryError)
 _LOCAL_CLASSES = ("LocalStore", "MemoryStore", "ZipStore", "ManagedMemoryStore")
 

@@ -81,7 +81,7 @@ class _CacheState:
         self.entries: OrderedDict[_Slot, _Entry] = OrderedDict()
         self.slots: dict[str, set[_Slot]] = {}
         self.writes: dict[str, int] = {}
-        """Writes begun and completed, per key: a value that was read before one of them must not be inserted after it."""
+        """Writes started and completed, per key: a value that was read before one of them must not be inserted after it."""
         self.in_flight: dict[str, int] = {}
         """Writes in flight, per key: a concurrent read may return the old or the new value, and is not cached."""
         self.size = self.hits = self.misses = self.evictions = self.revalidations = 0

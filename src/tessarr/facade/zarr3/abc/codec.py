@@ -235,7 +235,7 @@ def encode_now(codec: Codec, data: NDBuffer | Buffer, spec: ArraySpec) -> NDBuff
         return Buffer.from_bytes(fitted.encode(data.as_numpy_array(), chunk_spec(spec)))
     if isinstance(fitted, ArrayToArray):
         return NDBuffer(fitted.encode(data.as_numpy_array(), chunk_spec(spec)))
-    raise TypeError(f"{type(codec).__name__} is no codec of a known kind")
+    raise TypeError(f"{type(codec).__name__} is not a codec of a known kind")
 
 
 def decode_now(codec: Codec, data: NDBuffer | Buffer, spec: ArraySpec) -> NDBuffer | Buffer:
@@ -247,7 +247,7 @@ def decode_now(codec: Codec, data: NDBuffer | Buffer, spec: ArraySpec) -> NDBuff
         return NDBuffer(fitted.decode(data.as_numpy_array(), chunk_spec(spec)))
     if isinstance(fitted, ArrayToArray):
         return NDBuffer(fitted.decode(data.as_numpy_array(), chunk_spec(spec)))
-    raise TypeError(f"{type(codec).__name__} is no codec of a known kind")
+    raise TypeError(f"{type(codec).__name__} is not a codec of a known kind")
 
 
 class GetResult(TypedDict):

@@ -51,7 +51,7 @@ def open_url(url: str, options: Options, read_only: bool) -> Store:
     if scheme in ("http", "https") and not _is_installed("obstore") and _is_installed("fsspec"):
         from tessarr.stores.remote import fsspec
 
-        # Of HTTP both only read. Elsewhere fsspec is no silent substitute, because it has no conditional writes.
+        # Of HTTP both only read. Elsewhere fsspec is not a silent substitute, because it has no conditional writes.
         return fsspec.open_url(url, options, read_only)
     return _OPENERS[scheme.partition("+")[0]](url, options, read_only)
 
