@@ -159,12 +159,13 @@ def get_codec_class(key: str, reload_config: bool = False) -> type[object]:  # n
 def get_numcodec(data: Mapping[str, object]) -> object:
     """Make the numcodecs object of a configuration such as ``{"id": "zlib", "level": 1}``.
 
-    Raises `UnknownCodecError` for an id that numcodecs does not know, `PickleCodecDisabledError` for pickle.
+    Raises `UnknownCodecError` for an id that numcodecs does not know, `MetadataValidationError` for members that the
+    codec refuses, `PickleCodecDisabledError` for pickle.
     """
     import numcodecs
     from numcodecs.errors import UnknownCodecError as UnknownToNumcodecs
 
-    from tessarr.errors import PickleCodecDisabledError, UnknownCodecError
+    from tessarr.errors import MetadataValidationError, PickleCodecDisabledError, Problem, UnknownCodecError
 
     if data.get("id") == "pickle":
         raise PickleCodecDisabledError("tessarr does not unpickle data, which would run code from it")
@@ -172,6 +173,9 @@ def get_numcodec(data: Mapping[str, object]) -> object:
         return numcodecs.get_codec(dict(data))
     except UnknownToNumcodecs as error:
         raise UnknownCodecError(f"numcodecs has no codec {data.get('id')!r}") from error
+    except (TypeError, ValueError) as error:
+        problem = Problem((), "value", f"numcodecs refuses the configuration: {error}")
+        raise MetadataValidationError(f"invalid {data['id']} codec", [problem], codec=str(data["id"])) from error
 
 
 def register_chunk_key_encoding(key: str, cls: type[object]) -> None:

@@ -12,6 +12,7 @@ import numcodecs
 import numpy as np
 import pytest
 
+import tessarr
 from tessarr.codecs import BloscCodec, Crc32cCodec, GzipCodec, VLenUTF8Codec, ZstdCodec
 from tessarr.codecs.base import ArrayToBytes, BytesToBytes, ChunkSpec
 from tessarr.codecs.numcodecs import UnknownV2Codec, V2Codec, as_codec, v2_compressor, v2_config, v2_filters
@@ -371,3 +372,19 @@ def test_an_lzma_stream_may_not_ask_for_any_amount_of_memory() -> None:
     stored = huge[:1] + struct.pack("<I", 0xFFFFFFFF) + huge[5:]
     with pytest.raises(CodecError, match="corrupt"):
         v2_compressor({"id": "lzma", "format": 2}).decode(stored, 3)
+
+
+@pytest.mark.parametrize(
+    ("config", "error"),
+    [({"id": "éé"}, UnknownCodecError), ({"id": "zlib", "x": 1}, MetadataValidationError)],
+)
+def test_an_array_of_an_unusable_codec_opens_and_its_properties_raise_typed_errors(
+    config: dict[str, Any], error: type[Exception]
+) -> None:
+    document = {"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "<i4", "fill_value": 0, "order": "C"}
+    for name, other in (("compressor", "filters"), ("filters", "compressor")):
+        members = {"compressor": None, "filters": None, name: config if name == "compressor" else [config]}
+        array = tessarr.open_array({".zarray": json.dumps({**document, **members}).encode()}, mode="r")
+        with pytest.raises(error):
+            getattr(array, name)
+        assert not getattr(array, other)

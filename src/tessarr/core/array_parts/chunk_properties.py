@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -12,6 +12,7 @@ from tessarr.core.array_parts.state import ArrayState
 from tessarr.errors import BoundsCheckError
 from tessarr.grids.base import Axis
 from tessarr.grids.regular import RegularAxis
+from tessarr.registry import get_numcodec
 from tessarr.types import Shape
 
 
@@ -92,7 +93,7 @@ class Layout(ArrayState):
     def filters(self) -> tuple[Any, ...]:
         """v3: the array → array codecs (of inner chunks, where there are shards); v1, v2: the numcodecs filters."""
         if self.zarr_format != 3:
-            return tuple(_numcodec(config) for config in self._metadata.filters or ())
+            return tuple(get_numcodec(config) for config in self._metadata.filters or ())
         return tuple(codec for codec in self._stages if isinstance(codec, ArrayToArray))
 
     @property
@@ -106,7 +107,8 @@ class Layout(ArrayState):
     def compressors(self) -> tuple[Any, ...]:
         """v3: the bytes → bytes codecs (of inner chunks, where there are shards); v1, v2: the numcodecs compressor."""
         if self.zarr_format != 3:
-            return () if self._metadata.compressor is None else (_numcodec(self._metadata.compressor),)
+            config = self._metadata.compressor
+            return (get_numcodec(config),) if isinstance(config, Mapping) else ()
         return tuple(codec for codec in self._stages if isinstance(codec, BytesToBytes))
 
     @property
@@ -119,9 +121,3 @@ class Layout(ArrayState):
 
 def _sizes(axis: Axis) -> tuple[int, ...]:
     return tuple(min(axis.size(i), axis.length - axis.start(i)) for i in range(axis.nchunks))
-
-
-def _numcodec(config: Any) -> Any:
-    import numcodecs
-
-    return numcodecs.get_codec(dict(config))
