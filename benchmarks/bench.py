@@ -1,4 +1,4 @@
-"""Measures tessarr side by side with the other implementations, in one run on the same files.
+"""Measure tessarr and the other implementations in one run on the same files.
 
     make bench                                             # everything
     make bench ROWS="R1 W3" PEERS="tessarr tensorstore"    # a part
@@ -37,7 +37,7 @@ HERE = Path(__file__).resolve().parent
 
 @dataclass
 class Process:
-    """A peer's process and how to talk to it."""
+    """Run a peer in a process, and exchange messages with it."""
 
     name: str
     process: subprocess.Popen[str]
@@ -45,7 +45,7 @@ class Process:
 
     @classmethod
     def start(cls, name: str) -> Process:
-        """Start it. Raises LookupError with the reason when the peer is not there."""
+        """Start the process. Raises LookupError with the reason when the peer is not there."""
         python = BENCH / (name if name in {"zarr2", "old"} else "main") / "bin" / "python"
         if not python.exists():
             raise LookupError(f"{python.relative_to(BENCH.parent)} is missing: run benchmarks/setup_env.py")
@@ -60,13 +60,13 @@ class Process:
         return started
 
     def read(self) -> dict[str, Any]:
-        """The next answer."""
+        """Read the next answer."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         return json.loads(line) if line else {"error": f"{self.name} ended with {self.process.wait()}"}
 
     def ask(self, **command: str) -> dict[str, Any]:
-        """Send a command and wait for its answer."""
+        """Send a command and wait for the answer."""
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(json.dumps(command) + "\n")
@@ -84,14 +84,14 @@ class Process:
 
 @dataclass
 class Cell:
-    """What one peer did in one variant of a row."""
+    """Hold the results of one peer in one variant of a row."""
 
     figures: list[float] = field(default_factory=list)
     note: str = ""
 
     @property
     def median(self) -> float | None:
-        """``None`` when there is nothing to show."""
+        """Return the median; ``None`` without results."""
         return statistics.median(self.figures) if self.figures else None
 
 
@@ -136,7 +136,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def start_peers(names: list[str]) -> list[Process]:
-    """Every peer that is there; the others are named."""
+    """Start every installed peer, and print the names of the others."""
     peers = []
     for name in names:
         try:

@@ -1,4 +1,4 @@
-"""Writes the arrays that are read: the truth with NumPy, the Zarr data with zarr-python.
+"""Write the arrays that are read: the true values with NumPy, the Zarr data with zarr-python.
 
 .bench/main/bin/python benchmarks/data.py      # done by bench.py when something is missing
 """
@@ -17,7 +17,7 @@ from layouts import DATA, GRIDS, LAYOUTS, SIDE, SIDE_2D, Layout
 
 
 def smooth_noise(shape: tuple[int, ...]) -> np.ndarray:
-    """Counts as an instrument gives them: a smooth field with shot noise; compresses about 2:1."""
+    """Simulate the counts of an instrument: a smooth field with shot noise; compresses about 2:1."""
     rng = np.random.default_rng(20240607)
     axes = np.ogrid[tuple(slice(0, n) for n in shape)]
     waves = (np.sin(axis / (17.0 + 11 * number)) for number, axis in enumerate(axes))
@@ -27,13 +27,13 @@ def smooth_noise(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def write_truth() -> None:
-    """The values themselves, as .npy files."""
+    """Write the true values as .npy files."""
     np.save(DATA / "truth3d.npy", smooth_noise((SIDE,) * 3))
     np.save(DATA / "truth2d.npy", (smooth_noise((SIDE_2D,) * 2) / np.float32(16)).astype(np.float32))
 
 
 def write_array(layout: Layout) -> None:
-    """One layout, in the format it is read as."""
+    """Write one layout, in the format in which it is read."""
     import zarr
     from numcodecs import GZip, Zstd
     from numcodecs.blosc import Blosc
@@ -52,7 +52,7 @@ def write_array(layout: Layout) -> None:
 
 
 def write_grid(name: str, count: int) -> None:
-    """An array of `count`³ chunks of which one is stored."""
+    """Write an array of `count`³ chunks of which one is stored."""
     layout = Layout(name, (4 * count,) * 3, (4, 4, 4), "raw")
     folder = Path(layout.path)
     (folder / "c" / "1" / "2").mkdir(parents=True)
@@ -61,7 +61,7 @@ def write_grid(name: str, count: int) -> None:
 
 
 def write_group(name: str, *, consolidated: bool) -> None:
-    """A group of 1,000 small arrays without chunks."""
+    """Write a group of 1,000 small arrays without chunks."""
     folder = DATA / name
     document = Layout("a", (100, 100), (10, 10), "zstd", dtype="float32").metadata()
     group: dict[str, object] = {"zarr_format": 3, "node_type": "group", "attributes": {}}
@@ -75,7 +75,7 @@ def write_group(name: str, *, consolidated: bool) -> None:
 
 
 def main() -> None:
-    """Everything that is missing; a marker per piece is written when it is whole."""
+    """Write everything that is missing; a marker per piece is written after the piece is complete."""
     DATA.mkdir(parents=True, exist_ok=True)
     if not (DATA / "truth2d.npy").exists():
         write_truth()

@@ -1,4 +1,4 @@
-"""A plain HTTP server over a directory, for the rows of remote reading: it waits before each answer, and counts.
+"""Serve a directory over HTTP with a delay before each response, and count the requests.
 
     python benchmarks/latency_server.py DIRECTORY SECONDS      prints its port, and serves until its input ends
 
@@ -21,7 +21,7 @@ COUNT = "/-/requests"
 
 
 class Server:
-    """Serves `root`, each answer `latency_s` late."""
+    """Serve `root`, with a delay of `latency_s` before each response."""
 
     def __init__(self, root: Path, latency_s: float) -> None:
         self.root = root
@@ -29,7 +29,7 @@ class Server:
         self.requests = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection."""
+        """Serve one connection."""
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
@@ -41,7 +41,7 @@ class Server:
             writer.transport.abort()  # who has gone reads nothing more
 
     async def answer(self, head: str) -> list[bytes]:
-        """Head and body for one request."""
+        """Return head and body of the response to one request."""
         method, target, _ = head.split(" ", 2)
         if target == COUNT:
             count, self.requests = self.requests, 0
@@ -79,7 +79,7 @@ def _message(status: str, body: bytes, extra: dict[str, str] | None = None) -> l
 
 @contextlib.contextmanager
 def running(root: Path, latency_s: float) -> Iterator[str]:
-    """The server in a process of its own; gives its URL."""
+    """Run the server in a separate process; yield its URL."""
     import subprocess
 
     command = [sys.executable, __file__, str(root), str(latency_s)]

@@ -1,4 +1,4 @@
-"""The arrays that are measured: their shapes, chunks and codecs, at two scales."""
+"""Define the measured arrays: their shapes, chunks and codecs, at two scales."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CALLS = 300 if FULL else 50
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How one array is stored."""
+    """Describe how one array is stored."""
 
     name: str
     shape: tuple[int, ...]
@@ -37,26 +37,26 @@ class Layout:
 
     @property
     def path(self) -> str:
-        """Where it is stored."""
+        """Return the path of the array."""
         return str(DATA / f"{self.name}.zarr")
 
     def truth(self) -> npt.NDArray[np.generic]:
-        """Its values, mapped from a file that no Zarr library wrote."""
+        """Return the true values, memory-mapped from a file that no Zarr library wrote."""
         mapped: npt.NDArray[np.generic] = np.load(DATA / f"truth{len(self.shape)}d.npy", mmap_mode="r")
         return mapped
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the array in memory."""
+        """Return the bytes of the array in memory."""
         return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
 
     @property
     def zarr_format(self) -> int:
-        """2 for the twins that zarr 2.18 reads."""
+        """Return 2 for the copies that zarr 2.18 reads, else 3."""
         return 2 if self.name.endswith("-v2") else 3
 
     def metadata(self) -> dict[str, object]:
-        """The v3 document, for peers that are given one."""
+        """Return the v3 document, for peers that need one."""
         inner = [{"name": "bytes", "configuration": {"endian": "little"}}, *codec_json(self.codec, self.dtype)]
         index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
         sharding = {"chunk_shape": list(self.chunk), "codecs": inner, "index_codecs": index, "index_location": "end"}
@@ -74,7 +74,7 @@ class Layout:
 
 
 def codec_json(codec: str, dtype: str) -> list[dict[str, object]]:
-    """The compressors of a layout, as v3 documents spell them."""
+    """Return the compressors of a layout, as in v3 documents."""
     size = np.dtype(dtype).itemsize
     blosc = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": size, "blocksize": 0}
     known: dict[str, list[dict[str, object]]] = {

@@ -1,4 +1,4 @@
-"""Turns the figures into a Markdown table and an SVG plot."""
+"""Format the measurements as a Markdown table and an SVG plot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COLOURS = ("#d55e00", "#e69f00", "#0072b2", "#56b4e9", "#009e73", "#cc79a7", "#9
 
 
 class Measured(Protocol):
-    """A cell, as far as it is shown."""
+    """Hold the displayed values of a cell."""
 
     figures: list[float]
     note: str
@@ -35,7 +35,7 @@ NO_PEERS = {"limit", "zarr-pipeline", "zarr-patched"}
 
 
 def shown(row: Row, cell: Measured | None) -> str:
-    """A figure in the row's unit, three digits."""
+    """Format a number in the row's unit, with three digits."""
     if cell is None or cell.median is None:
         return "wrong" if cell is not None and cell.note.startswith("wrong") else "–"
     value = cell.median * SCALES[row.unit]
@@ -43,12 +43,12 @@ def shown(row: Row, cell: Measured | None) -> str:
 
 
 def ours(cells: Cells) -> str:
-    """Which column is tessarr's."""
+    """Return the column of tessarr."""
     return "tessarr" if "tessarr" in cells else "tessarr-reference"
 
 
 def ratio(row: Row, cells: Cells) -> float | None:
-    """How many times better than the best peer tessarr is; ``None`` when either is missing."""
+    """Return the best peer's value over tessarr's; ``None`` if either is missing."""
     own = cells[ours(cells)].median if ours(cells) in cells else None
     others = [
         c.median for n, c in cells.items() if c.median is not None and not n.startswith("tessarr") and n not in NO_PEERS
@@ -63,7 +63,7 @@ NOISE = 1.05
 
 
 def slower(results: Results) -> str:
-    """Name the rows in which tessarr is slower than it was at the earlier commit."""
+    """List the rows in which tessarr is slower than at the earlier commit."""
     found = []
     for (name, variant), cells in results.items():
         now, before = cells.get("tessarr"), cells.get("old")
@@ -79,27 +79,27 @@ def slower(results: Results) -> str:
 
 
 def over_limit(cells: Cells) -> float | None:
-    """tessarr's time over the limit's."""
+    """Return tessarr's time over the limit's."""
     own = cells[ours(cells)].median if ours(cells) in cells else None
     limit = cells["limit"].median if "limit" in cells else None
     return own / limit if own and limit else None
 
 
 def line(row: Row, cells: Cells) -> str:
-    """One variant, for the terminal."""
+    """Format one variant for the terminal."""
     parts = [f"{name} {shown(row, cell)}" for name, cell in cells.items() if cell.median is not None]
     times = ratio(row, cells)
     return f"    {row.unit}: " + " · ".join(parts) + (f"   → {times:.2f}× the best peer" if times else "")
 
 
 def machine() -> str:
-    """What the figures were measured on, without naming anybody's computer."""
+    """Describe the machine, without its name."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return f"{cores} cores, {platform.machine()}, {platform.system()}, Python {platform.python_version()}"
 
 
 def table(results: Results, versions: Mapping[str, str]) -> str:
-    """The Markdown page."""
+    """Format the Markdown page."""
     names = list(versions)
     lines = [
         "# Benchmark",
@@ -124,7 +124,7 @@ def table(results: Results, versions: Mapping[str, str]) -> str:
 
 
 def plot(results: Results, versions: Mapping[str, str]) -> str:
-    """Every peer's time over tessarr's, a line per variant, logarithmic; right of 1 is slower than tessarr."""
+    """Plot every peer's time over tessarr's, a line per variant, logarithmic; right of 1 is slower than tessarr."""
     left, width, step, top = 260, 640, 18, 60
     drawn = [(key, cells) for key, cells in results.items() if ours(cells) in cells and cells[ours(cells)].median]
     low, high = -1.0, 2.0
@@ -165,7 +165,7 @@ def plot(results: Results, versions: Mapping[str, str]) -> str:
 
 
 def write(folder: Path, name: str, results: Results, versions: Mapping[str, str]) -> list[Path]:
-    """Write both; gives their paths."""
+    """Write page and plot; return their paths."""
     folder.mkdir(exist_ok=True)
     page, picture = folder / f"{name}.md", folder / f"{name}.svg"
     page.write_text(table(results, versions), encoding="utf-8")

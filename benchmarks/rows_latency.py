@@ -1,4 +1,4 @@
-"""Rows L1 and L2: reading over HTTP from a server that answers late; seconds, and how many requests it took."""
+"""Measure rows L1 and L2: reads over HTTP from a server with latency; seconds, and number of requests."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ atexit.register(_servers.close)
 
 @functools.cache
 def url_of(milliseconds: int) -> str:
-    """A server with that latency, for the life of this process."""
+    """Return the URL of a server with that latency, which runs as long as this process."""
     return _servers.enter_context(running(DATA, milliseconds / 1000))
 
 
 def count(url: str) -> int:
-    """Requests since the last question."""
+    """Return the number of requests since the last call."""
     with urllib.request.urlopen(url + COUNT) as answer:
         return int(answer.read())
 
@@ -66,11 +66,11 @@ def remote_read(peer: Peer, variant: str, *, requests: bool) -> Task:
 
 @row("L1", "over HTTP with latency", VARIANTS, bar=2.0)
 def read_remotely(peer: Peer, variant: str) -> Task:
-    """How long it takes."""
+    """Measure the seconds of remote reads."""
     return remote_read(peer, variant, requests=False)
 
 
 @row("L2", "requests of the same", VARIANTS, unit="requests", most_rounds=3)
 def count_requests(peer: Peer, variant: str) -> Any:
-    """How many requests it takes."""
+    """Count the requests of remote reads."""
     return remote_read(peer, variant, requests=True)

@@ -1,4 +1,4 @@
-"""Rows R1 to R5, T1, D1 and G1: reading."""
+"""Measure rows R1 to R5, T1, D1 and G1: reading."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES_SHARDED = [layout.name for layout in SHARDED]
 
 
 def layout_for(peer: Peer, name: str) -> Layout:
-    """The layout in the format that the peer reads."""
+    """Return the layout in the format that the peer reads."""
     from peers.base import NotSupportedError
 
     layout = LAYOUTS.get(name + peer.suffix)
@@ -27,14 +27,14 @@ def layout_for(peer: Peer, name: str) -> Layout:
 
 
 def slabs(layout: Layout) -> Iterator[tuple[slice, ...]]:
-    """Boxes that cover the array, so that checking it needs little memory."""
+    """Yield boxes that cover the array, so that comparing it needs little memory."""
     step = max(layout.chunk[0], 64)
     for start in range(0, layout.shape[0], step):
         yield (slice(start, start + step), *(slice(None) for _ in layout.shape[1:]))
 
 
 def assert_whole(layout: Layout, got: np.ndarray) -> None:
-    """Every value is the truth, and the data type is the array's."""
+    """Assert that every value is the true one, and that the data type is the array's."""
     truth = layout.truth()
     assert got.shape == truth.shape
     assert got.dtype == truth.dtype
@@ -42,7 +42,7 @@ def assert_whole(layout: Layout, got: np.ndarray) -> None:
 
 
 def read_whole(peer: Peer, name: str) -> Task:
-    """All of an array, through a handle that is opened for it: nothing is left of the last run but the page cache."""
+    """Read all of an array through a new handle: of the run before, only the page cache remains."""
     layout = layout_for(peer, name)
     return Task(lambda: peer.read_all(layout), lambda got: assert_whole(layout, got), before=peer.forget)
 
@@ -52,7 +52,7 @@ row("R2", "read all, shards", NAMES_SHARDED, bar=1.3, limited=True)(read_whole)
 
 
 def random_chunks(layout: Layout, count: int) -> list[tuple[slice, ...]]:
-    """Boxes of one (inner) chunk each."""
+    """Return random boxes of one (inner) chunk each."""
     rng = np.random.default_rng(7)
     grid = [n // c for n, c in zip(layout.shape, layout.chunk, strict=True)]
     picks = rng.integers(0, grid, (count, len(grid)))
@@ -61,7 +61,7 @@ def random_chunks(layout: Layout, count: int) -> list[tuple[slice, ...]]:
 
 @row("R3", "one (inner) chunk per call", [*NAMES_UNSHARDED, *NAMES_SHARDED], unit="µs", bar=2.0)
 def read_chunks(peer: Peer, name: str) -> Task:
-    """Random chunks, one per call, in the same order for every peer; each result is let go before the next is read."""
+    """Read random chunks, one per call, in the same order for every peer; each result is released before the next read."""
     layout = layout_for(peer, name)
     boxes, truth = random_chunks(layout, CALLS), layout.truth()
     handle: list[Any] = []
@@ -90,7 +90,7 @@ ELEMENTS = [f"{name}{cached}" for cached in ("", " cached") for name in ("raw64"
 
 @row("R4", "one element per call", ELEMENTS, unit="µs", bar=2.0)
 def read_elements(peer: Peer, name: str) -> Task:
-    """Random elements; ``cached``: elements of one chunk, again and again."""
+    """Read random elements; ``cached``: elements of one chunk, repeatedly."""
     layout_name, _, cached = name.partition(" ")
     layout = layout_for(peer, layout_name)
     rng, truth = np.random.default_rng(11), layout.truth()
@@ -121,7 +121,7 @@ THREADS = [f"{n} threads {name}" for name in ("blosc64", "shard-zstd32") for n i
 
 @row("R5", "steps, crosses and points", FANCY, bar=2.0)
 def read_fancy(peer: Peer, name: str) -> Task:
-    """``[::7, ::5]``, a cross of 500 × 500, and 10,000 points; ``again``: the third time through one handle."""
+    """Read ``[::7, ::5]``, an outer product of 500 × 500, and 10,000 points; ``again``: the third time through one handle."""
     kind, layout_name, *again = name.split()
     layout = layout_for(peer, layout_name)
     rng, truth = np.random.default_rng(13), np.asarray(layout.truth())
@@ -154,7 +154,7 @@ def read_fancy(peer: Peer, name: str) -> Task:
 
 @row("T1", "chunks per second from N threads", THREADS, unit="1/s", larger_is_better=True)
 def read_threads(peer: Peer, name: str) -> Task:
-    """Each user thread reads its own chunks through the same handle, and lets one go before it reads the next."""
+    """Read separate chunks in several threads through one handle; each thread releases a chunk before it reads the next."""
     count, _, layout_name = name.partition(" threads ")
     layout = layout_for(peer, layout_name)
     boxes, truth = random_chunks(layout, CALLS), layout.truth()
@@ -193,7 +193,7 @@ def read_threads(peer: Peer, name: str) -> Task:
 
 @row("G1", "open and read one chunk as the grid grows", list(GRIDS), unit="ms")
 def read_in_grid(peer: Peer, name: str) -> Task:
-    """The stored chunk of an array of 10³ to 10¹² chunks."""
+    """Read the stored chunk of an array of 10³ to 10¹² chunks."""
     if peer.suffix:
         from peers.base import NotSupportedError
 
@@ -209,7 +209,7 @@ def read_in_grid(peer: Peer, name: str) -> Task:
 
 @row("D1", "8 threads of dask, one task per shard", NAMES_SHARDED, bar=1.0)
 def read_by_dask(peer: Peer, name: str) -> Task:
-    """All of a sharded array, as an array of dask whose blocks are shards, with dask's threads."""
+    """Read all of a sharded array as a dask array whose blocks are shards, with dask's threads."""
     import dask
 
     layout = layout_for(peer, name)

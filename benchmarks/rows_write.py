@@ -1,4 +1,4 @@
-"""Rows W1 to W3, M1 and M2: writing, opening, memory."""
+"""Measure rows W1 to W3, M1 and M2: writing, opening, memory."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ PLACE = [""]
 
 
 def scratch_path(peer: Peer) -> str:
-    """The folder that `new_path` named last."""
+    """Return the folder of the last `new_path`."""
     return PLACE[0] or new_path(peer)
 
 
 def new_path(peer: Peer) -> str:
-    """A folder that is not there yet; the one before it is removed.
+    """Return the path of a folder that does not exist yet, and remove the previous one.
 
     Its name is new, and where that can be said its place on the disk too: ext4 without a journal is slow to reuse what was
     deleted in the last minutes, and the peer that comes next would pay for what others deleted.
@@ -45,18 +45,18 @@ def new_path(peer: Peer) -> str:
 
 
 def fresh(peer: Peer, layout: Layout, *, durable: bool = False) -> Any:
-    """An empty array in an empty folder."""
+    """Create an empty array in an empty folder."""
     return peer.create(new_path(peer), layout, durable=durable)
 
 
 def copied(peer: Peer, layout: Layout) -> Any:
-    """A copy of the stored array, open for writing."""
+    """Copy the stored array, and open the copy for writing."""
     return peer.open(shutil.copytree(layout.path, new_path(peer)))
 
 
 @row("W1", "write all", [*ALL, "raw64 fsync", "shard-zstd32 fsync"], bar=1.3, most_rounds=7)
 def write_whole(peer: Peer, name: str) -> Task:
-    """All of an array into an empty one; without fsync, or with one per value where the name says so."""
+    """Write all of an array into an empty one; without fsync, or with one per value if the name of the variant says so."""
     layout_name, _, durable = name.partition(" ")
     layout = LAYOUTS[layout_name]
     value = np.array(layout.truth())
@@ -73,7 +73,7 @@ def write_whole(peer: Peer, name: str) -> Task:
 
 
 def small_boxes(layout: Layout, count: int) -> list[tuple[slice, ...]]:
-    """Boxes of 8³ elements inside chunks."""
+    """Return random boxes of 8³ elements inside chunks."""
     return [tuple(slice(part.start + 3, part.start + 11) for part in box) for box in random_chunks(layout, count)]
 
 
@@ -86,7 +86,7 @@ def small_boxes(layout: Layout, count: int) -> list[tuple[slice, ...]]:
     most_rounds=7,
 )
 def write_small(peer: Peer, name: str) -> Task:
-    """Read-modify-writes, one per call."""
+    """Update small boxes, one per call."""
     layout = layout_for(peer, name)
     boxes = small_boxes(layout, 200 if CALLS > 100 else 20)
     value = np.full((8, 8, 8), 4242, dtype=layout.dtype)
@@ -110,7 +110,7 @@ def write_small(peer: Peer, name: str) -> Task:
 
 @row("W3", "update one inner chunk of a large shard", [layout.name for layout in SHARDED], bar=10.0)
 def update_shard(peer: Peer, name: str) -> Task:
-    """One inner chunk, whole, of a full shard (32 MB at full scale)."""
+    """Replace one inner chunk of a full shard (32 MB at full scale)."""
     layout = layout_for(peer, name)
     box = tuple(slice(n, 2 * n) for n in layout.chunk)
     values = [np.full(layout.chunk, fill, dtype=layout.dtype) for fill in (1234, 4321)]
@@ -129,17 +129,17 @@ def update_shard(peer: Peer, name: str) -> Task:
 
 
 def seconds_to_import(peer: Peer) -> float:
-    """What the peer's import costs beyond NumPy, in a fresh interpreter."""
+    """Measure the seconds of the peer's import beyond NumPy's, in a new interpreter."""
     code = f"import time, numpy; t = time.perf_counter(); {peer.statement}; print(time.perf_counter() - t)"
     command = [sys.executable, "-W", "ignore", "-c", code]
-    # Bytecode is kept from one import to the next, as it is for whoever installs a package.
+    # Bytecode is kept from one import to the next, as in an installed package.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return float(subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout)
 
 
 @row("M1", "metadata", ["create", "open", "group of 1000", "group of 1000, consolidated", "import"], bar=3.0)
 def metadata(peer: Peer, name: str) -> Task:
-    """Creating and opening one array, listing a group, importing the package."""
+    """Measure the creation and opening of one array, the listing of a group, and the import of the package."""
     layout = layout_for(peer, "zstd64")
 
     def check_count(count: object) -> None:
@@ -167,7 +167,7 @@ def metadata(peer: Peer, name: str) -> Task:
 
 
 def status_kib(field: str) -> int:
-    """A figure of this process from the kernel. Raises NotSupportedError where there is none."""
+    """Read a value of this process from the kernel. Raises NotSupportedError where there is none."""
     status = Path("/proc/self/status")
     if not status.exists():
         raise NotSupportedError("peak memory is read from /proc")
@@ -177,7 +177,7 @@ def status_kib(field: str) -> int:
 @row("M2", "peak memory beyond the array", ["read raw64", "read shard-zstd32", "write raw64", "write shard-zstd32"],
      unit="MiB", most_rounds=3)  # fmt: skip
 def memory(peer: Peer, name: str) -> Task:
-    """The kernel's high-water mark during a whole read or write, in a process of its own."""
+    """Measure the peak memory of a whole read or write, in a separate process."""
     verb, _, layout_name = name.partition(" ")
     task = write_whole(peer, layout_name) if verb == "write" else read_whole(peer, layout_name)
 
@@ -190,7 +190,7 @@ def memory(peer: Peer, name: str) -> Task:
 
 
 def peak_memory(peer: Peer, name: str) -> float:
-    """MiB of this process at its peak during the work, less what was there before and less the output itself."""
+    """Return the peak memory of this process in MiB during the work, without the memory before and without the output."""
     verb, _, layout_name = name.partition(" ")
     task = write_whole(peer, layout_name) if verb == "write" else read_whole(peer, layout_name)
     task.before()

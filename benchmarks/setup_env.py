@@ -1,9 +1,9 @@
-"""Makes the environments of the benchmarks: the newest Python found, every peer, and tessarr itself.
+"""Make the environments of the benchmarks: the newest installed Python, every peer, and tessarr.
 
     python benchmarks/setup_env.py [--refresh] [--old COMMIT]
 
 `.bench/main` holds the newest zarr, TensorStore, zarrs, zarrista and tessarr; `.bench/zarr2` holds zarr 2.18, which
-cannot live beside zarr 3. Peers that this Python cannot install are left out and named. tessarr is installed anew
+cannot live beside zarr 3. Peers that this Python cannot install are omitted and printed. tessarr is installed again
 whenever its sources changed. `.bench/old` holds tessarr as it was at COMMIT, to be measured beside the present one.
 """
 
@@ -28,7 +28,7 @@ ZARR2 = ("zarr==2.18.*", "numcodecs<0.16")
 
 
 def candidates() -> Iterator[str]:
-    """Interpreters on PATH and under pyenv's root."""
+    """Yield the interpreters on PATH and under pyenv's root."""
     for minor in range(NEWEST[1], OLDEST[1] - 1, -1):
         found = shutil.which(f"python3.{minor}")
         if found:
@@ -39,14 +39,14 @@ def candidates() -> Iterator[str]:
 
 
 def version_of(python: str) -> tuple[int, ...] | None:
-    """The version of an interpreter that can make environments, ``None`` for one that cannot run."""
+    """Return the version of an interpreter that can make environments; ``None`` if it cannot run."""
     code = "import sys, venv, ensurepip; print(*sys.version_info[:3])"
     run = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
     return tuple(map(int, run.stdout.split())) if run.returncode == 0 else None
 
 
 def newest_python() -> str:
-    """The newest interpreter that is supported."""
+    """Return the newest supported interpreter."""
     known = {python: version_of(python) for python in candidates()}
     usable = {p: v for p, v in known.items() if v is not None and OLDEST <= v[:2] <= NEWEST}
     if not usable:
@@ -55,7 +55,7 @@ def newest_python() -> str:
 
 
 def pip(environment: Path, *arguments: str, required: bool = True) -> bool:
-    """Run pip in `environment`; gives whether it worked."""
+    """Run pip in `environment`; return whether it succeeded."""
     command = [str(environment / "bin" / "python"), "-m", "pip", "install", "--quiet", *arguments]
     worked = subprocess.run(command, stdin=subprocess.DEVNULL, check=False, cwd=ROOT).returncode == 0
     if required and not worked:
@@ -64,7 +64,7 @@ def pip(environment: Path, *arguments: str, required: bool = True) -> bool:
 
 
 def make(environment: Path, python: str) -> bool:
-    """Make `environment` unless it is there; gives whether it was made."""
+    """Make `environment` unless it exists; return whether it was made."""
     if (environment / "bin" / "python").exists():
         return False
     subprocess.run([python, "-m", "venv", str(environment)], check=True)
@@ -73,7 +73,7 @@ def make(environment: Path, python: str) -> bool:
 
 
 def sources() -> str:
-    """A digest of everything that an installed tessarr is made of."""
+    """Return a digest of the sources of tessarr."""
     digest = hashlib.sha256()
     folders = [ROOT / "src", ROOT / "rust"]
     files = [p for folder in folders for p in folder.rglob("*") if p.suffix in {".py", ".pyi", ".rs", ".toml", ".lock"}]
@@ -84,7 +84,7 @@ def sources() -> str:
 
 
 def install_tessarr(environment: Path) -> None:
-    """Install tessarr from this checkout, unless the same sources are already in."""
+    """Install tessarr from this checkout, unless the same sources are already installed."""
     stamp = environment / ".tessarr"
     present = sources()
     if not stamp.exists() or stamp.read_text() != present:
@@ -93,7 +93,7 @@ def install_tessarr(environment: Path) -> None:
 
 
 def install_old(python: str, commit: str) -> None:
-    """Install tessarr as it was at `commit` into an environment of its own, unless it is there already."""
+    """Install tessarr of `commit` into a separate environment, unless it is already installed."""
     environment, tree = BENCH / "old", BENCH / "old-sources"
     name = subprocess.run(
         ["git", "rev-parse", commit], cwd=ROOT, check=True, capture_output=True, text=True
@@ -113,7 +113,7 @@ def install_old(python: str, commit: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--refresh", action="store_true", help="make the environments anew, with the newest peers")
+    parser.add_argument("--refresh", action="store_true", help="make the environments again, with the newest peers")
     parser.add_argument("--old", metavar="COMMIT", help="also install tessarr as it was at this commit")
     options = parser.parse_args()
     if options.refresh:

@@ -2,7 +2,7 @@
 
     python benchmarks/summary.py benchmarks/results/2026-11-22-full.md docs/images/compared.svg
 
-Each bar is the time of one implementation over tessarr's for one row of the table: shorter is quicker, the line is tessarr.
+Each bar is the time of one implementation over tessarr's for one row of the table: shorter is faster, the line is tessarr.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One measurable piece of work of one peer, and the registry of rows that make them."""
+"""Define the measured task of one peer, and the registry of rows that make tasks."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from peers.base import Peer
 
 @dataclass(slots=True)
 class Task:
-    """Made once per peer, row and variant; run many times."""
+    """Hold one task; made once per peer, row and variant, run many times."""
 
     run: Callable[[], Any]
     """What is timed, and gives `check` its results."""
     check: Callable[[Any], None]
-    """Raises AssertionError unless what `run` gave, or left behind, is the truth."""
+    """Raises AssertionError unless `run` returned, or wrote, the true values."""
     before: Callable[[], None] = lambda: None
     """Done before each run, outside the time."""
     calls: int = 1
-    """How many calls one run makes; the figure is per call."""
+    """Calls in one run; the result is per call."""
     timed: Callable[[], Any] | None = None
-    """What is timed instead of `run`: the same work, whose results are let go one by one."""
+    """Timed instead of `run`: the same work, whose results are released one by one."""
     measure: Callable[[], float] | None = None
-    """Gives the figure itself where it is no time of `run`."""
+    """Returns the result, if it is not the time of `run`."""
 
     def once(self) -> float:
-        """One figure, in the unit of the row."""
+        """Run once; return the result in the unit of the row."""
         self.before()
         if self.measure is not None:
             return self.measure()
@@ -41,7 +41,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the table in PERFORMANCE: its variants, its unit, and the bar against the best peer."""
+    """Describe a row of the table: its variants, its unit, and the required ratio to the best peer."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""One peer in one process: reads commands as JSON lines, answers in JSON lines.
+"""Run one peer in one process: read commands and write answers as JSON lines.
 
     {"do": "version"}                        → {"ok": "zarr-python 3.4.2"}
     {"do": "task", "row": "R1", "variant": "raw64"} → {"ok": true} once it was run and every value checked
@@ -26,14 +26,14 @@ assert all((rows_latency, rows_read, rows_write)), "importing them fills ROWS"
 
 
 class Worker:
-    """The peer and its present task."""
+    """Hold the peer and its current task."""
 
     def __init__(self, name: str) -> None:
         self.peer: Peer = load(name)
         self.task: Task | None = None
 
     def answer(self, command: dict[str, Any]) -> Any:
-        """Do one command."""
+        """Carry out one command."""
         if command["do"] == "version":
             return self.peer.version()
         if command["do"] == "task":

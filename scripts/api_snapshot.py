@@ -1,4 +1,4 @@
-"""The public API as text, one name and signature per line (`make api-snapshot` accepts the present one).
+"""Write the public API as text, one name and signature per line (`make api-snapshot` accepts the present API).
 
 python scripts/api_snapshot.py            # write tests/architecture/public_api.txt
 python scripts/api_snapshot.py --print    # only show it
@@ -18,7 +18,7 @@ SNAPSHOT = Path(__file__).resolve().parent.parent / "tests" / "architecture" / "
 
 
 def signature(thing: Any) -> str:
-    """The signature of `thing` with its annotations, the same on every Python."""
+    """Return the signature of `thing` with its annotations, equal on every Python."""
     try:
         text = str(inspect.signature(thing))
     except (TypeError, ValueError):
@@ -27,7 +27,7 @@ def signature(thing: Any) -> str:
 
 
 def members(owner: type) -> Iterator[str]:
-    """One line per public method, property and class attribute that tessarr itself defines."""
+    """List the public methods, properties and class attributes that tessarr defines, one line each."""
     seen: set[str] = set()
     for base in owner.__mro__:
         if not base.__module__.startswith("tessarr"):
@@ -46,7 +46,7 @@ def members(owner: type) -> Iterator[str]:
 
 
 def snapshot() -> str:
-    """Every name of ``tessarr.__all__`` with what can be called on it."""
+    """List every name of ``tessarr.__all__`` with its members."""
     import tessarr
 
     lines = []

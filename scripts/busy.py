@@ -1,4 +1,4 @@
-"""Runs the tests several times while other processes keep the machine busy.
+"""Run the tests several times while other processes keep the processors busy.
 
     python scripts/busy.py                                   # the whole suite, 5 times beside 4 busy processes
     python scripts/busy.py --times 2 --busy 8 -- tests/stores -x
@@ -25,7 +25,7 @@ SPIN = "import os, sys\nparent = int(sys.argv[1])\nwhile os.getppid() == parent:
 
 @contextmanager
 def busy(count: int) -> Iterator[None]:
-    """Keep `count` processes at work."""
+    """Run `count` busy processes."""
     command = [sys.executable, "-c", SPIN, str(os.getpid())]
     spinning = [subprocess.Popen(command, stdin=subprocess.DEVNULL) for _ in range(count)]
     try:

@@ -1,4 +1,4 @@
-"""Which requirements of the specifications are shown by a passing test, which fail, and which no test covers.
+"""List which requirements of the specifications have a passing test, which fail, and which no test covers.
 
     python scripts/conformance.py V1 V2 V3 FS          # families: an id, a prefix of ids, or a range OGC-01..05
     python scripts/conformance.py --list V3-SHARD      # what they say, without running anything
@@ -22,13 +22,13 @@ REQUIREMENTS = ROOT / "tests" / "conformance" / "requirements.csv"
 
 
 def requirements() -> dict[str, dict[str, str]]:
-    """The list, by id, in its own order."""
+    """Read the requirements by id, in the order of the file."""
     with REQUIREMENTS.open(encoding="utf-8", newline="") as file:
         return {row["id"]: row for row in csv.DictReader(file)}
 
 
 def selected(names: list[str], families: list[str]) -> list[str]:
-    """The ids of `names` that `families` ask for. Raises SystemExit for a family that names none."""
+    """Return the ids of `names` in `families`. Raises SystemExit for a family that names none."""
     chosen: set[str] = set()
     for family in families:
         span = re.fullmatch(r"([A-Z0-9-]+-)(\d+)\.\.(?:[A-Z0-9-]+-)?(\d+)", family)
@@ -46,14 +46,14 @@ def selected(names: list[str], families: list[str]) -> list[str]:
 
 
 def verdict(outcomes: dict[str, str]) -> str:
-    """One word for the tests of one requirement."""
+    """Summarize the outcomes of the tests of one requirement in one word."""
     if any(outcome == "failed" for outcome in outcomes.values()):
         return "failing"
     return "passing" if "passed" in outcomes.values() else "not covered"
 
 
 def run_tests(names: list[str], jobs: int) -> dict[str, dict[str, dict[str, str]]]:
-    """Run the tests marked with `names`; gives their outcomes by id, and what could not be collected."""
+    """Run the tests marked with `names`; return their outcomes by id, and the errors of collection."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         command = [sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=short", "tests"]
@@ -68,7 +68,7 @@ def run_tests(names: list[str], jobs: int) -> dict[str, dict[str, dict[str, str]
 
 
 def print_table(names: list[str], rows: dict[str, dict[str, str]], words: dict[str, str]) -> None:
-    """One line per requirement that is not passing, then the counts per section."""
+    """Print one line per requirement that is not passing, then the counts per section."""
     for name in names:
         if words[name] != "passing":
             print(f"{words[name]:<12} {name:<12} {rows[name]['level']:<8} {rows[name]['requirement'][:110]}")

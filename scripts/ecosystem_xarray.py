@@ -1,10 +1,10 @@
-"""xarray's own tests of Zarr (`ZarrBase` and its subclasses), with its engine and its writer answered by `tessarr.xarray`.
+"""Run xarray's own Zarr tests (`ZarrBase` and its subclasses) with the engine and the writer of `tessarr.xarray`.
 
     python scripts/ecosystem_xarray.py                  # run both, print passed-of-passed and every difference
     python scripts/ecosystem_xarray.py -k DirectoryStore
 
-Twice: with zarr-python as it is, and with this module as a plugin, which puts `TessarrStore`, the engine and `to_zarr` in
-the places of xarray's. zarr-python stays what it is: the tests use it to look at what was written. xarray's tests assert that
+The tests run twice: with zarr-python, and with this module as a plugin, which replaces xarray's store, engine and `to_zarr`
+by tessarr's. zarr-python is not replaced: the tests read the written data with it. xarray's tests assert that
 overlapping tasks are refused, which is the option ``safe_chunks="refuse"`` here (`docs/xarray.md`); ``--locks`` measures the
 default, which writes them under locks. Needs xarray, zarr, dask, pytest, pytest-asyncio.
 """
@@ -47,7 +47,7 @@ _found: dict[str, str] = {}
 
 
 def pytest_configure() -> None:
-    """Put tessarr in the place of xarray's engine and writer, where this run is to measure it."""
+    """Replace xarray's engine and writer by tessarr's, in the run that measures tessarr."""
     if TESSARR not in os.environ:
         return
     import xarray
@@ -70,7 +70,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_pyfunc_call() -> Iterator[None]:
-    """Let tessarr's default format be the one that the test sets in zarr-python."""
+    """Set tessarr's default format to the one that the test sets in zarr-python."""
     import zarr
 
     import tessarr
@@ -82,19 +82,19 @@ def pytest_pyfunc_call() -> Iterator[None]:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Remember the outcome of each test."""
+    """Record the outcome of each test."""
     name = report.nodeid.rpartition("test_backends.py")[2].lstrip(":")
     if report.when == "call" or report.failed:
         _found[name] = report.outcome
 
 
 def pytest_sessionfinish() -> None:
-    """Write the outcomes down."""
+    """Write the outcomes to the report."""
     Path(os.environ[REPORT]).write_text(json.dumps(_found), encoding="utf-8")
 
 
 def outcomes(mode: str | None, chosen: str) -> dict[str, str]:
-    """Test → outcome; `mode`: ``None`` for zarr-python, ``"refuse"`` or ``"locks"`` for tessarr."""
+    """Run the tests and map each to its outcome; `mode`: ``None`` for zarr-python, ``"refuse"`` or ``"locks"`` for tessarr."""
     with tempfile.TemporaryDirectory() as place:
         report = Path(place) / "report.json"
         here = Path(__file__).resolve()
@@ -112,12 +112,12 @@ def outcomes(mode: str | None, chosen: str) -> dict[str, str]:
 
 
 def why(test: str) -> str:
-    """Why a test may differ."""
+    """Return the reason why a test may differ."""
     return next((reason for part, reason in EXPLAINED.items() if part in test), "not explained")
 
 
 def main() -> int:
-    """Run the tests both ways and print what differs; 1 where less than 99 % pass or something is not explained."""
+    """Run the tests both ways and print the differences; return 1 if less than 99 % pass or a difference is not explained."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-k", dest="chosen", default=CHOSEN, help="pytest's choice of tests")
     parser.add_argument("--locks", action="store_true", help="measure the default of safe_chunks, not xarray's")

@@ -1,10 +1,10 @@
-"""Reads every array of other writers with tessarr and compares with what independent readers gave.
+"""Read every array of other writers with tessarr, and compare it with the values of independent readers.
 
     python scripts/fixtures.py DIR [--source gdal ...] [--all]
 
-DIR holds one folder per source with an `expected.json` (see tests/fixtures/README.md). Where tessarr differs on
-purpose, `fixtures_decisions.toml` beside this file says what it does and why; a decision that is not needed
-is a mismatch too. Exits 0 only when everything agrees.
+DIR holds one folder per source with an `expected.json` (see tests/fixtures/README.md). `fixtures_decisions.toml` beside this
+file lists deliberate differences of tessarr with their reasons; an unused entry is a mismatch too. Exits 0 only when
+everything agrees.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_ELEMENTS = 8 * 2**20
 
 
 class Case(NamedTuple):
-    """One array of one source."""
+    """Describe one array of one source."""
 
     source: Path
     entry: dict[str, Any]
@@ -40,13 +40,13 @@ class Case(NamedTuple):
 
     @property
     def name(self) -> str:
-        """``source:key``, what a decision is filed under."""
+        """Return ``source:key``, the name in the file of decisions."""
         version = f"@{self.entry['zarr_format']}" if self.entry.get("twin") else ""
         return f"{self.source.name}:{self.entry['key']}{version}"
 
 
 class Result(NamedTuple):
-    """What came of one array: `word` is ok, decided, or mismatch."""
+    """Hold the result for one array: `word` is ok, decided, or mismatch."""
 
     name: str
     word: str
@@ -61,7 +61,7 @@ def _values(path: Path) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def cases(folder: Path, sources: list[str] | None = None) -> Iterator[Case]:
-    """Every array of every source under `folder` that is Zarr data."""
+    """Yield every Zarr array of every source under `folder`."""
     for document in sorted(folder.glob("*/expected.json")):
         source = document.parent
         content = json.loads(document.read_text(encoding="utf-8"))
@@ -75,7 +75,7 @@ def cases(folder: Path, sources: list[str] | None = None) -> Iterator[Case]:
 
 
 def open_case(case: Case) -> Any:
-    """The array, opened with tessarr."""
+    """Open the array with tessarr."""
     import tessarr
 
     path = case.source / case.entry["path"]
@@ -86,7 +86,7 @@ def open_case(case: Case) -> Any:
 
 
 def digest(values: np.ndarray[Any, Any]) -> str:
-    """SHA-256 over the C-order little-endian bytes; strings and objects as their JSON list."""
+    """Return the SHA-256 of the C-order little-endian bytes; of strings and objects, of their JSON list."""
     if values.dtype.kind in "OT":
         return hashlib.sha256(json.dumps(plain(values), ensure_ascii=False).encode()).hexdigest()
     little = values.astype(values.dtype.newbyteorder("<"), copy=False)
@@ -94,7 +94,7 @@ def digest(values: np.ndarray[Any, Any]) -> str:
 
 
 def plain(values: np.ndarray[Any, Any]) -> list[Any]:
-    """The elements in C order, as a document would hold them."""
+    """Return the elements in C order, as JSON values."""
 
     def element(value: Any) -> Any:
         if isinstance(value, bytes):
@@ -107,7 +107,7 @@ def plain(values: np.ndarray[Any, Any]) -> list[Any]:
 
 
 def same(left: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> str | None:
-    """``None``, or how `left` (ours) differs from `right`; NaN equals NaN whatever its payload."""
+    """Describe how `left` (tessarr's) differs from `right`; return ``None`` if equal. NaN equals NaN with any payload."""
     if left.shape != right.shape:
         return f"shape {left.shape}, expected {right.shape}"
     if right.dtype.names is not None:
@@ -127,7 +127,7 @@ def same(left: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> str | None:
 
 
 def peer_values(case: Case) -> np.ndarray[Any, Any]:
-    """What zarr-python reads; the oracle for arrays whose values are too large to be filed.
+    """Read the array with zarr-python, the oracle for arrays whose expected values are too large to store.
 
     Raises whatever zarr-python raises, ImportError when it is not installed.
     """
@@ -137,7 +137,7 @@ def peer_values(case: Case) -> np.ndarray[Any, Any]:
 
 
 def compare(case: Case, array: Any) -> str | None:
-    """``None``, or how what tessarr reads differs from what is expected."""
+    """Describe how the values that tessarr reads differ from the expected ones; return ``None`` if equal."""
     if array.size > MOST_ELEMENTS and case.expected is None:
         corner = plain(np.asarray(array[tuple(slice(0, 1) for _ in array.shape)]))[0]
         first = case.entry["first"][0]
@@ -155,7 +155,7 @@ def compare(case: Case, array: Any) -> str | None:
 
 
 def check(case: Case) -> str | None:
-    """``None`` when tessarr does with the array what is expected, else what it does instead."""
+    """Describe an unexpected result of tessarr for the array; return ``None`` for the expected result."""
     from tessarr.errors import TessarrError
 
     began = time.monotonic()
@@ -179,13 +179,13 @@ def check(case: Case) -> str | None:
 
 
 def decisions() -> dict[str, str]:
-    """What tessarr does on purpose: the array's name → the reason."""
+    """Map the names of arrays with a deliberate difference to its reason."""
     content = tomllib.loads(DECISIONS.read_text(encoding="utf-8"))
     return {name: entry["why"] for name, entry in content.get("decision", {}).items()}
 
 
 def run(case: Case, decided: dict[str, str]) -> Result:
-    """Compare one array, decisions taken into account."""
+    """Compare one array, and apply the decisions."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         difference = check(case)

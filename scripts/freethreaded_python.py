@@ -1,10 +1,10 @@
-"""Finds a free-threaded CPython, 3.14 or newer, and prints its path; one is fetched with uv where there is none.
+"""Find a free-threaded CPython, 3.14 or newer, and print its path; download one with uv if none is installed.
 
     python scripts/freethreaded_python.py [PYTHON]
 
-PYTHON is looked at first; then what is on PATH, under pyenv's root, and under build/python. uv comes from the Python
-registry into build/uv, and fetches CPython from where its makers publish it. Ends with 1 and says what to do where
-that cannot be reached.
+The script tries PYTHON first, then the interpreters on PATH, under pyenv's root, and under build/python. It installs uv
+from the Python registry into build/uv; uv downloads CPython from its publisher. If that fails, the script says what to do
+and exits with 1.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ and name it, where it is not found by itself: make freethreaded PYTHON=/path/to/
 
 
 def suits(python: str) -> bool:
-    """Whether an interpreter is free-threaded and new enough."""
+    """Return whether an interpreter is free-threaded and new enough."""
     try:
         return subprocess.run([python, "-c", CHECK], capture_output=True, check=False).returncode == 0
     except OSError:
@@ -38,7 +38,7 @@ def suits(python: str) -> bool:
 
 
 def candidates(named: str | None) -> Iterator[str]:
-    """Where such an interpreter may be."""
+    """Yield the paths where such an interpreter may be."""
     if named:
         yield named
     yield from filter(None, map(shutil.which, NAMES))
@@ -48,7 +48,7 @@ def candidates(named: str | None) -> Iterator[str]:
 
 
 def fetch() -> None:
-    """Let uv fetch one into build/python; what it says goes to standard error."""
+    """Download an interpreter into build/python with uv; the output of uv goes to standard error."""
     uv = BUILD / "uv"
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", str(uv), "uv"]
     program = uv / "bin" / "uv"

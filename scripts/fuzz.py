@@ -1,18 +1,18 @@
-"""Hostile input for every decoder, the shard parser, documents, archives and whole arrays.
+"""Fuzz every decoder, the shard parser, documents, archives and whole arrays.
 
     python scripts/fuzz.py --list
     python scripts/fuzz.py [TARGET ...] [--seconds 1800] [--jobs 2] [--seed N] [--out build/fuzz]
     python scripts/fuzz.py TARGET --input FILE
     python scripts/fuzz.py --table [--commit COMMIT]
 
-Values, typed errors and nothing else may come of any input, promptly and in bounded memory.
+Every input must give values or a typed error, promptly and in bounded memory.
 
 Targets of the native engine (``native-…``, rust/fuzz) run under libFuzzer, guided by coverage, with AddressSanitizer in
 Rust and C; where that cannot be built, under the plain mutator of rust/tests/fuzz.rs. Targets in Python
-(scripts/fuzz_targets.py) damage valid data and keep inputs that end in a new place. Every target has members, each of
+(scripts/fuzz_targets.py) damage valid data and keep inputs that reach a new place. Every target has members, each of
 them one decoder, parser or chain; the beginning of an input chooses the member, and members share the target's time.
 
-A target's seconds are those of the processor: a busy or paused machine takes longer, and tests as much. Each target
+The seconds of a target are processor time: a busy or paused machine takes longer, but tests as much. Each target
 leaves in the output folder ``TARGET.json`` (every run: commit, seed, seconds, executions, those of each member,
 findings), ``corpus/`` (libFuzzer's), and ``findings/TARGET-…``, inputs that ``--input`` repeats. ``--table`` prints the
 logs as a table. The exit status is 1 when there were findings.
@@ -47,7 +47,7 @@ ORDER = (
 
 
 class Campaign:
-    """What all targets share."""
+    """Hold the options that all targets share."""
 
     def __init__(self, out: Path, seconds: float, seed: int) -> None:
         self.out, self.seconds, self.seed = out, seconds, seed
@@ -87,7 +87,7 @@ class Campaign:
         return record
 
     def log(self, name: str, record: dict[str, Any]) -> None:
-        """Put the run into the target's log, in place of what was logged of it before."""
+        """Write the run to the target's log, replacing its earlier record."""
         file = self.out / f"{name}.json"
         runs = json.loads(file.read_text())["runs"] if file.exists() else []
         runs = [run for run in runs if run["started"] != record["started"]] + [record]
@@ -98,7 +98,7 @@ class Campaign:
 
 
 def commit() -> str | None:
-    """The commit that is fuzzed; with a + when files differ from it."""
+    """Return the fuzzed commit, with a + if files differ from it."""
     try:
         told = [
             subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True).stdout
@@ -110,7 +110,7 @@ def commit() -> str | None:
 
 
 def add(record: dict[str, Any], cpu: float, told: dict[str, Any]) -> None:
-    """Add what came of a slice to the record of a run."""
+    """Add the results of a slice to the record of a run."""
     record["cpu_seconds"] = round(record["cpu_seconds"] + max(cpu, 0.1), 1)
     record["executions"] += told["executions"]
     record["coverage"] = max(record["coverage"] or 0, told["coverage"] or 0) or None
@@ -126,13 +126,13 @@ def add(record: dict[str, Any], cpu: float, told: dict[str, Any]) -> None:
 
 
 def total(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Seconds, executions and findings of several runs."""
+    """Sum the seconds, executions and findings of several runs."""
     told = {key: round(sum(run[key] for run in runs), 1) for key in ("cpu_seconds", "executions")}
     return {**told, "findings": sum(len(run["findings"]) for run in runs)}
 
 
 def summary(record: dict[str, Any]) -> str:
-    """One line about a run."""
+    """Summarize a run in one line."""
     found = f"{len(record['findings'])} FINDINGS" if record["findings"] else "clean"
     kind = record["engine"] + (f"+{record['sanitizer']}" if record["sanitizer"] else "")
     runs, seconds = record["executions"], record["cpu_seconds"]
@@ -146,7 +146,7 @@ def summary(record: dict[str, Any]) -> str:
 
 
 def table(out: Path, wanted: str | None) -> str:
-    """The logs in Markdown; of runs of one commit when it is given."""
+    """Format the logs in Markdown; with a commit, only its runs."""
     lines = ["| target | members | commit | processor seconds | executions | findings |", "|---|--:|---|--:|--:|--:|"]
     for name in ORDER:
         file = out / f"{name}.json"
@@ -160,7 +160,7 @@ def table(out: Path, wanted: str | None) -> str:
 
 
 def all_names() -> list[str]:
-    """Every target, by risk."""
+    """List every target, by risk."""
     from fuzz_targets import TARGETS
 
     native = native_names() if (RUST / "fuzz").exists() and shutil.which("cargo") else []
@@ -168,7 +168,7 @@ def all_names() -> list[str]:
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("targets", nargs="*", help="names or patterns; all when none is given")
     parser.add_argument("--list", action="store_true", help="print the names of the targets")
@@ -207,7 +207,7 @@ def main() -> int:
 
 
 def fuzz(campaign: Campaign, chosen: list[str], options: argparse.Namespace) -> int:
-    """Run one input of a target, or targets for their time."""
+    """Run one input of a target, or each target for its time."""
     if any(name.startswith(NATIVE) for name in chosen):
         campaign.native = Native(campaign.out)
     if options.input is not None:

@@ -1,4 +1,4 @@
-"""The targets of the native engine, for `scripts/fuzz.py`: builds rust/fuzz and runs it."""
+"""Build and run the fuzz targets of the native engine (rust/fuzz) for `scripts/fuzz.py`."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ PLAIN = ("cargo", "test", "--release", "--test", "fuzz", "--manifest-path", str(
 
 
 def native_names() -> list[str]:
-    """The targets of rust/fuzz, as its source lists them."""
+    """List the targets of rust/fuzz, as its source does."""
     table = (RUST / "fuzz" / "src" / "targets.rs").read_text(encoding="utf-8")
     table = table[table.index("const TARGETS") :].partition(";")[0]
     return [NATIVE + name for name in re.findall(r'\("([a-z0-9-]+)", ', table)]
 
 
 class Native:
-    """The built fuzzer of the native engine."""
+    """Run the built fuzzer of the native engine."""
 
     def __init__(self, out: Path) -> None:
         self.out = out
@@ -61,11 +61,11 @@ class Native:
 
     @property
     def engine(self) -> str:
-        """What inputs come from."""
+        """Name the source of inputs."""
         return "libFuzzer" if self.binary else "mutation"
 
     def command(self, name: str, seconds: float, seed: int) -> tuple[list[str], dict[str, str]]:
-        """What runs a target for a while, and its environment."""
+        """Return the command that runs a target for some time, and its environment."""
         target = name.removeprefix(NATIVE)
         environment = {**os.environ, "FUZZ_TARGET": target}
         if self.binary is None:
@@ -81,7 +81,7 @@ class Native:
         return [str(self.binary), str(corpus), *limits, *where, *size], environment
 
     def slice(self, name: str, seconds: float, seed: int) -> tuple[float, dict[str, Any]]:
-        """Run a target for a slice; its processor time and what is to be added to its record."""
+        """Run a target for a slice; return its processor time and the results to add to its record."""
         command, environment = self.command(name, seconds, seed)
         before = set((self.out / "findings").glob(f"{name}-*"))
         ran = ended(command, environment, self.out)
@@ -96,7 +96,7 @@ class Native:
         return ran.cpu, {**told, "members": members, "findings": found}
 
     def finding(self, name: str, ran: Ended, file: Path | None, members: list[str]) -> list[dict[str, Any]]:
-        """What a run that failed found: nothing when an input was late only because the machine was."""
+        """Describe the finding of a failed run; return nothing if an input was slow only because the machine was."""
         if file is not None and file.name.startswith(f"{name}-timeout-") and not self.late(name, file):
             file.unlink()
             return []
@@ -106,7 +106,7 @@ class Native:
         return [{"finding": said[0][:500], "member": member, "file": str(file) if file else None}]
 
     def late(self, name: str, file: Path) -> bool:
-        """Whether an input takes long when it runs alone: libFuzzer's clock goes on while a machine is paused."""
+        """Return whether an input is slow when it runs alone: libFuzzer's clock also counts while a machine is paused."""
         command, environment = self.command(name, 1, 1)
         ran = ended([command[0], str(file), f"-timeout={100 * WITHIN_S}"], environment, self.out)
         return ran.status != 0 or ran.cpu > WITHIN_S
@@ -123,12 +123,12 @@ class Native:
 
 
 def counts(text: str) -> dict[str, list[float]]:
-    """Executions and seconds of each member of a target, as last told, in the order of their numbers."""
+    """Parse the last reported executions and seconds of each member of a target, in the order of their numbers."""
     told = re.findall(r"^members: (\[.*\])$", text, re.MULTILINE)
     return {name: [runs, round(seconds, 2)] for name, runs, seconds in json.loads(told[-1])} if told else {}
 
 
 def member_of(file: Path | None, members: list[str]) -> str | None:
-    """The member that an input is for."""
+    """Return the member that an input is for."""
     first = file.read_bytes()[:1] if file is not None else b""
     return members[first[0] % len(members)] if first and members else None

@@ -1,4 +1,4 @@
-"""How `scripts/fuzz.py` runs programs that may hang: by processor time, so that nothing of a pause counts."""
+"""Run programs that may hang for `scripts/fuzz.py`, limited by processor time, so that pauses of the machine do not count."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAP_S = 0.05
 
 
 class Ended(NamedTuple):
-    """What a program printed, its exit status, its seconds of processor time, and its process id."""
+    """Hold the output of a program, its exit status, its seconds of processor time, and its process id."""
 
     text: str
     status: int
@@ -25,7 +25,7 @@ class Ended(NamedTuple):
 
 
 def ended(command: list[str], environment: dict[str, str], out: Path) -> Ended:
-    """Run a program that says something at least once a second of its work.
+    """Run a program that prints a line at least once in each second of processor time.
 
     One that says nothing for long, while it works or while it could, is ended: it hangs where no alarm reaches it.
     """
@@ -49,7 +49,7 @@ def ended(command: list[str], environment: dict[str, str], out: Path) -> Ended:
 
 
 def _wait(pid: int, seconds: float) -> tuple[int, int, Any]:
-    """`os.wait4` with an end, in seconds during which this process was not paused either."""
+    """Call `os.wait4` with a timeout, in seconds during which this process was not paused."""
     for _ in range(round(seconds / _NAP_S)):
         found = os.wait4(pid, os.WNOHANG)
         if found[0]:
@@ -59,7 +59,7 @@ def _wait(pid: int, seconds: float) -> tuple[int, int, Any]:
 
 
 def _cpu(pid: int) -> float:
-    """Seconds of processor time that a process used so far; 0 where that cannot be told."""
+    """Return the seconds of processor time that a process has used; 0 if unknown."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -68,7 +68,7 @@ def _cpu(pid: int) -> float:
 
 
 def limit_memory(most: int) -> None:
-    """Cap the address space at so many bytes more than there are, where the system can."""
+    """Limit the growth of the address space to so many bytes, if the system can."""
     try:
         import resource
     except ImportError:
@@ -79,7 +79,7 @@ def limit_memory(most: int) -> None:
 
 
 def alarm(seconds: int) -> None:
-    """Raise `TimeoutError` in this process after so much processor time, where the system can; 0 calls it off."""
+    """Raise `TimeoutError` in this process after so much processor time, if the system can; 0 cancels it."""
     if hasattr(signal, "setitimer"):
         signal.signal(signal.SIGPROF, _late)
         signal.setitimer(signal.ITIMER_PROF, seconds)

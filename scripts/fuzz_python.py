@@ -1,4 +1,4 @@
-"""The targets in Python, for `scripts/fuzz.py`: one target in a process of its own."""
+"""Run the targets in Python for `scripts/fuzz.py`, each in a separate process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST = 3000
 
 
 def outcome(run: Any, data: bytes) -> tuple[str, str | None]:
-    """Where the input ended, and the finding when it is one."""
+    """Run an input; return where it ended, and the finding if there is one."""
     from tessarr.errors import TessarrError
 
     try:
@@ -43,7 +43,7 @@ def outcome(run: Any, data: bytes) -> tuple[str, str | None]:
 
 
 class Turns:
-    """The inputs of one member: its seeds as they are first, then damaged ones; those that ended in a new place too."""
+    """Generate the inputs of one member: first its seeds unchanged, then damaged seeds and inputs that reached a new place."""
 
     def __init__(self, name: str, member: Any, rng: random.Random) -> None:
         self.name, self.member, self.rng = name, member, rng
@@ -52,13 +52,13 @@ class Turns:
         self.executions, self.seconds = 0, 0.0
 
     def next(self) -> bytes:
-        """An input, without its first line."""
+        """Return the next input, without its first line."""
         if self.executions < len(self.member.seeds):
             return bytes(self.member.seeds[self.executions])
         return bytes(self.member.damage(self.rng.choice(self.pool), self.rng))
 
     def ran(self, data: bytes, place: str, finding: str | None, seconds: float) -> None:
-        """Learn from what came of an input."""
+        """Record the result of an input, and keep the input if it reached a new place."""
         self.executions += 1
         self.seconds += seconds
         if finding is None and place not in self.seen:
@@ -68,7 +68,7 @@ class Turns:
 
 
 def work(name: str, seconds: float, seed: int, out: Path) -> None:
-    """Fuzz one target in this process; says on standard output what came of it, a JSON line now and then.
+    """Fuzz one target in this process; print the results on standard output, as JSON lines.
 
     The member that had least time is next, so that slow inputs of one take nothing from the others.
     """
@@ -105,20 +105,20 @@ def work(name: str, seconds: float, seed: int, out: Path) -> None:
 
 
 def tell(members: list[Turns]) -> None:
-    """Executions and seconds of every member so far."""
+    """Print the executions and seconds of every member so far."""
     counts = {member.name: [member.executions, round(member.seconds, 2)] for member in members}
     print(json.dumps({"members": counts, "places": sum(len(member.seen) for member in members)}), flush=True)
 
 
 def saved(out: Path, name: str, data: bytes) -> str:
-    """Keep an input; gives its path."""
+    """Save an input; return its path."""
     file = out / "findings" / f"{name}-{hashlib.sha256(data).hexdigest()[:16]}"
     file.write_bytes(data)
     return str(file)
 
 
 def run_slice(name: str, seconds: float, seed: int, out: Path) -> tuple[float, dict[str, Any]]:
-    """Run a target for a slice in a process of its own; its processor time and what is to be added to its record."""
+    """Run a target for a slice in a separate process; return its processor time and the results to add to its record."""
     command = [sys.executable, str(ROOT / "scripts" / "fuzz.py"), name, "--work", "--out", str(out)]
     ran = ended([*command, "--seconds", str(seconds), "--seed", str(seed)], dict(os.environ), out)
     told = [json.loads(line) for line in ran.text.splitlines() if line.startswith("{")]

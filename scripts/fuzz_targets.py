@@ -1,4 +1,4 @@
-"""What `scripts/fuzz.py` feeds with hostile input in Python: one function of `TARGETS` for each target.
+"""Define the Python targets of `scripts/fuzz.py`: one function of `TARGETS` for each target.
 
 A target has members; each has its seeds and the function that is fuzzed. That function may raise a `TessarrError`;
 anything else it raises is a finding, as are crashes, and work that takes long or much memory. The first line of an input
@@ -35,7 +35,7 @@ LARGEST = 200_000
 
 
 class Member(NamedTuple):
-    """Valid inputs, what is fuzzed, and how inputs are damaged."""
+    """Hold valid inputs, the fuzzed function, and the function that damages inputs."""
 
     seeds: list[bytes]
     run: Callable[[bytes], None]
@@ -43,13 +43,13 @@ class Member(NamedTuple):
 
 
 class Target(NamedTuple):
-    """The members, and why others are missing here."""
+    """Hold the members, and the reasons why others are missing."""
 
     members: dict[str, Member]
     missing: dict[str, str]
 
     def find(self, data: bytes) -> tuple[str, Member, bytes]:
-        """The member that an input is for, and what it is given."""
+        """Return the member that an input is for, and the rest of the input."""
         name, _, rest = data.partition(b"\n")
         found = name.decode("ascii", "replace")
         if found not in self.members:
@@ -66,7 +66,7 @@ PLAIN: list[Any] = [
 
 
 def damage_json(data: bytes, rng: random.Random) -> bytes:
-    """Change one node of a JSON document: another value, another node, gone, twice, wrapped; now and then its text."""
+    """Change one node of a JSON document: replace, remove, duplicate or wrap it; sometimes damage its text."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
@@ -108,7 +108,7 @@ def _nodes(node: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def damage_bytes(data: bytes, rng: random.Random) -> bytes:
-    """Flip, cut, grow, repeat or overwrite; the ends, where headers and indices are, more often than the middle."""
+    """Flip, cut, grow, repeat or overwrite bytes, mostly at the ends, which hold headers and indices."""
     if not data:
         return rng.randbytes(rng.randrange(1, 40))
     edges = [rng.randrange(min(40, len(data))), len(data) - 1 - rng.randrange(min(40, len(data)))]
@@ -131,17 +131,17 @@ def damage_bytes(data: bytes, rng: random.Random) -> bytes:
 
 
 def pack(values: dict[str, bytes]) -> bytes:
-    """Several values as one input."""
+    """Pack several values into one input."""
     return json.dumps({key: value.decode("latin-1") for key, value in values.items()}).encode()
 
 
 def unpack(data: bytes) -> dict[str, bytes]:
-    """What `pack` made."""
+    """Unpack the values of `pack`."""
     return {key: value.encode("latin-1") for key, value in json.loads(data).items()}
 
 
 def damage_packed(data: bytes, rng: random.Random) -> bytes:
-    """Damage one or a few of the values: documents as JSON, the others as bytes; now and then exchange two."""
+    """Damage one or a few of the values: documents as JSON, others as bytes; sometimes exchange two."""
     values = unpack(data)
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
         key, other = rng.choice(sorted(values)), rng.choice(sorted(values))
@@ -158,7 +158,7 @@ def damage_packed(data: bytes, rng: random.Random) -> bytes:
 
 
 def _arrays() -> Iterator[tuple[int, dict[str, bytes]]]:
-    """Format and values of every small array of other writers."""
+    """Yield format and values of every small array of other writers."""
     for case in cases(FIXTURES):
         folder = case.source / case.entry["path"]
         if case.entry["expect"] != "values" or not folder.is_dir():
@@ -171,7 +171,7 @@ def _arrays() -> Iterator[tuple[int, dict[str, bytes]]]:
 
 
 def look(node: Any) -> None:
-    """Read one corner of an array, walk a group, and say what it is."""
+    """Read one corner of an array, or list a group, and format its summary."""
     str(node.attrs.asdict())
     if isinstance(node, tessarr.Group):
         for _, member in zip(range(20), node.members(), strict=False):
@@ -182,7 +182,7 @@ def look(node: Any) -> None:
 
 
 def arrays(*, disk: bool) -> Member:
-    """Everything about an array: documents and chunks. On disk they are read by the native engine itself."""
+    """Fuzz documents and chunks of arrays. On disk they are read by the native engine itself."""
 
     def run(data: bytes) -> None:
         values = unpack(data)
@@ -201,7 +201,7 @@ def arrays(*, disk: bool) -> Member:
 
 
 def metadata(version: int) -> Member:
-    """The documents of arrays and groups, opened and shown; nothing is stored beside them."""
+    """Fuzz the opening of arrays and groups without chunks."""
     documents = {1: ("meta", "attrs"), 2: (".zarray", ".zattrs", ".zgroup"), 3: ("zarr.json",)}[version]
     seeds = {
         pack({key: value for key, value in values.items() if key in documents})
@@ -222,7 +222,7 @@ def metadata(version: int) -> Member:
 
 
 def consolidated() -> Member:
-    """Hierarchies with the documents of all nodes in one, of both formats."""
+    """Fuzz consolidated metadata of both formats."""
     seeds = []
     for version in (2, 3):
         store = MemoryStore()
@@ -245,7 +245,7 @@ def consolidated() -> Member:
 
 
 def zips() -> Member:
-    """Zip archives."""
+    """Fuzz zip archives."""
     seeds = []
     for _, values in list(_arrays())[::12]:
         for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -269,7 +269,7 @@ def zips() -> Member:
 
 
 def references() -> Member:
-    """Reference documents of both versions, with templates and generated keys, into one local file."""
+    """Fuzz reference documents of both versions, with templates and generated keys, that refer to one local file."""
     with tempfile.NamedTemporaryFile(prefix="tessarr-fuzz-", delete=False) as file:
         file.write(bytes(range(200)))
     array = json.dumps(
@@ -312,7 +312,7 @@ def references() -> Member:
 
 
 def decoder(name: str) -> Member:
-    """Chunks that one codec encoded, decoded by the reference engine in the way of its array."""
+    """Fuzz the reference engine's decoding of chunks that one codec encoded."""
     made = [chunk(name, times) for times in (1, 40, 700)]
     seeds = [json.dumps(times).encode() + b"\n" + value for times, (_, _, value) in enumerate(made)]
     stores = [(MemoryStore(documents), key) for documents, key, _ in made]
@@ -331,7 +331,7 @@ def decoder(name: str) -> Member:
 
 
 def chunk(name: str, times: int) -> tuple[dict[str, Any], str, bytes]:
-    """The values of an array with one codec but for its only chunk; that chunk's key; the chunk."""
+    """Return the stored values of an array with one codec without its only chunk, the key of the chunk, and the chunk."""
     found = sample(name, times)
     if found is None:
         raise LookupError(f"{name} cannot be tried here")
@@ -345,7 +345,7 @@ def chunk(name: str, times: int) -> tuple[dict[str, Any], str, bytes]:
 
 
 def decoders() -> Target:
-    """Every registered codec; those that need a package which is not here are missing."""
+    """Fuzz every registered codec whose package is installed."""
     members, missing = {}, {}
     for name in registry.names("codec"):
         try:
@@ -362,7 +362,7 @@ def decoders() -> Target:
 
 
 def documents() -> Target:
-    """The documents of arrays and groups, of every format."""
+    """Fuzz the documents of arrays and groups, of every format."""
     members = {f"v{version}": metadata(version) for version in (3, 2, 1)}
     return Target({**members, "consolidated": consolidated()}, {})
 

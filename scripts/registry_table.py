@@ -47,7 +47,7 @@ POINTS: dict[str, Any] = {"codec": "codec", "data type": "data_type", "key encod
 
 
 def writers() -> tuple[dict[str, set[str]], dict[str, set[str]]]:
-    """Name of a codec, and of a data type → implementations whose bytes the tests hold."""
+    """Map the names of codecs, and of data types, to the implementations whose bytes the tests hold."""
     codecs: dict[str, set[str]] = {}
     types: dict[str, set[str]] = {}
 
@@ -83,7 +83,7 @@ def writers() -> tuple[dict[str, set[str]], dict[str, set[str]]]:
 
 
 def short(found: set[str]) -> str:
-    """The names of implementations, without versions: of golden bytes, or of files where there are none."""
+    """Format the names of implementations without versions: of golden bytes, or else of files."""
     golden = {
         _NAMES.get(name.split()[0].rstrip(","), name.split()[0].rstrip(",")) for name in found if "(files)" not in name
     }

@@ -1,8 +1,8 @@
-"""Prints what arrays cost on object storage: requests, round trips that follow one another, and bytes.
+"""Print the costs of arrays on object storage: requests, consecutive round trips, and bytes.
 
     python scripts/request_counts.py
 
-An object store in memory counts its requests and answers each of them 100 ms late; a round trip is 100 ms of waiting.
+An in-memory object store counts its requests and delays each response by 100 ms; a round trip is 100 ms of waiting.
 Needs obstore (the extra ``cloud``).
 """
 
@@ -28,7 +28,7 @@ _guard = threading.Lock()
 
 
 class CountedStore(ObjectStore):
-    """Counts and slows every request."""
+    """Count and delay every request."""
 
     def __init__(self) -> None:
         super().__init__(MemoryStore())
@@ -51,7 +51,7 @@ class CountedStore(ObjectStore):
 
 
 def cost(store: CountedStore, call: Callable[[], Any]) -> str:
-    """Requests, round trips and kilobytes read of one call."""
+    """Measure the requests, round trips and kilobytes read of one call."""
     store.requests = store.nbytes = 0
     CountedStore.latency_s = LATENCY_S
     began = time.perf_counter()
@@ -63,7 +63,7 @@ def cost(store: CountedStore, call: Callable[[], Any]) -> str:
 
 
 def layouts() -> dict[str, dict[str, Any]]:
-    """Three ways to cut an array of 2048 × 2048 16-bit numbers (8 MiB)."""
+    """Return three divisions of an array of 2048 × 2048 16-bit numbers (8 MiB) into chunks and shards."""
     return {
         "chunks 64 x 64": {"chunks": (64, 64)},
         "chunks 512 x 512": {"chunks": (512, 512)},
@@ -72,7 +72,7 @@ def layouts() -> dict[str, dict[str, Any]]:
 
 
 def layouts_table() -> None:
-    """What the same reads and writes cost with each layout."""
+    """Format the costs of the same reads and writes with each layout."""
     values = np.random.default_rng(1).integers(0, 1000, (SIDE, SIDE), "u2")
     reads: dict[str, SelectionLike] = {
         "everything": np.s_[...],
@@ -94,7 +94,7 @@ def layouts_table() -> None:
 
 
 def nodes_table() -> None:
-    """What opening, creating and changing nodes costs."""
+    """Format the costs of opening, creating and changing nodes."""
     store = CountedStore()
     tessarr.create_array(store, name="warm/up", data=[1])[...]  # loads the modules
     store = CountedStore()

@@ -1,7 +1,7 @@
-"""Copies a representative part of a full fixtures folder to tests/fixtures (`python scripts/select_fixtures.py DIR`).
+"""Copy a representative part of a full fixtures folder to tests/fixtures (`python scripts/select_fixtures.py DIR`).
 
 Each source keeps its README; its expected values are cut down to the arrays that are kept and to what the comparison
-needs (which reader said what stays, its details do not). Run by hand when the full folder changes; the result is
+needs (the names of readers stay, their details do not). Run by hand when the full folder changes; the result is
 committed, and nothing else writes there.
 """
 
@@ -36,7 +36,7 @@ READER_DETAILS = {"readers", "values_from", "sha256"}
 
 
 def left_out(source: str, path: str) -> bool:
-    """Whether `path` (relative to `source`) is not copied."""
+    """Return whether `path` (relative to `source`) is not copied."""
     return any(
         fnmatch.fnmatchcase(path, pattern) or fnmatch.fnmatchcase(path.split("/")[0], pattern)
         for pattern in LEFT_OUT.get(source, [])
@@ -44,7 +44,7 @@ def left_out(source: str, path: str) -> bool:
 
 
 def copy_files(source: Path, target: Path) -> None:
-    """Copy every file of `source` that is kept, metadata documents of dropped arrays excluded with them."""
+    """Copy every selected file of `source`, without the metadata documents of dropped arrays."""
     for file in sorted(path for path in source.rglob("*") if path.is_file()):
         name = file.relative_to(source).as_posix()
         if name in {"expected.json", "expected.npz", "lenient.npz"} or left_out(source.name, name):
@@ -54,7 +54,7 @@ def copy_files(source: Path, target: Path) -> None:
 
 
 def cut_expected(source: Path, target: Path) -> int:
-    """Write the expected values of the arrays that are kept; gives how many there are."""
+    """Write the expected values of the selected arrays; return their number."""
     document: dict[str, Any] = json.loads((source / "expected.json").read_text(encoding="utf-8"))
     arrays = [
         {key: value for key, value in entry.items() if key not in READER_DETAILS}

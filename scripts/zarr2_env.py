@@ -1,4 +1,4 @@
-"""The environment with zarr-python 2.18, which cannot be installed beside zarr 3: made on first use in build/zarr2.
+"""Make the environment with zarr-python 2.18, which cannot be installed beside zarr 3, in build/zarr2.
 
     python scripts/zarr2_env.py        # prints the interpreter's path, making the environment where it is missing
 
@@ -21,12 +21,12 @@ TIMEOUT_S = 600
 
 
 def interpreter(home: Path) -> Path:
-    """The interpreter of the environment at `home`."""
+    """Return the interpreter of the environment at `home`."""
     return home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 def make_environment(home: Path = HOME) -> Path:
-    """The interpreter; the environment is made if it is missing, by one process at a time.
+    """Return the interpreter; make the environment if it is missing, in one process at a time.
 
     Raises `subprocess.CalledProcessError` when the packages cannot be installed.
     """

@@ -1,4 +1,4 @@
-"""What a peer has to offer: a handful of small functions, each the fastest public way that library has.
+"""Define the functions of a peer, each implemented in the fastest public way of its library.
 
 A peer that cannot do something raises `NotSupportedError`; the cell stays empty and the row is not lost.
 """
@@ -42,11 +42,11 @@ PEERS = {
 
 
 class NotSupportedError(Exception):
-    """The peer has no such ability."""
+    """Report an operation that the peer lacks."""
 
 
 class Peer:
-    """One library. Handles are whatever it opens; selections are tuples of slices and integers."""
+    """Wrap one library. Handles are the objects that it opens; selections are tuples of slices and integers."""
 
     name: str = ""
     """As in `PEERS`."""
@@ -56,14 +56,14 @@ class Peer:
     """Added to the names of layouts: a peer may need them in another format."""
 
     def version(self) -> str:
-        """What is being measured."""
+        """Return name and version of the measured library."""
         raise NotSupportedError
 
     def forget(self) -> None:
-        """Drop decoded chunks that outlive a handle, so that a run does not profit from the run before it."""
+        """Drop decoded chunks that outlive a handle, so that no run profits from the run before."""
 
     def dask_array(self, path: str, chunks: tuple[int, ...]) -> Any:
-        """An array of dask over a stored one."""
+        """Make a dask array over a stored array."""
         raise NotSupportedError("its handles are no arrays to dask")
 
     def open(self, path: str) -> Any:
@@ -104,7 +104,7 @@ class Peer:
 
 
 def load(name: str) -> Peer:
-    """The peer called `name`. Raises ImportError when it is not installed."""
+    """Return the peer called `name`. Raises ImportError when it is not installed."""
     module, _, attribute = PEERS[name].partition(":")
     peer: Peer = getattr(importlib.import_module(module), attribute)()
     peer.name = name

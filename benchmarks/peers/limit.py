@@ -1,4 +1,4 @@
-"""The limit: what the disk cache, memory and the codec's C library allow, without any Zarr library.
+"""Measure the limit that the page cache, memory and the codec's C library set, without any Zarr library.
 
 Whole reads only. Raw: one parallel pass of pread into a reused buffer, then one memcpy of the output. Codecs: every
 chunk is decoded by its C library into a reused buffer on all cores, then one memcpy. Writes likewise, backwards.
@@ -29,7 +29,7 @@ LOCAL = threading.local()
 
 
 def scratch(nbytes: int, name: str) -> np.ndarray:
-    """A buffer that each thread keeps."""
+    """Return a buffer that each thread keeps."""
     buffer: np.ndarray | None = getattr(LOCAL, name, None)
     if buffer is None or buffer.nbytes < nbytes:
         buffer = np.empty(nbytes, dtype=np.uint8)
@@ -38,7 +38,7 @@ def scratch(nbytes: int, name: str) -> np.ndarray:
 
 
 def decoder(codec: str, nbytes: int) -> Callable[[Any], None]:
-    """Decodes one chunk and throws the result away."""
+    """Return a function that decodes one chunk and discards the result."""
     if codec == "blosc":
         return lambda data: blosc.decompress(data, scratch(nbytes, "chunk")[:nbytes])
     if codec == "zstd":
@@ -49,7 +49,7 @@ def decoder(codec: str, nbytes: int) -> Callable[[Any], None]:
 
 
 def inner_chunks(data: np.ndarray, layout: Layout) -> list[np.ndarray]:
-    """The encoded inner chunks of a shard, by its index at the end; the whole value where there are no shards."""
+    """Return the encoded inner chunks of a shard by the index at its end; without shards the whole value."""
     if layout.shard is None:
         return [data]
     count = int(np.prod([s // c for s, c in zip(layout.shard, layout.chunk, strict=True)]))
@@ -58,7 +58,7 @@ def inner_chunks(data: np.ndarray, layout: Layout) -> list[np.ndarray]:
 
 
 class Limit(Peer):
-    """Reads every stored value and decodes it; the array it returns is the truth, copied once."""
+    """Read and decode every stored value; the returned array is a copy of the true values."""
 
     def __init__(self) -> None:
         self.cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""TensorStore, driver zarr3 over the local file system, synchronously."""
+"""Measure TensorStore, driver zarr3 over the local file system, synchronously."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from peers.base import Peer
 
 
 class TensorStore(Peer):
-    """`file_io_sync` is TensorStore's fsync; it is off unless the row asks for durability."""
+    """Wrap TensorStore; `file_io_sync`, its fsync, is off unless the row requires durability."""
 
     statement: ClassVar[str] = "import tensorstore"
 
@@ -51,7 +51,7 @@ class TensorStore(Peer):
         array[selection].write(value).result()
 
     def list_group(self, path: str) -> int:
-        """TensorStore has no groups: each array is opened, all at once."""
+        """Open all arrays at once, because TensorStore has no groups."""
         folders = [str(folder) for folder in Path(path).iterdir() if folder.is_dir()]
         opened = [ts.open(self._spec(folder, durable=False), open=True) for folder in folders]
         return len([array.result() for array in opened])

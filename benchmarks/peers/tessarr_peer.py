@@ -1,4 +1,4 @@
-"""tessarr: as installed, with the reference engine forced, and as it was at an earlier commit."""
+"""Measure tessarr as installed, with the reference engine forced, and at an earlier commit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from peers.base import Peer
 
 
 class Tessarr(Peer):
-    """Whatever engine tessarr chooses by itself."""
+    """Measure the engine that tessarr chooses."""
 
     # Names are loaded on first use, so the import alone would cost next to nothing.
     statement: ClassVar[str] = "import tessarr; tessarr.open_array, tessarr.Array"
@@ -66,7 +66,7 @@ class Tessarr(Peer):
 
 
 class TessarrReference(Tessarr):
-    """The reference engine, to see what the native one gains."""
+    """Measure the reference engine, to show the gain of the native engine."""
 
     def __init__(self) -> None:
         os.environ["TESSARR_ENGINE"] = "reference"
@@ -77,7 +77,7 @@ class TessarrReference(Tessarr):
 
 
 class OldTessarr(Tessarr):
-    """tessarr as it was at an earlier commit, installed in an environment of its own."""
+    """Measure tessarr at an earlier commit, installed in a separate environment."""
 
     def version(self) -> str:
         commit = (Path(sys.prefix) / ".commit").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""zarr 2.18, on version 2 twins of the unsharded arrays."""
+"""Measure zarr 2.18, on v2 copies of the unsharded arrays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if not zarr.__version__.startswith("2."):
 
 
 class Zarr2(Peer):
-    """The last release of the 2 series."""
+    """Wrap the last release of zarr-python 2."""
 
     statement: ClassVar[str] = "import zarr"
     suffix: ClassVar[str] = "-v2"

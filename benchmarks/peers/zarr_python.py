@@ -1,4 +1,4 @@
-"""zarr-python 3: its two pipelines, that of zarrs-python, tessarr's, and tessarr's patch."""
+"""Measure zarr-python 3 with its two pipelines, zarrs-python's, tessarr's, and tessarr's patch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from peers.base import NotSupportedError, Peer
 
 
 def use_pipeline(path: str) -> None:
-    """Make `path` the pipeline of every array that is opened from now on; ImportError when there is no such class."""
+    """Set the pipeline of arrays opened later to `path`. Raises ImportError for a missing class."""
     module, _, name = path.rpartition(".")
     if not hasattr(importlib.import_module(module), name):
         raise ImportError(f"{path} does not exist in this release")
@@ -23,7 +23,7 @@ def use_pipeline(path: str) -> None:
 
 
 class ZarrPython(Peer):
-    """The default pipeline."""
+    """Measure the default pipeline."""
 
     statement: ClassVar[str] = "import zarr"
 
@@ -75,7 +75,7 @@ class ZarrPython(Peer):
 
 
 class ZarrFused(ZarrPython):
-    """The fused pipeline."""
+    """Measure the fused pipeline."""
 
     def __init__(self) -> None:
         use_pipeline("zarr.core.codec_pipeline.FusedCodecPipeline")
@@ -85,7 +85,7 @@ class ZarrFused(ZarrPython):
 
 
 class Zarrs(ZarrPython):
-    """zarrs-python: the Rust pipeline under zarr-python."""
+    """Measure zarrs-python, a Rust pipeline for zarr-python."""
 
     statement: ClassVar[str] = "import zarr, zarrs"
 
@@ -97,7 +97,7 @@ class Zarrs(ZarrPython):
 
 
 class TessarrPipeline(ZarrPython):
-    """tessarr's pipeline under zarr-python."""
+    """Measure tessarr's pipeline under zarr-python."""
 
     def __init__(self) -> None:
         use_pipeline("tessarr.zarr_python.pipeline.TessarrCodecPipeline")
@@ -112,7 +112,7 @@ class TessarrPipeline(ZarrPython):
 
 
 class Patched(TessarrPipeline):
-    """zarr-python with tessarr's patch."""
+    """Measure zarr-python with tessarr's patch."""
 
     def __init__(self) -> None:
         import tessarr.zarr_python

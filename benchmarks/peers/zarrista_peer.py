@@ -1,4 +1,4 @@
-"""zarrista: direct bindings of the Rust zarrs."""
+"""Measure zarrista, direct bindings of the Rust library zarrs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from peers.base import NotSupportedError, Peer
 
 
 class Zarrista(Peer):
-    """Box selections only, step 1."""
+    """Wrap zarrista, which has box selections of step 1 only."""
 
     statement: ClassVar[str] = "import zarrista"
 

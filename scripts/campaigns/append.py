@@ -37,14 +37,14 @@ LOG = ROOT / "build" / "campaigns" / "append.jsonl"
 
 
 class Report(NamedTuple):
-    """What came of a run."""
+    """Hold the results of a run."""
 
     appended: int
     lost: int
     doubled: int
     half: int
     foreign: int
-    """Rows that nobody appended."""
+    """Rows that no process appended."""
     seconds: float
 
     @property
@@ -97,14 +97,14 @@ class WorkersFailedError(RuntimeError):
 
 
 def run_workers(commands: Sequence[Sequence[str]]) -> float:
-    """Run `commands` side by side, and return the seconds from the moment when all of them were ready to the last one's end.
+    """Run `commands` concurrently, and return the seconds from when all of them were ready until the last one ended.
 
     A command prints a line when it is ready, and begins when its standard input ends.
 
     Raises `WorkersFailedError` when one fails.
     """
     with ExitStack() as stack:
-        # Files, because a pipe that nobody reads would hold up who writes much to it.
+        # Files, because a child that writes much to a pipe would block while no process reads the pipe.
         errors = [stack.enter_context(tempfile.TemporaryFile()) for _ in commands]
         children = [
             stack.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=error))
