@@ -50,7 +50,7 @@ def raised(error: TessarrError) -> TessarrError:
         return caught
 
 
-@pytest.mark.parametrize("kind", sorted(set(kinds()), key=lambda kind: kind.__name__))
+@pytest.mark.parametrize("kind", sorted(set(kinds()), key=repr))
 @pytest.mark.parametrize("through", [pickle.dumps, by_tblib])
 def test_an_error_of_any_class_is_the_same_after_a_pickle(kind: type[TessarrError], through: Any) -> None:
     error = raised(kind("it failed", **FACTS))

@@ -87,6 +87,7 @@ def test_xarray_takes_encoding_from_one_array_to_another() -> None:
         compressors=[zarr.codecs.BloscCodec(cname="zstd")],
         filters=[zarr.codecs.TransposeCodec(order=(1, 0))],
     )
+    assert first.serializer is not None
     assert first.serializer.to_dict()["name"] == "bytes"
     keep = {"compressors": first.compressors, "filters": first.filters, "serializer": first.serializer}
     second = zarr.create_array({}, shape=(4, 4), chunks=first.chunks, dtype=first.dtype, **pickled(keep))
@@ -193,7 +194,7 @@ def test_anndata_makes_strings_and_clears_stores() -> None:
     from tessarr.core.dtype import VariableLengthUTF8
     from tessarr.core.sync import sync
 
-    assert "r+" in AccessModeLiteral.__args__
+    assert "r+" in AccessModeLiteral.__args__  # type: ignore[attr-defined]
     store = zarr.storage.MemoryStore()
     group = zarr.open_group(store, mode="a", zarr_format=3)
     group.attrs.setdefault("encoding-type", "anndata")
@@ -213,7 +214,7 @@ def test_anndata_makes_strings_and_clears_stores() -> None:
     with zarr.config.set({"array.target_shard_size_bytes": 1_000_000}):
         assert zarr.config.get("array.target_shard_size_bytes") == 1_000_000
         assert group.create_array("big", shape=(4000, 1000), dtype="f8", chunks=(50, 100), shards="auto").shards
-    sync(store.clear())
+    sync(store.clear())  # type: ignore[func-returns-value]
     assert sync(store.is_empty("")) is True
 
 
@@ -249,7 +250,7 @@ def test_a_test_helper_may_inherit_a_local_store(tmp_path: Path) -> None:
 def test_ome_zarr_and_spatialdata_open_what_they_find(tmp_path: Path) -> None:
     from tessarr.storage import FsspecStore, LocalStore, StoreLike
 
-    assert StoreLike
+    assert StoreLike is not None
     with pytest.raises((ValueError, FileNotFoundError)):
         zarr.open_group(store=LocalStore(tmp_path / "nothing", read_only=True), path="/", mode="r", zarr_format=2)
     group = zarr.create_group(store=LocalStore(tmp_path / "a#b"), overwrite=True, zarr_format=3)
@@ -257,6 +258,8 @@ def test_ome_zarr_and_spatialdata_open_what_they_find(tmp_path: Path) -> None:
     group.require_group("labels").create_array("0", shape=(2, 2), dtype="u1", chunks=(1, 1))
     assert zarr.open(Path(tmp_path / "a#b"), mode="r")["labels/0"].shape == (2, 2)
     assert zarr.open_group(group.store_path, mode="r", use_consolidated=False).attrs["ome"]["version"] == "0.5"
+    assert isinstance(group.store_path.store, LocalStore)
+    assert isinstance(group.store, LocalStore)
     assert Path(group.store_path.store.root) == group.store.root == tmp_path / "a#b"
     assert group.metadata.attributes["ome"] == {"version": "0.5"}
     assert list(group_of(group["labels"]).array_keys()) == ["0"]

@@ -83,10 +83,10 @@ class Text(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
     def from_dict(cls, data: Any) -> Text:  # noqa: ARG003
         return cls()
 
-    def _encode_sync(self, chunk: NDBuffer, chunk_spec: ArraySpec) -> Buffer:
+    def _encode_sync(self, chunk: NDBuffer, chunk_spec: ArraySpec) -> Buffer:  # type: ignore[override]  # with the buffers of zarr-python
         return chunk_spec.prototype.buffer.from_bytes(json.dumps(chunk.as_ndarray_like().tolist()).encode())
 
-    def _decode_sync(self, data: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
+    def _decode_sync(self, data: Buffer, chunk_spec: ArraySpec) -> NDBuffer:  # type: ignore[override]
         values = np.array(json.loads(data.to_bytes()), chunk_spec.dtype.to_native_dtype())
         return chunk_spec.prototype.nd_buffer.from_numpy_array(values)
 
@@ -168,13 +168,13 @@ class Places(Store):
 
     def __init__(self, values: dict[str, bytes], *, read_only: bool = False) -> None:
         super().__init__(read_only=read_only)
-        self.values = values
+        self.held = values
         self.asked: list[Any] = []
 
     async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:  # type: ignore[override]
         await asyncio.sleep(0)
         self.asked.append(byte_range)
-        value = self.values.get(key)
+        value = self.held.get(key)
         if value is None:
             return None
         match byte_range:
@@ -187,28 +187,28 @@ class Places(Store):
         return prototype.buffer.from_bytes(value)
 
     async def exists(self, key: str) -> bool:  # type: ignore[override]
-        return key in self.values
+        return key in self.held
 
     async def set(self, key: str, value: Any) -> None:  # type: ignore[override]
         if key == "forbidden/zarr.json":
             raise PermissionError("not here")
-        self.values[key] = value.to_bytes()
+        self.held[key] = value.to_bytes()
 
     async def delete(self, key: str) -> None:  # type: ignore[override]
-        self.values.pop(key, None)
+        self.held.pop(key, None)
 
     async def list(self) -> AsyncIterator[str]:  # type: ignore[override]
-        for key in [*self.values]:
+        for key in [*self.held]:
             yield key
 
     async def list_prefix(self, prefix: str) -> AsyncIterator[str]:  # type: ignore[override]
-        for key in [*self.values]:
+        for key in [*self.held]:
             if key.startswith(prefix):
                 yield key
 
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:  # type: ignore[override]
         start = f"{prefix}/" if prefix else ""
-        for name in {key[len(start) :].split("/")[0] for key in self.values if key.startswith(start)}:
+        for name in {key[len(start) :].split("/")[0] for key in self.held if key.startswith(start)}:
             yield name
 
 
@@ -263,7 +263,8 @@ def test_byte_requests_are_byte_ranges_and_classes() -> None:
 def test_buffers_share_memory_and_are_made_by_their_prototype() -> None:
     prototype = default_buffer_prototype()
     data = prototype.buffer.from_bytes(b"abc")
-    assert (len(data), data.to_bytes(), bytes(data.as_buffer_like())) == (3, b"abc", b"abc")
+    buffer: Any = data.as_buffer_like()
+    assert (len(data), data.to_bytes(), bytes(buffer)) == (3, b"abc", b"abc")
     assert (data + data[1:]).to_bytes() == b"abcbc"
     assert prototype.buffer.create_zero_length().combine([data]) == data
     assert prototype.buffer.from_buffer(data).as_numpy_array().base is not None

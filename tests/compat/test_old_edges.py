@@ -75,7 +75,8 @@ def test_a_data_set_is_required_by_what_the_array_can_hold() -> None:
     made = group.require_dataset("x", shape=(3,), dtype="i4")
     assert group.require_dataset("x", shape=(3,), dtype="i2") == made
     assert group.require_dataset("x", shape=(3,)) == made
-    for dtype, exact in [("f8", False), ("i2", True), (str, False)]:
+    refused: list[tuple[type[str] | str, bool]] = [("f8", False), ("i2", True), (str, False)]
+    for dtype, exact in refused:
         with pytest.raises(TypeError, match="dtype"):
             group.require_dataset("x", shape=(3,), dtype=dtype, exact=exact)
     with pytest.raises(TypeError, match="shape"):

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.conventions import cf, crs, hierarchy_of, multiscales, xarray
+from tessarr.conventions import cf, cftime, crs, hierarchy_of, multiscales, xarray
 from tessarr.conventions.recognised import nczarr
+from tessarr.conventions.xarray import find
 from tessarr.errors import ZarrRuntimeWarning
 from tessarr.model import from_store
 from tessarr.stores.memory.store import MemoryStore
@@ -83,8 +84,8 @@ def test_a_netcdf_file_becomes_a_tree_and_is_the_same_after_a_round_trip(tmp_pat
     assert array_of(root["deep/v"])[...].tolist() == [[0, 1, 2], [3, 4, 5]]
     nodes = nodes_of(tmp_path / "a.zarr")
     assert xarray.is_dimension_coordinate("time", nodes["time"])
-    assert cf.find("time", "deep/v", nodes) == "time"
-    times = cf.cftime.decode(array_of(root["time"])[...], root["time"].attrs["units"], root["time"].attrs["calendar"])
+    assert find("time", "deep/v", nodes) == "time"
+    times = cftime.decode(array_of(root["time"])[...], root["time"].attrs["units"], root["time"].attrs["calendar"])
     assert [tuple(date)[:3] for date in times.tolist()] == [(2000, 2, 28), (2000, 3, 1)]
     convert(tmp_path / "a.zarr", tmp_path / "b.zarr", zarr_format=zarr_format)
     again = tessarr.open_group(tmp_path / "b.zarr", mode="r")

@@ -89,7 +89,7 @@ def test_chunks_of_fill_value_are_left_out_and_removed_unless_asked_for() -> Non
     [[], [numcodecs.Delta("<i4")], [numcodecs.Delta("<i4"), numcodecs.Shuffle(4)], [numcodecs.CRC32()]],
     ids=["none", "delta", "delta-shuffle", "crc32"],
 )
-def test_a_chunk_is_raw_bytes_then_filters_then_compressor(order: str, compressor: Any, filters: list[Any]) -> None:
+def test_a_chunk_is_raw_bytes_then_filters_then_compressor(order: Any, compressor: Any, filters: list[Any]) -> None:
     values = np.arange(12, dtype="<i4").reshape(3, 4) * 7
     encoded: Any = np.ascontiguousarray(values if order == "C" else values.T).ravel()
     for codec in filters:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import tessarr as zarr
+from tessarr.stores.url import StoreLike
 from tests.narrow import array_of
 
 
@@ -71,7 +72,7 @@ def test_storing_a_single_array() -> None:
     )
 
 
-def tell(store: object) -> None:
+def tell(store: StoreLike) -> None:
     """The statements that the directory and the zip example share."""
     root_grp = zarr.group(store)
     sub_grp = root_grp.create_group("foo")

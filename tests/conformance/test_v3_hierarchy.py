@@ -181,6 +181,7 @@ def test_names_with_two_underscores_work_with_a_warning_and_are_refused_when_str
 @pytest.mark.spec("V3-NAME-04", "V3-NAME-05", "V3-NAME-07")
 @pytest.mark.parametrize("name", [".a", "a.", "a...", "_foo", "a__", "ä b:c", "Zarr.json", "c", "0"])
 def test_other_names_are_allowed(name: str, tmp_path: pathlib.Path) -> None:
+    store: dict[str, bytes] | str
     for store in ({}, str(tmp_path / "h.zarr")):
         root = tessarr.group(store)
         root.create_array(name, shape=2, dtype="i1")[...] = 1

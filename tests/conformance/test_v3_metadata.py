@@ -14,6 +14,8 @@ from tessarr import registry
 from tessarr.dtypes.parse import from_v3
 from tessarr.dtypes.time import DateTime64
 from tessarr.errors import MetadataValidationError, NodeNotFoundError, ZarrRuntimeWarning, ZarrUserWarning
+from tessarr.metadata.public import ArrayV3Metadata
+from tessarr.types import JSON
 from tests.conformance.documents import LITTLE, array_document, opened, regular, store_of, stored_json
 from tests.narrow import array_of
 
@@ -152,6 +154,7 @@ def test_a_defaulted_fill_value_is_recorded(dtype: Any, given: dict[str, Any]) -
         warnings.simplefilter("ignore")
         z = tessarr.create_array(store, shape=2, dtype=dtype, **given)
         fill = stored_json(store)["fill_value"]
+        assert isinstance(z.metadata, ArrayV3Metadata)
         assert fill is not None
         assert (
             z.metadata.data_type.parse_fill(fill, 3).tobytes() == z.metadata.data_type.cast_fill(z.fill_value).tobytes()
@@ -180,6 +183,7 @@ def test_attributes_are_any_json_in_an_object_or_absent() -> None:
     values = {"a": None, "b": [1, {"c": 2.5}], "": "empty name", "π": "ü", "big": 2**70}
     assert opened(array_document(attributes=values)).attrs.asdict() == values
     assert opened(array_document()).attrs.asdict() == {}
+    wrong: JSON
     for wrong in ([], None, "x", 1):
         with pytest.raises(MetadataValidationError, match="attributes"):
             opened(array_document(attributes=wrong))
@@ -187,11 +191,13 @@ def test_attributes_are_any_json_in_an_object_or_absent() -> None:
 
 @pytest.mark.spec("V3-META-10")
 def test_no_storage_transformers_are_absent_or_an_empty_list() -> None:
+    written: dict[str, Any]
     for written in ({}, {"storage_transformers": []}):
         assert opened(array_document(**written)).metadata.storage_transformers == ()
     store: dict[str, bytes] = {}
     tessarr.create_array(store, shape=4, dtype="i4")
     assert "storage_transformers" not in stored_json(store)
+    wrong: JSON
     for wrong in ({}, "x", 1):
         with pytest.raises(MetadataValidationError, match="storage_transformers"):
             opened(array_document(storage_transformers=wrong))
@@ -200,9 +206,12 @@ def test_no_storage_transformers_are_absent_or_an_empty_list() -> None:
 @pytest.mark.spec("V3-META-10", "V3-META-11")
 @pytest.mark.parametrize("name", ["storage_transformers", "dimension_names"])
 def test_null_for_a_list_is_read_as_none_with_a_warning_and_refused_when_strict(name: str) -> None:
-    store = store_of({"": array_document(**{name: None})})
+    null: dict[str, Any] = {name: None}
+    store = store_of({"": array_document(**null)})
     with pytest.warns(ZarrRuntimeWarning, match=name):
         z = tessarr.open(store, mode="r")
+    assert isinstance(z, tessarr.Array)
+    assert isinstance(z.metadata, ArrayV3Metadata)
     assert z.metadata.storage_transformers == ()
     assert z.dimension_names is None
     assert name not in z._metadata.to_dict()
@@ -268,7 +277,7 @@ def test_the_worked_example_of_the_specification() -> None:
     assert json.loads(json.dumps(z._metadata.to_dict())) == WORKED_EXAMPLE
 
 
-DATETIME_EXAMPLE = {
+DATETIME_EXAMPLE: dict[str, Any] = {
     "zarr_format": 3,
     "node_type": "array",
     "shape": [10000, 1000],
@@ -287,7 +296,7 @@ class ExampleDatetime(DateTime64):
     def from_json(cls, _name: str, configuration: Any) -> Any:
         return cls(unit=configuration["unit"])
 
-    def to_json(self) -> Any:
+    def to_json(self) -> Any:  # type: ignore[override]  # ours takes zarr-python's argument too
         return {"name": "urn:example:datetime", "configuration": {"unit": "ns"}}
 
 

@@ -196,7 +196,7 @@ def is_old(z: Any) -> bool:
 
 
 def is_new(z: Any) -> bool:
-    return z.shape == (6,) and z[...].tolist() == [0.5] * 6
+    return bool(z.shape == (6,) and z[...].tolist() == [0.5] * 6)
 
 
 @pytest.mark.spec("V3-OPS-10")

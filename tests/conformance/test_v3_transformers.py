@@ -48,8 +48,8 @@ class XorStore(Store):
     def delete(self, key: str) -> None:
         self.store.delete(key)
 
-    def list(self) -> Iterator[str]:
-        return self.store.list()
+    def list(self, prefix: str = "") -> Iterator[str]:
+        return self.store.list(prefix)
 
     def lock(self, key: str) -> LockContext:
         return self.store.lock(key)

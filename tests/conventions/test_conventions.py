@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,11 @@ SCHEMAS = FIXTURES / "schemas" / "zarr-conventions"
 
 def array(*shape: int, dims: Any = None, zarr_format: int = 3, **attributes: Any) -> Node:
     return Node(kind="array", attributes=attributes, shape=shape, dimension_names=dims, zarr_format=zarr_format)
+
+
+def with_attributes(shape: tuple[int, ...], attributes: Mapping[str, Any]) -> Node:
+    """An array, with attributes of any name."""
+    return array(*shape, **attributes)
 
 
 def group(**attributes: Any) -> Node:
@@ -330,8 +336,9 @@ def test_the_cf_way_is_followed_to_the_grid_mapping_variable() -> None:
     }
     found = crs.read("t", nodes)
     assert found is not None
-    assert found.best == ("cf", "wkt", WKT)
-    assert found.best.code == "EPSG:4326"
+    best = found.best
+    assert best.code == "EPSG:4326"
+    assert best == ("cf", "wkt", WKT)
     assert crs.read("t", {"t": array(2, grid_mapping="nope")}) is None
     assert crs.read("t", {"t": array(2)}) is None
     below = {"": group(), "g": group(), "g/t": array(2, grid_mapping="crs: x y"), "crs": nodes["crs"]}
@@ -368,7 +375,7 @@ def test_well_known_text_of_any_version_is_passed_through(text: str) -> None:
     assert found is not None
     assert found.best.value == text
     variable, mapping = crs.write_cf("crs", text, {"grid_mapping_name": "latitude_longitude"})
-    again = crs.read("t", {"t": array(2, **variable), "crs": array(**mapping)})
+    again = crs.read("t", {"t": with_attributes((2,), variable), "crs": with_attributes((), mapping)})
     assert again is not None
     assert again.best.value == text
 
@@ -426,6 +433,7 @@ def test_multiscale_arrays_list_their_levels_the_highest_resolution_first() -> N
     assert multiscales.levels(two, "b") == ("x",)
     assert multiscales.levels(two) == ("0", "1", "2")
     assert multiscales.levels(two, "c") == ()
+    broken: dict[str, Any]
     for broken in ({}, {"multiscales": {}}, {"multiscales": [{"datasets": [{"p": 1}]}]}, {"multiscales": [7]}):
         assert multiscales.levels(broken) == ()
     nodes = {"": group(**attributes), "0": array(8, 8), "1": array(4, 4), "2": array(5, 5)}
@@ -592,7 +600,9 @@ def test_anndata_of_two_generations_is_recognised_and_sound(name: str) -> None:
 def test_a_broken_anndata_element_is_told() -> None:
     wrong = {"encoding-type": "csr_matrix", "encoding-version": "0.1.0"}
     assert any("shape" in problem for problem in told(conventions.check_node(group(**wrong))))
-    assert any("cannot be an array" in problem for problem in told(conventions.check_node(array(1, **wrong))))
+    assert any(
+        "cannot be an array" in problem for problem in told(conventions.check_node(with_attributes((1,), wrong)))
+    )
     nodes = {"": group(**wrong, shape=[1, 1]), "data": array(1), "indices": array(1)}
     assert any("'indptr'" in problem for problem in told(conventions.check_node(nodes[""], "", nodes)))
 
@@ -605,7 +615,7 @@ def test_nczarr_is_recognised_and_does_not_get_in_the_way() -> None:
     attributes = {"a": 1, "_nczarr_attr": {"types": {"a": "<i4", "b": "<i4"}}, "_NCZARR_ARRAY": {}}
     assert nczarr.without(attributes) == {"a": 1}
     assert nczarr.attribute_types(attributes) == {"a": "<i4", "b": "<i4"}
-    (problem,) = conventions.check_node(array(1, **attributes))
+    (problem,) = conventions.check_node(with_attributes((1,), attributes))
     assert problem.loc[-1] == "b"
 
 
@@ -617,14 +627,14 @@ def test_a_third_party_registers_a_convention() -> None:
 
     conventions.register(Convention("units", lambda node: "units-v1" in node.attributes, check))
     try:
-        assert conventions.detect(array(1, **{"units-v1": "m"})) == ("units",)
-        assert conventions.check_node(array(1, **{"units-v1": "m"})) == []
-        assert told(conventions.check_node(array(1, **{"units-v1": "ft"}), "a")) == [
+        assert conventions.detect(with_attributes((1,), {"units-v1": "m"})) == ("units",)
+        assert conventions.check_node(with_attributes((1,), {"units-v1": "m"})) == []
+        assert told(conventions.check_node(with_attributes((1,), {"units-v1": "ft"}), "a")) == [
             "units: units-v1: not metres at 'a'"
         ]
     finally:
         conventions.unregister("units")
-    assert conventions.detect(array(1, **{"units-v1": "m"})) == ()
+    assert conventions.detect(with_attributes((1,), {"units-v1": "m"})) == ()
 
 
 def test_models_metadata_and_opened_nodes_are_seen_alike() -> None:

@@ -228,6 +228,7 @@ def test_plates_and_wells_are_checked(version: str) -> None:
     }
     assert problems(wrapped(plate=plate), **options) == []
     assert published(version, "plate", wrapped(plate=plate)) == []
+    change: dict[str, Any]
     for change in (
         {"columns": []},
         {"rows": [{"name": "A B"}]},
@@ -243,6 +244,7 @@ def test_plates_and_wells_are_checked(version: str) -> None:
     ):
         assert problems(wrapped(plate={**plate, "wells": wells}), **options)
     assert problems(wrapped(well={"images": [{"path": "0"}]}), **options) == []
+    images: list[Any]
     for images in ([], [{}], [{"path": "a/b"}]):
         assert published(version, "well", wrapped(well={"images": images})), images
         assert problems(wrapped(well={"images": images}), **options), images

@@ -33,7 +33,7 @@ def complaints(version: str, name: str, attributes: Any) -> list[str]:
 
 
 def plate(version: Any, **options: Any) -> Any:
-    acquisitions = [{"id": 0, "name": "first", "maximumfieldcount": 2}]
+    acquisitions: list[dict[str, Any]] = [{"id": 0, "name": "first", "maximumfieldcount": 2}]
     return plates.write_plate(
         ["A", "B"], ["1", "2"], [("A", "1"), ("B", "2")], {"own": 1}, version=version, name="test", field_count=2,
         acquisitions=acquisitions, **options,
@@ -97,7 +97,9 @@ def test_a_plate_that_the_specification_forbids_is_not_written(
 
 
 def test_a_well_that_the_specification_forbids_is_not_written() -> None:
-    for images, options in (([], {}), (["0", "0"], {}), (["a/b"], {}), (["0"], {"acquisitions": [0, 1]})):
+    refused: list[tuple[list[str], dict[str, Any]]]
+    refused = [([], {}), (["0", "0"], {}), (["a/b"], {}), (["0"], {"acquisitions": [0, 1]})]
+    for images, options in refused:
         with pytest.raises(ValueError, match=r"different names|as many"):
             plates.write_well(images, **options)
     with pytest.raises(ValueError, match="at least one image"):

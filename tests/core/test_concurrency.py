@@ -153,6 +153,7 @@ def test_threads_create_attribute_and_append_side_by_side(kind: str, tmp_path: P
 
 
 def test_readers_see_the_old_chunk_or_the_new_one(tmp_path: Path) -> None:
+    place: dict[str, bytes] | str
     for place in ({}, str(tmp_path / "z")):
         z = tessarr.create_array(place, shape=(64, 64), chunks=(64, 64), dtype="i4")
         z[...] = 0

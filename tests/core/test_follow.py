@@ -281,7 +281,7 @@ def test_rows_can_be_awaited_while_other_tasks_run(store: Any) -> None:
 def test_a_follower_that_waits_can_be_cancelled() -> None:
     async def main() -> None:
         follower = await made(MemoryStore(), 1).follow_async(start=-1)
-        task = asyncio.create_task(anext(follower))  # type: ignore[arg-type]
+        task = asyncio.create_task(anext(follower))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -332,9 +332,9 @@ def test_the_kernel_ends_an_awaited_pause(tmp_path: Path) -> None:
     async def main() -> slice:
         z = made(str(tmp_path / "a.zarr"), 1)
         async with await z.follow_async(start=-1, poll=10 * PATIENCE_S) as follower:
-            task = asyncio.create_task(anext(follower))  # type: ignore[arg-type]
+            task = asyncio.create_task(anext(follower))
             await z.append_async(rows(1))
-            return (await asyncio.wait_for(task, PATIENCE_S))[0]  # type: ignore[no-any-return]
+            return (await asyncio.wait_for(task, PATIENCE_S))[0]
 
     assert asyncio.run(main()) == slice(1, 2)
 

@@ -23,7 +23,7 @@ from tessarr.stores.memory.store import MemoryStore
 from tests.narrow import array_of
 
 MODES = ("r", "r+", "a", "w", "w-", "x")
-NEW = {"shape": (3,), "dtype": "f4", "chunks": (3,)}
+NEW: dict[str, Any] = {"shape": (3,), "dtype": "f4", "chunks": (3,)}
 Opener = Callable[..., Any]
 
 

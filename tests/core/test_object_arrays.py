@@ -10,6 +10,7 @@ import pytest
 
 import tessarr
 from tessarr.errors import BaseZarrError, PickleCodecDisabledError
+from tessarr.metadata.public import ArrayV2Metadata
 
 
 def ragged(*rows: Any) -> Any:
@@ -66,6 +67,7 @@ def test_object_codecs_may_be_named(codec: str, values: Any) -> None:
     store: dict[str, bytes] = {}
     z = tessarr.create_array(store, shape=(3,), dtype=object, object_codec=codec, zarr_format=2, compressors="zlib")
     z[:] = values
+    assert isinstance(z.metadata, ArrayV2Metadata)
     assert z.metadata.compressor.get_config() == {"id": "zlib", "level": 1}
     back = tessarr.open_array(store, mode="r")[:]
     for found, expected in zip(back, values, strict=True):

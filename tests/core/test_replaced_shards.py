@@ -65,8 +65,8 @@ class Busy(ForwardingStore):
         self.replace()
         return found
 
-    def get(self, key: str) -> Any:
-        return self._read([Fetch(key)], super().get(key))
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Any:
+        return self._read([Fetch(key)], super().get(key, byte_range))
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> Any:
         return self._read([Fetch(key, tuple(ranges))], super().get_ranges(key, ranges))
@@ -76,7 +76,7 @@ class Busy(ForwardingStore):
 
 
 def shards_in_shards(location: Any) -> dict[str, Any]:
-    inner = [codecs.BytesCodec(), codecs.ZstdCodec()]
+    inner = (codecs.BytesCodec(), codecs.ZstdCodec())
     nested = codecs.ShardingCodec(chunk_shape=(1, 100), codecs=inner, index_location=location)
     return {"chunks": (4, 200), "serializer": nested, "compressors": None}
 
@@ -85,7 +85,7 @@ def shards_in_shards(location: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("nested", [False, True])
 @pytest.mark.parametrize("engine", ["auto", "reference"])
 def test_a_shard_that_is_always_replaced_is_fetched_whole(engine: str, nested: bool, location: Any) -> None:
-    layout = shards_in_shards(location) if nested else {"chunks": (1, 200)}
+    layout: dict[str, Any] = shards_in_shards(location) if nested else {"chunks": (1, 200)}
     layout["shards"] = {"shape": (64, 200), "index_location": location}
     below, random = MemoryStore(), np.random.default_rng(0)
     store = Busy(below)

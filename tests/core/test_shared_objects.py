@@ -16,6 +16,7 @@ import pytest
 import tessarr
 from tessarr.core.array_parts import state as array_state
 from tessarr.core.stored import metadata_io
+from tessarr.engine.bound import bind
 from tessarr.storage import WrapperStore
 from tessarr.stores.base import Store
 from tessarr.stores.memory.store import MemoryStore
@@ -110,7 +111,12 @@ def test_of_two_resizes_one_waits_and_the_array_has_the_shape_that_is_stored(mon
 
     def begin_the_other() -> None:
         asked, lock = threading.Event(), store.lock
-        monkeypatch.setattr(store, "lock", lambda key: (asked.set(), lock(key))[1])
+
+        def asked_lock(key: str) -> Any:
+            asked.set()
+            return lock(key)
+
+        monkeypatch.setattr(store, "lock", asked_lock)
         other.start()
         assert asked.wait(PATIENCE_S)
         assert other.is_alive()
@@ -148,7 +154,7 @@ def test_what_was_bound_before_a_resize_is_not_used_after_it(monkeypatch: pytest
     store, z = make("update")
     z = array_of(tessarr.open(store, mode="r+"))
     reached, go_on = threading.Event(), threading.Event()
-    original = array_state.bind
+    original = bind
 
     def slow(*args: Any, **kwargs: Any) -> Any:
         bound = original(*args, **kwargs)
@@ -172,8 +178,8 @@ def test_what_was_bound_before_a_resize_is_not_used_after_it(monkeypatch: pytest
 def test_threads_that_use_an_array_first_share_what_was_bound() -> None:
     _, made = make("update")
     for _ in range(20):
-        z = tessarr.open(made.store, mode="r+")
-        seen = together(8, lambda _, z=z: (z._bound, z._engine))
+        z = array_of(tessarr.open(made.store, mode="r+"))
+        seen = together(8, lambda _: (z._bound, z._engine))  # noqa: B023 - called at once
         assert len({id(bound) for bound, _ in seen}) == 1
         assert len({id(engine) for _, engine in seen}) == 1
 
@@ -241,6 +247,11 @@ def test_reading_a_node_asks_for_documents_once(monkeypatch: pytest.MonkeyPatch)
     calls: list[int] = []
     require_node_steps = metadata_io.require_node_steps
     _, z = make("update")
-    monkeypatch.setattr(metadata_io, "require_node_steps", lambda *args: calls.append(1) or require_node_steps(*args))
+
+    def counted(*args: Any) -> Any:
+        calls.append(1)
+        return require_node_steps(*args)
+
+    monkeypatch.setattr(metadata_io, "require_node_steps", counted)
     z.refresh()
     assert calls == [1]

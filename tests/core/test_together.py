@@ -61,7 +61,7 @@ def test_nothing_to_read_gives_nothing() -> None:
 
 def test_what_is_no_array_is_refused(arrays: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match="got a Group"):
-        tessarr.read_many([(tessarr.group(), ...)])
+        tessarr.read_many([(tessarr.group(), ...)])  # type: ignore[list-item]
 
 
 def test_errors_are_those_of_reading_alone(arrays: dict[str, Any]) -> None:

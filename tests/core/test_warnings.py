@@ -253,6 +253,11 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "_TABLES", {})
 
 
+def offered_conventions(_: Path, monkeypatch: pytest.MonkeyPatch) -> object:
+    offered(monkeypatch)
+    return conventions.conventions()
+
+
 async def _resized_later(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     array = await tessarr.create_array_async({}, **SMALL)
     await array.resize_async((2,), delete_outside_chunks=False)
@@ -310,7 +315,7 @@ ARGUMENTS = "core/creation/zarr_python_arguments.py"
 def as_zarr_python(call: Callable[[], object]) -> Callable[[Path, pytest.MonkeyPatch], object]:
     """Call with the settings that `tessarr.as_zarr` sets."""
 
-    def provoke(place: Path, patch: pytest.MonkeyPatch) -> object:
+    def provoke(place: Path, patch: pytest.MonkeyPatch) -> None:
         before = config.get("zarr_python")
         config.set({"zarr_python.arguments": True, "zarr_python.warnings": True})
         try:
@@ -502,7 +507,7 @@ CASES = [
         "conventions/base.py:_offered",
         ZarrRuntimeWarning,
         "is not a tessarr.conventions.Convention",
-        lambda _, patch: (offered(patch), conventions.conventions()),
+        offered_conventions,
     ),
     *(
         Case("core/stored/model_io.py:_mixed", ZarrUserWarning, "it is left out", provoke)

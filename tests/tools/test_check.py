@@ -261,7 +261,7 @@ def reindexed(value: bytearray, entries: Any) -> bytes:
     from google_crc32c import value as crc
 
     index = np.asarray(entries, "<u8").tobytes()
-    return bytes(value[:16]) + index + crc(index).to_bytes(4, "little")
+    return bytes(value[:16]) + index + int(crc(index)).to_bytes(4, "little")
 
 
 NONE = 2**64 - 1

@@ -174,7 +174,6 @@ def test_documents_that_are_there_already_block_unless_replaced() -> None:
 
 def test_values_that_would_differ_stop_the_migration(monkeypatch: pytest.MonkeyPatch) -> None:
     from tessarr.model.conversion import upgrade
-    from tessarr.tools import migrate as module
 
     store = MemoryStore()
     old_tree(store)
@@ -185,7 +184,7 @@ def test_values_that_would_differ_stop_the_migration(monkeypatch: pytest.MonkeyP
         codecs = [codec for codec in made.metadata.codecs if codec.name != "transpose"]
         return made._replace(metadata=made.metadata.with_(codecs=tuple(codecs)))
 
-    monkeypatch.setattr(module.upgrade, "array_to_v3", wrong)
+    monkeypatch.setattr(upgrade, "array_to_v3", wrong)
     with pytest.raises(MetadataValidationError, match="values differ"):
         migrate(store)
     assert not any(key.endswith("zarr.json") for key in store.list())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -113,7 +114,7 @@ def test_what_a_file_system_lacks_is_found(tmp_path: Path, monkeypatch: pytest.M
     def refuse(*_: object) -> None:
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr(directory.os, "link", refuse)
+    monkeypatch.setattr(os, "link", refuse)
     monkeypatch.setattr(directory, "exchange", lambda *_: False)
     monkeypatch.setattr(directory, "sync_directory", refuse)
     monkeypatch.setattr(LocalStore, "has_coarse_times", True)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise, product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jsonschema
 import numpy as np
@@ -123,7 +123,8 @@ def test_the_mean_of_bools_is_what_more_than_half_are() -> None:
 def test_the_maximum_and_the_mode_are_those_of_every_block(shape: Any, dtype: str) -> None:
     values = np.random.default_rng(3).integers(0, 4, shape).astype(dtype)
     factors = (2,) * len(shape)
-    for method, one in (("max", max), ("mode", mode_of)):
+    ways: tuple[tuple[Literal["max", "mode"], Any], ...] = (("max", max), ("mode", mode_of))
+    for method, one in ways:
         numbers = values.view("i8") if dtype.startswith("M") else values
         expected = plainly(numbers, factors, one).view(values.dtype)
         np.testing.assert_array_equal(reduce(values, factors, method), expected)
@@ -404,13 +405,14 @@ def test_pyramids_of_several_arrays_share_a_group_and_a_new_one_replaces_its_own
 @pytest.mark.parametrize("names", [("y", "x"), ("t", "c", "z", "y", "x")])
 def test_ome_attributes_are_valid_by_the_published_schema(version: Any, names: tuple[str, ...]) -> None:
     old = version == "0.4"
+    convention: Literal["ome-0.4", "ome-0.5"] = "ome-0.4" if old else "ome-0.5"
     extra: Any = {"chunk_key_encoding": {"name": "v2", "separator": "/"}} if old else {"dimension_names": names}
     group = group_with(np.ones((4,) * len(names), "u1"), zarr_format=2 if old else 3, **extra)
     axes = [
         ome.Axis(n, {"t": "time", "c": "channel"}.get(n, "space"), "micrometer" if n in "zyx" else None) for n in names
     ]
     build_pyramid(
-        group, "0", levels=1, convention=f"ome-{version}", axes=axes, scale=[0.5] * len(names), name="cells",
+        group, "0", levels=1, convention=convention, axes=axes, scale=[0.5] * len(names), name="cells",
         factors=[2 if n in "yx" else 1 for n in names],
     )  # fmt: skip
     attributes = group.attrs.asdict()

@@ -154,7 +154,7 @@ def test_levels_of_an_array_whose_chunks_differ_have_the_values_of_the_whole(
 ) -> None:
     group = tessarr.create_group(MemoryStore())
     group.create_array("0", data=VALUES, chunks=grid, dimension_names=("y", "x"))
-    assert group["0"].metadata.chunk_grid.chunk_shape is None
+    assert array_of(group["0"]).metadata.chunk_grid.chunk_shape is None
     build_pyramid(group, "0", levels=3, method=method, memory=memory, convention="ome-0.5")
     whole = VALUES
     for name in ("1", "2", "3"):
@@ -168,7 +168,7 @@ def test_an_axis_that_keeps_its_length_keeps_its_chunks() -> None:
     group.create_array("0", shape=(90, 64), dtype="f4", chunks=(days, (32, 32)), dimension_names=("time", "x"))
     build_pyramid(group, "0", levels=2)
     assert group["2"].shape == (90, 16)
-    axis = group["2"].metadata.chunk_grid.axes((90, 16))[0]
+    axis = array_of(group["2"]).metadata.chunk_grid.axes((90, 16))[0]
     assert [axis.size(index) for index in range(axis.nchunks)] == list(days)
 
 

@@ -9,11 +9,13 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import zarr
 from hypothesis import strategies as st
+from zarr.codecs import BloscCodec, Crc32cCodec, GzipCodec
+from zarr.core.array_spec import ArrayConfigParams
 from zarr.storage import FsspecStore, LocalStore, MemoryStore, ObjectStore, ZipStore
 
 DTYPES = (
@@ -32,8 +34,8 @@ class Layout(NamedTuple):
     shape: tuple[int, ...]
     chunks: tuple[int, ...]
     shards: tuple[int, ...] | None
-    order: str
-    zarr_format: int
+    order: Literal["C", "F"]
+    zarr_format: Literal[2, 3]
     compressor: str | None
     fill: int
     write_empty: bool
@@ -57,7 +59,7 @@ class Layout(NamedTuple):
                 fill_value=np.asarray(
                     values(np.dtype("T") if self.dtype is str else np.dtype(self.dtype), (), self.fill)
                 )[()],
-                config={"order": self.order, "write_empty_chunks": self.write_empty},
+                config=ArrayConfigParams(order=self.order, write_empty_chunks=self.write_empty),
             )
             half = tuple(slice(0, (n + 1) // 2) for n in self.shape)
             if self.store != "zip":  # where a second value of a key is one more in the archive
@@ -89,9 +91,9 @@ def _compressors(name: str | None, zarr_format: int) -> Any:
 
         return {"gzip": numcodecs.GZip(1), "blosc": numcodecs.Blosc("lz4"), "crc32c": numcodecs.CRC32C()}[name]
     return {
-        "gzip": zarr.codecs.GzipCodec(level=1),
-        "blosc": zarr.codecs.BloscCodec(),
-        "crc32c": zarr.codecs.Crc32cCodec(),
+        "gzip": GzipCodec(level=1),
+        "blosc": BloscCodec(),
+        "crc32c": Crc32cCodec(),
     }[name]
 
 

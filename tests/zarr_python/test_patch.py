@@ -16,10 +16,12 @@ import pytest
 import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from zarr.codecs import GzipCodec
 from zarr.storage import FsspecStore
 
 import tessarr
 from tessarr import zarr_python
+from tests.narrow import numpy_of
 from tests.zarr_python.layouts import Layout, kept, layouts, outcome, selections, values
 
 KINDS = ("bracket", "basic", "orthogonal", "coordinate", "mask", "block")
@@ -111,7 +113,7 @@ def test_asynchronous_writing() -> None:
     with zarr_python.patch():
         asyncio.run(z.async_array.setitem((slice(1, 4), 2), np.array([1, 2, 3])))
         assert zarr_python.stats() == (0, 1, {})
-    assert z[:, 2].tolist() == [0, 1, 2, 3, 0, 0]
+    assert numpy_of(z[:, 2]).tolist() == [0, 1, 2, 3, 0, 0]
 
 
 def test_a_changed_shape_is_seen() -> None:
@@ -119,9 +121,9 @@ def test_a_changed_shape_is_seen() -> None:
     with zarr_python.patch(strict=True):
         z[...] = 1
         z.resize((7,))
-        assert z[...].tolist() == [1, 1, 1, 1, 5, 5, 5]
+        assert numpy_of(z[...]).tolist() == [1, 1, 1, 1, 5, 5, 5]
         z.append(np.arange(2, dtype="i4"))
-        assert z[-3:].tolist() == [5, 0, 1]
+        assert numpy_of(z[-3:]).tolist() == [5, 0, 1]
 
 
 @pytest.mark.parametrize("shards", [None, (4,)])
@@ -132,7 +134,7 @@ def test_what_lies_beyond_the_edge_is_kept_where_zarr_python_keeps_it(shards: An
         z.resize((3,))
         z[:] = [9, 9, 9]
         z.resize((4,))
-        found: list[int] = z[:].tolist()
+        found: list[int] = numpy_of(z[:]).tolist()
         return found
 
     plain = work()
@@ -148,7 +150,7 @@ def test_a_local_store_that_is_moved_is_followed(tmp_path: Path) -> None:
     with zarr_python.patch(strict=True):
         z[...] = 3
         asyncio.run(store.move(tmp_path / "b"))
-        assert z[...].tolist() == [3] * 4
+        assert numpy_of(z[...]).tolist() == [3] * 4
 
 
 def test_many_writers_in_zarr_pythons_loop_wait_for_no_thread_of_it() -> None:
@@ -163,7 +165,7 @@ def test_many_writers_in_zarr_pythons_loop_wait_for_no_thread_of_it() -> None:
     with zarr_python.patch(strict=True):
         zarr.core.sync.sync(work())
         found = zarr.core.sync.sync(z.getitem(...))
-    assert found.tolist() == [i if i % 2 == 0 else 0 for i in range(400)]
+    assert numpy_of(found).tolist() == [i if i % 2 == 0 else 0 for i in range(400)]
 
 
 # -- what is left to zarr-python -----------------------------------------------------------------------------------------
@@ -171,7 +173,7 @@ def test_many_writers_in_zarr_pythons_loop_wait_for_no_thread_of_it() -> None:
 
 class Doubled(zarr.Array):  # type: ignore[type-arg]
     def __getitem__(self, selection: Any) -> Any:
-        return super().__getitem__(selection) * 2
+        return numpy_of(super().__getitem__(selection)) * 2
 
 
 class Seen(zarr.storage.MemoryStore):
@@ -232,7 +234,7 @@ def test_strict_says_what_could_not_be_served() -> None:
 
 
 def test_strict_shows_the_error_of_the_engine(tmp_path: Path) -> None:
-    z = zarr.create_array(tmp_path, shape=(4,), dtype="i4", compressors=zarr.codecs.GzipCodec())
+    z = zarr.create_array(tmp_path, shape=(4,), dtype="i4", compressors=GzipCodec())
     z[...] = 1
     (tmp_path / "c" / "0").write_bytes(b"no gzip")
     with zarr_python.patch():
@@ -344,7 +346,7 @@ def test_accelerate_serves_stores_that_the_patch_leaves_alone() -> None:
     z = zarr.create_array(store, shape=(4,), chunks=(2,), dtype="i4")
     fast = tessarr.accelerate(z.async_array)
     fast[1:3] = 5
-    assert z[...].tolist() == [0, 5, 5, 0]
+    assert numpy_of(z[...]).tolist() == [0, 5, 5, 0]
 
 
 def test_accelerate_takes_arrays_of_zarr_python_only() -> None:

@@ -15,6 +15,7 @@ import pytest
 import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from zarr.codecs import GzipCodec
 
 from tessarr.zarr_python import stats
 from tessarr.zarr_python.counts import COUNTS
@@ -117,7 +118,7 @@ def test_what_is_not_served_says_why(tmp_path: Path) -> None:
 
 
 def test_errors_are_those_of_zarr_python(tmp_path: Path) -> None:
-    z = zarr.create_array(tmp_path, shape=(4,), dtype="i4", compressors=zarr.codecs.GzipCodec())
+    z = zarr.create_array(tmp_path, shape=(4,), dtype="i4", compressors=GzipCodec())
     z[...] = 1
     (tmp_path / "c" / "0").write_bytes(b"no gzip")
     assert outcome(lambda: opened(z)[...]) == outcome(lambda: z[...])

@@ -40,7 +40,7 @@ def _redis(request: pytest.FixtureRequest, text: str) -> str:
 
 
 def _mongodb(request: pytest.FixtureRequest, text: str) -> str:
-    client = mongomock.MongoClient()
+    client: Any = mongomock.MongoClient()
     request.getfixturevalue("monkeypatch").setattr("pymongo.MongoClient", lambda **_: client)
     return text
 

@@ -22,7 +22,7 @@ from tessarr.stores.url import open_url
 from tessarr.stores.virtual.reference import ReferenceStore
 from tessarr.stores.virtual.templates import expand_references, fill
 from tessarr.stores.virtual.zarr_python import ZarrPythonStore
-from tessarr.types import ByteRange
+from tessarr.types import JSON, ByteRange
 from tests.stores.contract import SEED, ReadContract, plain
 from tests.stores.remote.proxy import Proxy
 from tests.stores.remote.servers import S3_OPTIONS, Server
@@ -103,7 +103,7 @@ def test_references_into_several_stores_are_read_from_synchronous_and_from_async
 
 
 def test_templates_and_generated_keys_are_expanded() -> None:
-    document = {
+    document: dict[str, JSON] = {
         "version": 1,
         "templates": {"u": "server.domain/path", "f": "{{c}}"},
         "gen": [
@@ -139,7 +139,7 @@ def test_a_template_is_never_code(text: str) -> None:
 
 
 def test_too_many_generated_keys_are_refused() -> None:
-    rule = {"key": "{{i}}", "url": "x", "dimensions": {"i": {"stop": 10**9}}}
+    rule: dict[str, JSON] = {"key": "{{i}}", "url": "x", "dimensions": {"i": {"stop": 10**9}}}
     with pytest.raises(StoreError, match="too many"):
         expand_references({"version": 1, "refs": {}, "gen": [rule]})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import icechunk
 import numpy as np
@@ -16,6 +17,7 @@ import tessarr
 from tessarr.errors import StoreError
 from tessarr.stores.url import open_url
 from tessarr.stores.virtual.zarr_python import ZarrPythonStore
+from tests.narrow import numpy_of
 from tests.stores.contract import StoreContract, plain
 from tests.stores.remote.servers import S3_OPTIONS, Server
 
@@ -68,7 +70,7 @@ def test_what_icechunk_holds_is_read_and_what_is_written_is_committed(tmp_path: 
     store.set("a/c/1/0", bytes(100))
     store.store.session.commit("second")
 
-    assert (zarr.open_array(repository.readonly_session("main").store, path="a")[5:, :5] == 0).all()
+    assert (numpy_of(zarr.open_array(repository.readonly_session("main").store, path="a")[5:, :5]) == 0).all()
     old = open_url(f"{url}@{first}", read_only=True)
     assert plain(old.get("a/c/1/0")) == data[5:, :5].tobytes()
     repository.create_tag("v1", first)
@@ -80,7 +82,7 @@ def test_what_icechunk_holds_is_read_and_what_is_written_is_committed(tmp_path: 
 
 
 def test_an_icechunk_repository_on_the_s3_server_opens_by_url(s3: Server) -> None:
-    options = {**S3_OPTIONS}
+    options: dict[str, Any] = {**S3_OPTIONS}
     storage = icechunk.s3_storage(
         bucket="bucket", prefix="ice/repo", endpoint_url=f"http://{s3.address}", allow_http=True,
         force_path_style=True, **options,
@@ -98,7 +100,7 @@ def test_stores_of_zarr_python_are_places_to_open() -> None:
     store = zarr.storage.MemoryStore()
     array = tessarr.create_array(store, name="g/x", data=np.arange(6), chunks=(3,))
     assert isinstance(array.store, ZarrPythonStore)
-    assert zarr.open_array(store, path="g/x", mode="r")[...].tolist() == [0, 1, 2, 3, 4, 5]
+    assert numpy_of(zarr.open_array(store, path="g/x", mode="r")[...]).tolist() == [0, 1, 2, 3, 4, 5]
     place = zarr.storage.StorePath(store, "g")
     assert tessarr.open_array(place, path="x", mode="r")[4] == 4
 

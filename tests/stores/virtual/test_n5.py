@@ -136,13 +136,16 @@ def test_an_array_that_n5_cannot_say_is_refused_before_anything_is_written(store
     values: dict[str, bytes] = {}
     root = tessarr.open_group(store(values), mode="a")
     before = dict(values)
+    how: dict[str, Any]
     for how in ({}, {"fill_value": 7}, {"shards": (4,), "chunks": (2,)}, {"chunks": [[1, 3]]}):
+        options: dict[str, Any] = {"shape": (4,), "chunks": (2,), "dtype": "u1", **how}
         with pytest.raises(MetadataValidationError, match="create_n5"):
-            root.create_array("x", **{"shape": (4,), "chunks": (2,), "dtype": "u1", **how})
+            root.create_array("x", **options)
     assert values == before
     for how in ({"dtype": "bool"}, {"dtype": "complex64"}, {"dtype": "float16"}):
+        options = {"shape": (4,), "chunks": (2,), **how}
         with pytest.raises((MetadataValidationError, CodecError)):
-            tessarr.create_n5(values, path="x", **{"shape": (4,), "chunks": (2,), **how})
+            tessarr.create_n5(values, path="x", **options)
     with pytest.raises(MetadataValidationError):
         tessarr.create_n5(values, path="x", shape=(4,), chunks=(2,), dtype="u1", compressor="crc32c")
     assert values == before
