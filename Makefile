@@ -30,10 +30,13 @@ FREE_TESTS ?= tests/native tests/core tests/codecs tests/indexing tests/properti
 	--ignore=tests/native/test_foreign.py -k "not zfp and not of_another_type and not lmdb and not type_checker"
 STRESS_SECONDS ?= 2
 
+# For `make test-apps`.
+APPS := build/apps
+
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup demo test test-busy servers check format conformance fixtures bench campaign ecosystem freethreaded fuzz wheel docs docs-serve changelog api-snapshot clean
+.PHONY: help setup demo test test-busy test-apps servers check format conformance fixtures bench campaign ecosystem freethreaded fuzz wheel docs docs-serve changelog api-snapshot clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -68,6 +71,12 @@ test: $(STAMP) ## everything CI asks for
 
 test-busy: $(STAMP) servers ## the whole suite, TIMES=5 times, beside BUSY=4 busy processes (TESTS="tests/stores")
 	$(PY) scripts/busy.py --times $(or $(TIMES),5) --busy $(or $(BUSY),4) --jobs $(JOBS) -- $(TESTS) </dev/null
+
+test-apps: ## napari, iohub, PyTorch and anndata with tessarr, in an environment of their own (PYTHON=python3.12 or newer for iohub)
+	test -x $(APPS)/bin/python || $(PYTHON) -m venv $(APPS)
+	$(APPS)/bin/python -m pip install --quiet --upgrade "pip>=24"
+	$(APPS)/bin/python -m pip install --quiet -e '.[apps]'
+	$(APPS)/bin/python -m pytest -q -p no:npe2 -p no:napari -W default tests/applications </dev/null
 
 servers: $(STAMP) ## the servers that the tests of remote stores talk to, in build/test-servers
 	PYTHON=$(abspath $(PY)) scripts/install_test_servers.sh </dev/null

@@ -19,7 +19,20 @@ FLOORS = {
     4: {"engine"},
     5: {"core", "facade", "abc", "api", "buffer", "experimental"},  # the last four are doors to `facade`
     6: {"conventions", "tools"},
-    7: {"as_zarr", "cli", "dask", "server", "testing", "xarray", "zarr_python", "built_in", "__init__", "__main__"},
+    7: {
+        "as_zarr",
+        "built_in",
+        "cli",
+        "dask",
+        "iohub",
+        "napari",
+        "server",
+        "testing",
+        "xarray",
+        "zarr_python",
+        "__init__",
+        "__main__",
+    },
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names}
 # Single modules that are named nowhere above make up the floor of arrays and groups, and its doors.

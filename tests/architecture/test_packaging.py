@@ -18,4 +18,4 @@ def test_all_holds_every_extra_for_users() -> None:
     extras = PROJECT["optional-dependencies"]
     (everything,) = extras["all"]
     named = everything.removeprefix("tessarr[").removesuffix("]").split(",")
-    assert sorted(named) == sorted(set(extras) - {"all", "peers", "test", "docs", "dev"})
+    assert sorted(named) == sorted(set(extras) - {"all", "apps", "peers", "test", "docs", "dev"})
