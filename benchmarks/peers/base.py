@@ -74,6 +74,10 @@ class Peer:
         """Open an array at an ``http:`` URL for reading, as if for the first time."""
         raise NotSupportedError
 
+    def open_dataset(self, url: str) -> Any:
+        """Open a dataset of xarray at an ``http:`` URL, as if for the first time."""
+        raise NotSupportedError("no engine of xarray")
+
     def read(self, array: Any, selection: tuple[Any, ...]) -> np.ndarray:
         """Read a box into a new array."""
         raise NotSupportedError

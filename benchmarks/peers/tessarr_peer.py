@@ -36,6 +36,11 @@ class Tessarr(Peer):
     def open_url(self, url: str) -> Any:
         return tessarr.open_array(url, mode="r")
 
+    def open_dataset(self, url: str) -> Any:
+        import xarray as xr
+
+        return xr.open_dataset(url, engine="tessarr")
+
     def dask_array(self, path: str, chunks: tuple[int, ...]) -> Any:
         import tessarr.dask
 

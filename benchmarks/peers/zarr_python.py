@@ -39,6 +39,13 @@ class ZarrPython(Peer):
         store = zarr.storage.ObjectStore(HTTPStore.from_url(url, client_options={"allow_http": True}), read_only=True)
         return zarr.open_array(store, mode="r")
 
+    def open_dataset(self, url: str) -> Any:
+        import xarray as xr
+        from obstore.store import HTTPStore
+
+        store = zarr.storage.ObjectStore(HTTPStore.from_url(url, client_options={"allow_http": True}), read_only=True)
+        return xr.open_dataset(store, engine="zarr", consolidated=True)
+
     def dask_array(self, path: str, chunks: tuple[int, ...]) -> Any:
         import dask.array
 
