@@ -187,9 +187,10 @@ print(zarr.open_array({str(tmp_path / "mine")!r}, mode="r")[0].astype(int).tolis
 def test_the_data_types_load_nothing_of_tessarr_before_an_array_has_one() -> None:
     code = """
 import sys
-import zarr
+import tessarr, zarr
+before = set(sys.modules)
 import tessarr.zarr_python.data_types
-print(*sorted(name for name in sys.modules if name.startswith("tessarr.")))
+print(*sorted(name for name in set(sys.modules) - before if name.startswith("tessarr.")))
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["tessarr.zarr_python", "tessarr.zarr_python.data_types"]
