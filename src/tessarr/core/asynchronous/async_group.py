@@ -147,6 +147,7 @@ class AsyncGroup(_AsyncNode):
     # -- members by path -----------------------------------------------------------------------------------------------
 
     async def create_dataset(self, name: str, **kwargs: Unpack[DatasetOptions]) -> AsyncArray:
+        """Create an array below this group, as `Group.create_dataset` does."""
         return AsyncArray(await self._node.create_dataset_async(name, **kwargs))
 
     async def get_array(self, path: str) -> AsyncArray:
@@ -205,6 +206,7 @@ class AsyncGroup(_AsyncNode):
         storage_transformers: Sequence[JSONObject] = (),
         object_codec: CodecLike | None = None,
     ) -> AsyncArray:
+        """Create an array below this group, as `Group.create_array` does."""
         made = await self._node.create_array_async(
             name,
             shape=shape,
