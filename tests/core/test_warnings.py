@@ -134,7 +134,7 @@ DOCUMENTS: list[tuple[str, type[Warning], str, dict[str, Any]]] = [
         {**v2(), ".zgroup": {"zarr_format": 2}},
     ),
     (
-        "metadata/formats.py:_meant",
+        "metadata/formats.py:_parse_corrected",
         ZarrRuntimeWarning,
         "breaks its specification and is read as meant",
         v3(chunk_grid={"name": "regular", "configuration": {"chunk_shape": [2, [3, 3]]}}),
@@ -472,7 +472,7 @@ CASES = [
                 lambda: tessarr.consolidate_metadata(tessarr.create_group({}, path="a/b").store),
             ),
             (
-                "core/creation/shorthands.py:_kept",
+                "core/creation/shorthands.py:_source_options",
                 ZarrUserWarning,
                 "The existing order='F' of the source Zarr format 2 array will be ignored",
                 lambda: tessarr.from_array({}, data=tessarr.ones(4, store={}, zarr_format=2, order="F"), zarr_format=3),
@@ -504,7 +504,7 @@ CASES = [
         )
     ),
     Case(
-        "conventions/base.py:_offered",
+        "conventions/base.py:_installed",
         ZarrRuntimeWarning,
         "is not a tessarr.conventions.Convention",
         offered_conventions,

@@ -306,7 +306,7 @@ def consolidate_metadata(
     yield from consolidate_steps(where, here, zarr_format, metadata_key)
     opening = steps_of(open_group)
     group: Group = yield from opening(where, path=here, mode="r+", zarr_format=zarr_format, use_consolidated=True)
-    if group.zarr_format == 3 and group._metadata.consolidated_metadata:
+    if group.zarr_format == 3 and group._metadata.consolidated_metadata._raw:
         warn_as_zarr_python(
             "Consolidated metadata is currently not part in the Zarr format 3 specification. It may not be supported by "
             "other zarr implementations and may change in the future."
