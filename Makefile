@@ -87,6 +87,7 @@ check: $(STAMP) ## format, lint, types, import floors, house rules (public API, 
 	$(PY) -m mypy
 	if $(PY) -c 'import tessarr._native' 2>/dev/null; then $(PY) -m mypy.stubtest --ignore-disjoint-bases tessarr._native; fi
 	$(VENV)/bin/basedpyright --pythonpath $(PY)
+	$(VENV)/bin/basedpyright --pythonpath $(PY) --project scripts/public_types.json
 	$(VENV)/bin/lint-imports
 	$(PY) -m pytest -q tests/architecture </dev/null
 

@@ -13,9 +13,8 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 import campaign  # noqa: E402
-from campaigns.slices import Slice  # noqa: E402
-
 from campaigns import log  # noqa: E402
+from campaigns.slices import Slice  # noqa: E402
 
 
 def pretended(begin: int, seconds: float) -> Any:

@@ -25,6 +25,7 @@ class NumcodecsCodec(Protocol):
 
     def get_config(self) -> Mapping[str, JSON]:
         """The configuration, with the name of the codec as ``id``."""
+        ...
 
 
 @runtime_checkable
@@ -33,6 +34,7 @@ class HasDocument(Protocol):
 
     def to_dict(self) -> Mapping[str, Any]:
         """The JSON form."""
+        ...
 
 
 CodecLike: TypeAlias = "Codec | NumcodecsCodec | HasDocument | Mapping[str, object] | str"

@@ -37,13 +37,16 @@ class Decompressor(Protocol):
     @property
     def eof(self) -> bool:
         """Whether the end of the stream was reached."""
+        ...
 
     @property
     def unused_data(self) -> bytes:
         """Bytes behind the stream."""
+        ...
 
     def decompress(self, data: Any, max_length: int, /) -> bytes:
         """Decode at most `max_length` further bytes."""
+        ...
 
 
 def size_error(codec: str, expected: int | None, got: str) -> CodecError:

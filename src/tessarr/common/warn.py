@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterable
 from contextvars import Context, ContextVar, copy_context
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tessarr.errors import ZarrRuntimeWarning, ZarrUserWarning
 from tessarr.settings import config as settings
@@ -32,7 +32,7 @@ class Location(NamedTuple):
     filename: str
     lineno: int
     module: str
-    registry: dict[Any, Any]
+    registry: dict[str | tuple[str, type[Warning], int], int]
     """The module's ``__warningregistry__``, in which `warnings` records what it has shown."""
 
 

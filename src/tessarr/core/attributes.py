@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias
 
 from tessarr.common import strict_json
 from tessarr.core.asynchronous.sans_io import Steps, async_variant, run_steps, sans_io, steps_of
 
 if TYPE_CHECKING:
+    from _typeshed import SupportsKeysAndGetItem
+
     from tessarr.core.array import Array
     from tessarr.core.group_parts.members import Members
+
+    Items: TypeAlias = SupportsKeysAndGetItem[str, object] | Iterable[tuple[str, object]]
 
 
 class Attributes(MutableMapping[str, Any]):
@@ -56,9 +61,9 @@ class Attributes(MutableMapping[str, Any]):
         self._change(lambda old: {key: value for key, value in old.items() if key != name})
 
     @sans_io
-    def update(self, *args: Any, **kwargs: Any) -> Steps[None]:
+    def update(self, items: Items = (), /, **named: object) -> Steps[None]:
         """Set several attributes in one write."""
-        new = strict_json.plain(dict(*args, **kwargs))
+        new = strict_json.plain(dict(items, **named))
         yield from self._node._change_attributes_steps(lambda old: {**old, **new})
 
     @sans_io
@@ -99,7 +104,7 @@ class Attributes(MutableMapping[str, Any]):
     __hash__ = None  # type: ignore[assignment]
 
 
-Save = Callable[[Any], None]
+Save: TypeAlias = Callable[[object], None]
 
 
 def _live(value: object, save: Save) -> object:
@@ -112,6 +117,8 @@ def _live(value: object, save: Save) -> object:
 
 
 class _LiveDict(dict[str, Any]):
+    """A nested object: every change stores the whole attribute, and is undone where that fails."""
+
     def __init__(self, value: Mapping[str, object] = {}, save: Save | None = None) -> None:
         super().__init__({name: _live(item, self._save) for name, item in value.items()})
         self._save_whole = save
@@ -120,11 +127,61 @@ class _LiveDict(dict[str, Any]):
         if self._save_whole is not None:  # a copy made by `type(self)(…)` saves nothing
             self._save_whole(self)
 
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        before = dict(self)
+        yield
+        try:
+            self._save()
+        except Exception:
+            super().clear()
+            super().update(before)
+            raise
+
     def __reduce__(self) -> tuple[object, ...]:
         return dict, (strict_json.plain(self),)
 
+    def __setitem__(self, name: str, value: object) -> None:
+        with self._changing():
+            super().__setitem__(name, value)
+
+    def __delitem__(self, name: str) -> None:
+        with self._changing():
+            super().__delitem__(name)
+
+    def __ior__(self, other: Items) -> Self:  # type: ignore[override,misc]  # as `dict`, whose overloads say the same
+        self.update(other)
+        return self
+
+    def update(self, items: Items = (), /, **named: object) -> None:
+        """Change several members in one write."""
+        with self._changing():
+            super().update(items, **named)
+
+    def pop(self, name: str, *default: object) -> object:
+        """Remove a member and return its value, or `default` where there is none."""
+        with self._changing():
+            return super().pop(name, *default)
+
+    def popitem(self) -> tuple[str, object]:
+        """Remove and return the last member."""
+        with self._changing():
+            return super().popitem()
+
+    def setdefault(self, name: str, default: object = None) -> object:
+        """Return the value of a member; where there is none, set it to `default` first."""
+        with self._changing():
+            return super().setdefault(name, default)
+
+    def clear(self) -> None:
+        """Remove every member."""
+        with self._changing():
+            super().clear()
+
 
 class _LiveList(list[Any]):
+    """A nested list: every change stores the whole attribute, and is undone where that fails."""
+
     def __init__(self, value: Iterable[object] = (), save: Save | None = None) -> None:
         super().__init__(_live(item, self._save) for item in value)
         self._save_whole = save
@@ -133,42 +190,73 @@ class _LiveList(list[Any]):
         if self._save_whole is not None:  # a copy made by `type(self)(…)` saves nothing
             self._save_whole(self)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return list, (strict_json.plain(self),)
-
-
-def _saving(name: str, base: type[Any]) -> Callable[..., object]:
-    method = getattr(base, name)
-
-    def changed(self: Any, *args: object, **kwargs: object) -> Any:
-        before = base(self)
-        result = method(self, *args, **kwargs)
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        before = list(self)
+        yield
         try:
             self._save()
         except Exception:
-            base.clear(self)
-            (base.update if base is dict else base.extend)(self, before)
+            super().clear()
+            super().extend(before)
             raise
-        return result
 
-    changed.__name__ = name
-    return changed
+    def __reduce__(self) -> tuple[object, ...]:
+        return list, (strict_json.plain(self),)
 
+    def __setitem__(self, index: SupportsIndex | slice, value: Any) -> None:
+        with self._changing():
+            super().__setitem__(index, value)
 
-for _name in ("__setitem__", "__delitem__", "update", "pop", "popitem", "setdefault", "clear", "__ior__"):
-    setattr(_LiveDict, _name, _saving(_name, dict))
-for _name in [
-    "__setitem__",
-    "__delitem__",
-    "append",
-    "extend",
-    "insert",
-    "pop",
-    "remove",
-    "clear",
-    "sort",
-    "reverse",
-    "__iadd__",
-    "__imul__",
-]:
-    setattr(_LiveList, _name, _saving(_name, list))
+    def __delitem__(self, index: SupportsIndex | slice) -> None:
+        with self._changing():
+            super().__delitem__(index)
+
+    def __iadd__(self, items: Iterable[Any]) -> Self:  # type: ignore[misc]  # as `list`
+        self.extend(items)
+        return self
+
+    def __imul__(self, times: SupportsIndex) -> Self:
+        with self._changing():
+            super().__imul__(times)
+        return self
+
+    def append(self, item: object) -> None:
+        """Add an item at the end."""
+        with self._changing():
+            super().append(item)
+
+    def extend(self, items: Iterable[object]) -> None:
+        """Add items at the end."""
+        with self._changing():
+            super().extend(items)
+
+    def insert(self, index: SupportsIndex, item: object) -> None:
+        """Insert an item before position `index`."""
+        with self._changing():
+            super().insert(index, item)
+
+    def pop(self, index: SupportsIndex = -1) -> object:
+        """Remove and return the item at position `index`."""
+        with self._changing():
+            return super().pop(index)
+
+    def remove(self, item: object) -> None:
+        """Remove the first item that is equal to `item`."""
+        with self._changing():
+            super().remove(item)
+
+    def clear(self) -> None:
+        """Remove every item."""
+        with self._changing():
+            super().clear()
+
+    def sort(self, *, key: Callable[[Any], Any] | None = None, reverse: bool = False) -> None:
+        """Sort the items, by `key` if it is given."""
+        with self._changing():
+            super().sort(key=key, reverse=reverse)
+
+    def reverse(self) -> None:
+        """Reverse the order of the items."""
+        with self._changing():
+            super().reverse()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from tessarr.core.stored.move import copy_key
 from tessarr.errors import CopyError
 from tessarr.metadata import formats
 from tessarr.stores.path import join, prefix_of
+from tessarr.stores.url import StoreLike
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 
 class CopyCounts(NamedTuple):
@@ -33,12 +37,14 @@ class CopyCounts(NamedTuple):
         return CopyCounts(*(a + b for a, b in zip(self, other, strict=True)))
 
 
-def _logger(log: Any) -> Callable[[str], object]:
+def _logger(log: Log) -> Callable[[str], object]:
     if log is None:
         return lambda line: None
     return log if callable(log) else lambda line: print(line, file=log)
 
 
+Log: TypeAlias = "Callable[[str], object] | SupportsWrite[str] | None"
+"""Where lines about the progress go: a function, a file, or nowhere."""
 _IF_EXISTS = ("raise", "replace", "skip", "skip_initialized")
 
 
@@ -48,7 +54,7 @@ def copy(
     name: str | None = None,
     shallow: bool = False,
     without_attrs: bool = False,
-    log: object = None,
+    log: Log = None,
     if_exists: str = "raise",
     dry_run: bool = False,
     **create_kws: object,
@@ -94,7 +100,14 @@ def copy(
 
 
 def _copy_array(
-    source: Array, dest: Group, name: str, without_attrs: bool, say: Any, if_exists: str, dry_run: bool, options: Any
+    source: Array,
+    dest: Group,
+    name: str,
+    without_attrs: bool,
+    say: Callable[[str], object],
+    if_exists: str,
+    dry_run: bool,
+    options: Mapping[str, object],
 ) -> CopyCounts:
     present = dest.get(name)
     if present is not None:
@@ -116,26 +129,26 @@ def _copy_array(
 
 
 def _copy_foreign(
-    source: Any, dest: Group, name: str | None, log: Any, if_exists: str, dry_run: bool, options: Any
+    source: Any, dest: Group, name: str | None, log: Log, if_exists: str, dry_run: bool, options: Mapping[str, Any]
 ) -> CopyCounts:
     """Copy an h5py dataset or group, which is read as a mapping or an array-like."""
-    name = name or source.name.strip("/").rpartition("/")[2]
+    target_name: str = name or source.name.strip("/").rpartition("/")[2]
     say = _logger(log)
-    say(f"copy {source.name} -> {name}")
+    say(f"copy {source.name} -> {target_name}")
     if not hasattr(source, "shape"):
         total = CopyCounts(1, 0, 0)
         if dry_run:
             return total
-        target = dest.require_group(name)
+        target = dest.require_group(target_name)
         for child in source:
             total = total.plus(_copy_foreign(source[child], target, child, log, if_exists, dry_run, options))
         target.attrs.update(dict(source.attrs))
         return total
-    if name in dest and if_exists in ("skip", "skip_initialized"):
+    if target_name in dest and if_exists in ("skip", "skip_initialized"):
         return CopyCounts(0, 1, 0)
     if not dry_run:
         made = dest.create_array(
-            name, shape=source.shape, dtype=source.dtype, overwrite=if_exists == "replace", **options
+            target_name, shape=source.shape, dtype=source.dtype, overwrite=if_exists == "replace", **options
         )
         write_values(source, made)
         made.attrs.update(dict(getattr(source, "attrs", {})))
@@ -147,7 +160,7 @@ def copy_all(
     dest: Group,
     shallow: bool = False,
     without_attrs: bool = False,
-    log: object = None,
+    log: Log = None,
     if_exists: str = "raise",
     dry_run: bool = False,
     **create_kws: object,
@@ -164,16 +177,16 @@ def copy_all(
 
 
 def copy_store(
-    source: Any,
-    dest: Any,
+    source: StoreLike,
+    dest: StoreLike,
     source_path: str = "",
     dest_path: str = "",
-    excludes: object = None,
-    includes: object = None,
+    excludes: str | Iterable[str] | None = None,
+    includes: str | Iterable[str] | None = None,
     flags: int = 0,
     if_exists: str = "raise",
     dry_run: bool = False,
-    log: object = None,
+    log: Log = None,
 ) -> CopyCounts:
     """Copy keys and their bytes unchanged from one store to another; nothing is decoded.
 
@@ -209,7 +222,7 @@ def copy_store(
     return CopyCounts(copied, len(present), nbytes)
 
 
-def _matcher(patterns: Any, default: bool, flags: int) -> Callable[[str], bool]:
+def _matcher(patterns: str | Iterable[str] | None, default: bool, flags: int) -> Callable[[str], bool]:
     if patterns is None:
         return lambda name: default
     listed = [patterns] if isinstance(patterns, str) else patterns

@@ -46,6 +46,7 @@ class ChunkReads(Protocol):
         Without responses the first requests are returned. Once all requests have responses and no further request is
         returned, everything is read.
         """
+        ...
 
 
 class ReadPlan(NamedTuple):
@@ -82,6 +83,7 @@ class WritePlan(Protocol):
     @property
     def nbytes(self) -> int:
         """Decoded bytes of a chunk. Undefined for a plan without chunks."""
+        ...
 
     def __len__(self) -> int: ...
 
@@ -98,12 +100,15 @@ class Engine(Protocol):
 
     def supports(self, bound: BoundArray) -> str | None:
         """Return ``None``, or the reason why this engine does not support `bound`."""
+        ...
 
     def plan_read(self, bound: BoundArray, selection: Selection, out: AnyArray) -> ReadPlan:
         """Plan a read into `out`, for `tessarr.engine.run` to carry out, alone or together with other plans."""
+        ...
 
     def plan_write(self, bound: BoundArray, selection: Selection, value: AnyArray) -> WritePlan:
         """Plan a write of `value`, for `tessarr.engine.write_chunks` to carry out."""
+        ...
 
     def read(self, bound: BoundArray, selection: Selection, out: AnyArray) -> None:
         """Fill `out`: shape ``selection.shape``, dtype ``bound.dtype``, writable, any strides, owned by the caller.
@@ -118,6 +123,7 @@ class Engine(Protocol):
     def element(self, bound: BoundArray, index: tuple[object, ...]) -> Any:
         """Read the element at `index` as a NumPy scalar, faster than `read` does. Returns ``None`` where the engine has no
         faster way, or where `index` is not one `int` within the array per axis."""
+        ...
 
     def write(self, bound: BoundArray, selection: Selection, value: AnyArray) -> None:
         """Store `value`: broadcastable to ``selection.shape``, dtype ``bound.dtype``, any strides, not modified.

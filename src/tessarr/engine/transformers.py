@@ -25,9 +25,11 @@ class StorageTransformer(Protocol):
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
         """Make the transformer from its ``configuration``. Raises `MetadataValidationError`."""
+        ...
 
     def wrap(self, store: Store) -> Store:
         """Make a store that stores transformed values in `store`."""
+        ...
 
 
 def transformed(store: Store, metadata: ArrayMetadata) -> Store:

@@ -25,19 +25,24 @@ class Axis(Protocol):
 
     def start(self, index: int) -> int:
         """Return the first element of chunk `index`."""
+        ...
 
     def size(self, index: int) -> int:
         """Return how many elements chunk `index` stores, the part beyond the array's edge included."""
+        ...
 
     def find(self, position: int) -> int:
         """Return the chunk that holds element `position` (``0 <= position < length``)."""
+        ...
 
     def find_many(self, positions: AnyArray) -> AnyArray:
         """Apply `find` to an int64 array; int64 result of the same shape."""
+        ...
 
     @property
     def uniform(self) -> int | None:
         """The size of every chunk when they are all equal, else ``None``."""
+        ...
 
 
 class ChunkGrid(ABC):

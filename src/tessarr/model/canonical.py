@@ -23,7 +23,7 @@ _DEFAULTS: dict[str, JSONObject] = {
     "zstd": {"checksum": False},
     "sharding_indexed": {"index_location": "end"},
 }
-_ABSENT: dict[str, Any] = {"attributes": {}, "storage_transformers": [], "dimension_names": None, "filters": None}
+_ABSENT: JSONObject = {"attributes": {}, "storage_transformers": [], "dimension_names": None, "filters": None}
 
 
 def canonical(document: Mapping[str, JSON]) -> JSONObject:
@@ -92,7 +92,7 @@ def _inner(key: str, item: object) -> Any:
     return plain(item)
 
 
-def _fill(document: JSONObject) -> Any:
+def _fill(document: JSONObject) -> JSON:
     """Convert a fill value to the spelling of its data type, where the type is known (an unknown type: NaN as a
     word).
     """

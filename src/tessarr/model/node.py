@@ -235,7 +235,7 @@ class GroupSpec(Generic[TAttrs, TMember]):
             return False
         return True
 
-    def walk(self) -> Iterator[tuple[str, Any]]:
+    def walk(self) -> Iterator[tuple[str, Spec]]:
         """Yield this group under "", then every node below it by path, parents before children."""
         yield from walk(self)
 
@@ -278,7 +278,7 @@ class GroupSpec(Generic[TAttrs, TMember]):
     __hash__ = None  # type: ignore[assignment]
 
 
-def walk(spec: Spec, path: str = "") -> Iterator[tuple[str, Any]]:
+def walk(spec: Spec, path: str = "") -> Iterator[tuple[str, Spec]]:
     """Yield `spec` under `path`, then every node below it, parents before children."""
     yield path, spec
     if isinstance(spec, GroupSpec):

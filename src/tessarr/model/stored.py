@@ -13,7 +13,7 @@ from tessarr.model.node import ArraySpecV3, GroupSpec, Spec, walk
 from tessarr.types import JSON, JSONObject
 
 
-def own_spec(documents: Mapping[str, JSON], zarr_format: int, path: str) -> Any:
+def own_spec(documents: Mapping[str, JSON], zarr_format: int, path: str) -> Spec:
     """Make a node without members from its documents. Raises `MetadataValidationError` naming `path`."""
     name = "zarr.json" if zarr_format == 3 else ".zarray" if ".zarray" in documents else ".zgroup"
     document = documents[name]
@@ -31,10 +31,10 @@ def own_spec(documents: Mapping[str, JSON], zarr_format: int, path: str) -> Any:
         raise error.at(path=f"/{path}") from None
 
 
-def from_block(block: consolidated.Consolidated, documents: dict[str, JSON], path: str, zarr_format: int) -> Any:
+def from_block(block: consolidated.Consolidated, documents: dict[str, JSON], path: str, zarr_format: int) -> Spec:
     """Build the group at `path` from its own documents, and the nodes below it from consolidated metadata."""
 
-    def build(below: str, own: dict[str, JSON]) -> Any:
+    def build(below: str, own: dict[str, JSON]) -> Spec:
         node = own_spec(own, zarr_format, "/".join(filter(None, (path, below))))
         if not isinstance(node, GroupSpec):
             return node
@@ -70,7 +70,7 @@ def _with_block(
     return {"zarr.json": {**documents["zarr.json"], consolidated.FIELD: consolidated.dump_v3(nodes)}}
 
 
-def _written(node: Any) -> dict[str, JSONObject]:
+def _written(node: Spec) -> dict[str, JSONObject]:
     """Return a node's documents with extensions as objects: readers of v3.0 do not support short-hand names."""
     documents: dict[str, JSONObject] = node.documents()
     if isinstance(node, ArraySpecV3):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from tessarr.common.segments import Piece, Stored
 from tessarr.errors import ConflictError
@@ -21,7 +21,7 @@ from tessarr.stores.protocols import ConditionalSet, only_if
 from tessarr.stores.remote.loop import gather_or_cancel, in_caller_thread, run
 from tessarr.types import Buffer, ByteRange
 
-_List: TypeAlias = list
+_List = list
 T = TypeVar("T")
 
 

@@ -20,7 +20,7 @@ Source: Zarr v3.1 core, "Abstract store interface"; the spec's erase, erase_valu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ParamSpec, Self, TypeAlias, TypeVar, final
+from typing import Any, ParamSpec, Self, TypeVar, final
 
 from tessarr.common.segments import Piece, Stored
 from tessarr.errors import ReadOnlyError, UnsupportedOperationError
@@ -40,7 +40,7 @@ from tessarr.stores.protocols import LockContext as LockContext
 from tessarr.stores.protocols import Set as Set
 from tessarr.types import Buffer, ByteRange
 
-_List: TypeAlias = list
+_List = list
 """`list`, where a method of that name hides it."""
 
 _P = ParamSpec("_P")

@@ -43,9 +43,9 @@ class Listing(NamedTuple):
     """Full prefixes (each ends with ``/``), sorted."""
 
 
-LockContext: TypeAlias = AbstractContextManager[Any]
+LockContext: TypeAlias = AbstractContextManager[object]
 """Result of `Lock.lock`: entering the context acquires the lock, leaving releases the lock."""
-_List: TypeAlias = list
+_List = list
 """`list`, where a method of that name hides it."""
 
 
@@ -141,6 +141,7 @@ class Get(Protocol, metaclass=_Ability):
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         """Read the value of `key`, or the part in `byte_range`; ``None``: no such key. A range is cut at the value's end."""
+        ...
 
 
 @runtime_checkable
@@ -149,6 +150,7 @@ class Set(Protocol, metaclass=_Ability):
 
     def set(self, key: str, value: Buffer) -> object:
         """Replace the value of `key` atomically, keeping no reference to the memory of `value`."""
+        ...
 
 
 @runtime_checkable
@@ -157,6 +159,7 @@ class Delete(Protocol, metaclass=_Ability):
 
     def delete(self, key: str) -> object:
         """Remove `key`; a missing key is not an error."""
+        ...
 
 
 @runtime_checkable
@@ -165,6 +168,7 @@ class List(Protocol, metaclass=_Ability):
 
     def list(self, prefix: str = "") -> Iterable[str]:
         """List every key under `prefix`, once, in no particular order."""
+        ...
 
 
 # -- additional abilities ------------------------------------------------------------------------------------------------
@@ -176,6 +180,7 @@ class GetRanges(Protocol, metaclass=_Ability):
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
         """Read the parts in `ranges`, in order, all of one version; ``None``: no such key."""
+        ...
 
 
 @runtime_checkable
@@ -184,6 +189,7 @@ class FetchOne(Protocol, metaclass=_Ability):
 
     async def fetch_one(self, request: Fetch) -> Fetched | None:
         """Send one request; ``None``: no such key."""
+        ...
 
 
 @runtime_checkable
@@ -192,6 +198,7 @@ class GetIfChanged(Protocol, metaclass=_Ability):
 
     def get_if_changed(self, key: str, version: Version | None) -> Fetched | Unchanged | None:
         """Read the value, unless it has that version (`UNCHANGED`); ``None``: no such key."""
+        ...
 
 
 @runtime_checkable
@@ -200,6 +207,7 @@ class GetPartialValues(Protocol, metaclass=_Ability):
 
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
         """Read one part per ``(key, range)``, in order; ``None`` where there is no such key."""
+        ...
 
 
 @runtime_checkable
@@ -216,6 +224,7 @@ class Size(Protocol, metaclass=_Ability):
 
     def getsize(self, key: str) -> int | None:
         """Return the bytes of the value of `key`; ``None``: no such key."""
+        ...
 
 
 @runtime_checkable
@@ -224,6 +233,7 @@ class ListDir(Protocol, metaclass=_Ability):
 
     def list_dir(self, prefix: str) -> Listing:
         """List the direct children of `prefix`."""
+        ...
 
 
 @runtime_checkable
@@ -232,6 +242,7 @@ class ListPrefix(Protocol, metaclass=_Ability):
 
     def list_prefix(self, prefix: str) -> Iterable[str]:
         """List every key under `prefix`."""
+        ...
 
 
 @runtime_checkable
@@ -248,12 +259,14 @@ class ConditionalSet(Protocol, metaclass=_Ability):
 
     def version(self, key: str) -> Version | None:
         """Return the version of the value, which changes with the value; ``None``: no such key."""
+        ...
 
     def set_if(self, key: str, value: Buffer, version: Version | None) -> Version | None:
         """Replace the value if it has that version (``None``: if the key is missing), atomically.
 
         Returns the new version where the store knows it. Raises `ConflictError` where the key has another version.
         """
+        ...
 
 
 @runtime_checkable
@@ -270,6 +283,7 @@ class Lock(Protocol, metaclass=_Ability):
 
     def lock(self, key: str) -> LockContext:
         """Return a context manager that holds the lock of `key`. The lock is not re-entrant."""
+        ...
 
 
 @runtime_checkable
@@ -295,6 +309,7 @@ class PlainFiles(Protocol, metaclass=_Ability):
     @property
     def directory(self) -> str:
         """The root directory, with a separator at its end."""
+        ...
 
 
 @runtime_checkable

@@ -51,10 +51,12 @@ class HasStore(Protocol):
     @property
     def store(self) -> object:
         """The store."""
+        ...
 
     @property
     def path(self) -> str:
         """The path in the store."""
+        ...
 
 
 class ObspecStore(Protocol):
@@ -62,9 +64,11 @@ class ObspecStore(Protocol):
 
     def head(self, path: str, /) -> object:
         """Describe the object at `path`."""
+        ...
 
     def list_with_delimiter(self) -> object:
         """List the objects and prefixes at the root."""
+        ...
 
 
 class ZarrPythonStoreLike(Protocol):
@@ -73,9 +77,11 @@ class ZarrPythonStoreLike(Protocol):
     @property
     def supports_listing(self) -> bool:
         """Whether keys can be listed."""
+        ...
 
     def list_dir(self, prefix: str, /) -> AsyncIterator[str]:
         """Iterate over the names directly below `prefix`."""
+        ...
 
 
 if TYPE_CHECKING:

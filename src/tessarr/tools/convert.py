@@ -12,13 +12,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.core.array import Array
 from tessarr.core.creation.shorthands import consolidate_metadata
 from tessarr.core.group import Group
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
+from tessarr.stores.url import StoreLike
 from tessarr.tools.copy_tree import Choices, Layout, TreePlan, plan_tree, write_tree
 from tessarr.tools.sources import Source, SourceGroup, open_source
 from tessarr.tools.staging import check_free, local_path, staged
@@ -60,9 +61,9 @@ class Report:
 
 
 def convert(
-    source: object, dest: object, *, path: str = "", kind: str | None = None, zarr_format: int | str = 3,
-    chunks: Layout = "keep", shards: Layout = "keep", filters: object = "keep", compressors: object = "keep",
-    codecs: Sequence[object] | None = None, include: Sequence[str] = (), exclude: Sequence[str] = (),
+    source: StoreLike, dest: StoreLike, *, path: str = "", kind: str | None = None, zarr_format: int | str = 3,
+    chunks: Layout = "keep", shards: Layout = "keep", filters: CodecsLike = "keep", compressors: CodecsLike = "keep",
+    codecs: Sequence[CodecLike] | None = None, include: Sequence[str] = (), exclude: Sequence[str] = (),
     rename: Mapping[str, str] | None = None, overwrite: bool = False, verify: bool = True, consolidate: bool = False,
     jobs: int = 1, dry_run: bool = False, progress: Progress | None = None, storage_options: Mapping[str, object] | None = None,
     source_storage_options: Mapping[str, object] | None = None,
@@ -125,7 +126,7 @@ def _format(source: Source, zarr_format: int | str) -> ZarrFormat:
     return kept if zarr_format == "keep" else zarr_format  # type: ignore[return-value]
 
 
-def _name(place: Any) -> str:
+def _name(place: object) -> str:
     if isinstance(place, Array | Group):
         return str(place.store_path)
     return str(getattr(place, "url", place))

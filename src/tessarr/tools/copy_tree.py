@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from tessarr.codecs.base import ChunkSpec
 from tessarr.codecs.numcodecs.table import OBJECT_CODECS
-from tessarr.codecs.parse import codec_from
+from tessarr.codecs.parse import CodecLike, CodecsLike, codec_from
 from tessarr.core.array import Array
 from tessarr.core.creation.metadata import DEFAULT, new_array_metadata
 from tessarr.core.creation.shorthands import create_hierarchy
@@ -50,9 +50,9 @@ class Choices:
     """``None``: the format of each node of a Zarr source, 3 for other sources."""
     chunks: Layout = "keep"
     shards: Layout = "keep"
-    filters: Any = "keep"
-    compressors: Any = "keep"
-    codecs: Sequence[Any] | None = None
+    filters: CodecsLike = "keep"
+    compressors: CodecsLike = "keep"
+    codecs: Sequence[CodecLike] | None = None
     """The whole chain of a v3 array, or of its inner chunks where there are shards."""
     include: Sequence[str] = ()
     exclude: Sequence[str] = ()
@@ -285,7 +285,7 @@ def _source_codecs(node: SourceArray, number: ZarrFormat) -> dict[str, Any]:
     return {"filters": _v2_words(filters, node), "compressors": _v2_words(keep["compressors"], node)}
 
 
-def _v2_words(codecs: Any, node: SourceArray) -> Any:
+def _v2_words(codecs: Any, node: SourceArray) -> Sequence[JSONObject] | str | None:
     """Convert codecs to v1 and v2. Raises `MetadataValidationError` for a codec that v2 lacks."""
     if codecs is None or isinstance(codecs, str):
         return codecs
@@ -310,7 +310,7 @@ def _check_lengths(what: str, layout: Layout) -> None:
         raise BaseZarrError(f"{what}: lengths are positive, or -1 for a whole axis", got=layout)
 
 
-def _chunks(node: SourceArray, choices: Choices) -> Any:
+def _chunks(node: SourceArray, choices: Choices) -> ChunksLike:
     layout = choices.chunks
     if isinstance(layout, Mapping) and not _named(layout, node):
         layout = "keep"
@@ -340,9 +340,10 @@ def _automatic(node: SourceArray) -> Shape:
     return grid.chunk_shape
 
 
-def _source_chunks(node: SourceArray) -> object:
+def _source_chunks(node: SourceArray) -> Shape | str:
     if node.keep:
-        return node.keep["chunks"]
+        kept: Shape | str = node.keep["chunks"]
+        return kept
     if node.chunks is None:
         return "auto"
     nbytes, count = node.itemsize, 1
@@ -354,7 +355,7 @@ def _source_chunks(node: SourceArray) -> object:
     return tuple(max(1, min(size, length)) for size, length in zip(node.chunks, node.shape, strict=True))
 
 
-def _shards(node: SourceArray, choices: Choices, chunks: ChunksLike, number: ZarrFormat) -> Any:
+def _shards(node: SourceArray, choices: Choices, chunks: ChunksLike, number: ZarrFormat) -> ChunksLike:
     layout = choices.shards
     if isinstance(layout, int):
         layout = (layout,)

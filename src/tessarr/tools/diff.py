@@ -75,8 +75,8 @@ class Diff:
 
 
 def diff(
-    a: Any,
-    b: Any,
+    a: StoreLike,
+    b: StoreLike,
     *,
     data: bool = False,
     ignore: Collection[str] = (),

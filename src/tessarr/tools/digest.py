@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from tessarr.common.strict_json import plain
 from tessarr.core.array import Array
+from tessarr.core.group import Group
 from tessarr.dtypes.base import DataType
 from tessarr.engine.jobs import Jobs
 from tessarr.errors import MetadataValidationError
@@ -102,7 +103,7 @@ def _hierarchy(node: Any, attributes: bool, pool: Jobs, progress: Progress | Non
     return Digest(dict(sorted(found.items())))
 
 
-def _group(group: Any, members: dict[str, str], attributes: bool) -> str:
+def _group(group: Group, members: dict[str, str], attributes: bool) -> str:
     own = dict(group.attrs) if attributes else {}
     return _hash({"kind": "group", "attributes": own, "members": dict(sorted(members.items()))})
 
@@ -120,7 +121,7 @@ def _array(array: Array, attributes: bool, pool: Jobs) -> str:
     return sha.hexdigest()
 
 
-def describe(metadata: ArrayMetadata, attributes: bool = True) -> dict[str, Any]:
+def describe(metadata: ArrayMetadata, attributes: bool = True) -> dict[str, object]:
     """Return the digested part of an array's metadata: without format, chunks, codecs, byte order."""
     data_type = metadata.data_type.with_byteorder("<")
     fill = metadata.fill_value if metadata.fill_value is not None else metadata.data_type.default_fill()

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from tessarr.stores.url import StoreLike
 from tessarr.tools.convert import Report, convert
+from tessarr.tools.copy_tree import Layout
 
 
 def rechunk(
-    source: Any,
-    dest: Any,
+    source: StoreLike,
+    dest: StoreLike,
     *,
-    chunks: Any,
-    shards: Any = None,
+    chunks: Layout,
+    shards: Layout = None,
     overwrite: bool = False,
     jobs: int = 1,
 ) -> Report:

@@ -12,7 +12,6 @@ import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
 
 from tessarr.core.locate import locate
 from tessarr.core.open import open as open_node
@@ -24,12 +23,12 @@ from tessarr.errors import BaseZarrError, NodeNotFoundError, StoreError, Tessarr
 from tessarr.stores.base import Store
 from tessarr.stores.path import ancestors, normalize_path, path_of_file_url
 from tessarr.stores.protocols import Delete
-from tessarr.stores.url import is_url
+from tessarr.stores.url import StoreLike, is_url
 
 
 @contextmanager
 def staged(
-    dest: Any, path: str = "", *, overwrite: bool = False, storage_options: Mapping[str, Any] | None = None
+    dest: StoreLike, path: str = "", *, overwrite: bool = False, storage_options: Mapping[str, object] | None = None
 ) -> Iterator[tuple[Store, str]]:
     """Yield a store and a path in it to write new nodes to; leaving without an error puts them at `path` of `dest`.
 
@@ -65,7 +64,7 @@ def local_path(dest: object) -> str | None:
 
 
 def check_free(
-    dest: Any, path: str = "", *, overwrite: bool = False, storage_options: Mapping[str, Any] | None = None
+    dest: StoreLike, path: str = "", *, overwrite: bool = False, storage_options: Mapping[str, object] | None = None
 ) -> None:
     """Raise the errors of `staged` about the destination, before any work is done."""
     local = local_path(dest)

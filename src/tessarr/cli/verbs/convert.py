@@ -10,6 +10,7 @@ from typing import Any
 from tessarr.cli.places import split_place, storage_options
 from tessarr.cli.printing import OK, add_verb, counted, human, lengths, note, print_json
 from tessarr.cli.progress import bar
+from tessarr.stores.url import StoreLike
 from tessarr.tools.convert import Report, convert
 from tessarr.tools.sources import KINDS
 
@@ -100,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Convert, and print the result."""
     compressors = [codec for codec in map(parse_codec, arguments.compressors) if codec is not None]
     place, inner = split_place(arguments.source)
-    source: object = place
+    source: StoreLike = place
     if inner:
         from tessarr.cli.places import open_node
 

@@ -24,6 +24,7 @@ from tessarr.engine.choose import NOT_BUILT, why_not_loaded
 from tessarr.engine.native.chunk_cache import chunk_cache_info
 from tessarr.errors import MissingDependencyError, TessarrError
 from tessarr.settings import DEFAULTS, PREFIXES, WITHOUT_EFFECT, config
+from tessarr.types import AnyArray, JSONObject
 
 _REQUIRED = {"numpy": "numpy", "numcodecs": "numcodecs", "google-crc32c": "google_crc32c"}
 _OPTIONAL = {
@@ -49,8 +50,8 @@ _OPTIONAL = {
 }
 """Distribution → its module, and the extra of tessarr that installs it."""
 
-_LITTLE = {"endian": "little"}
-_SAMPLES: dict[str, dict[str, Any]] = {
+_LITTLE: JSONObject = {"endian": "little"}
+_SAMPLES: dict[str, JSONObject] = {
     "bytes": _LITTLE,
     "endian": _LITTLE,
     "transpose": {"order": [1, 0]},
@@ -277,7 +278,7 @@ def sample(name: str, times: int = 1) -> tuple[dict[str, Any], Any] | None:
     spelling, name = name, name.removeprefix("zarrs.").rpartition("/")[2].replace("vlen_", "vlen-")
     options = {"shape": [12 * times]} if name == "reshape" else _SAMPLES.get(name)
     codec = codec_from(spelling if options is None else {"name": spelling, "configuration": options})
-    values: Any = np.arange(12, dtype="float32").reshape(4, 3)
+    values: AnyArray = np.arange(12, dtype="float32").reshape(4, 3)
     if name in _TEXT:
         values = (
             np.array([["a", "b"]], dtype=np.dtypes.StringDType())

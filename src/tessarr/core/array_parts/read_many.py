@@ -13,14 +13,14 @@ from tessarr.indexing import request as requests
 from tessarr.indexing.base import Request
 from tessarr.indexing.selection import Selection
 from tessarr.stores.base import Store
-from tessarr.types import AnyArray, SelectionLike
+from tessarr.types import AnyArray, Fields, SelectionLike
 
 
 class _Read(NamedTuple):
     array: Array
     bound: BoundArray
     request: Request
-    fields: Any
+    fields: Fields
     out: AnyArray
 
     def result(self) -> Any:
@@ -31,7 +31,7 @@ class _Read(NamedTuple):
         return self.bound, self.request.selection, self.out
 
 
-def read_many(items: Iterable[tuple[Array, Any]]) -> list[Any]:
+def read_many(items: Iterable[tuple[Array, SelectionLike]]) -> list[Any]:
     """Read ``(array, selection)`` pairs. Returns the results in order, each equal to ``array[selection]``.
 
     Arrays of one remote store are read together: all shard indexes in one round of requests, all data in the next,
@@ -54,7 +54,7 @@ def read_many(items: Iterable[tuple[Array, Any]]) -> list[Any]:
     return [one.result() for one in wanted]
 
 
-async def read_many_async(items: Iterable[tuple[Array, Any]]) -> list[Any]:
+async def read_many_async(items: Iterable[tuple[Array, SelectionLike]]) -> list[Any]:
     """Call `read_many` asynchronously."""
     from tessarr.stores.remote.loop import gather_or_cancel
 

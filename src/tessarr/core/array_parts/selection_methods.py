@@ -38,7 +38,7 @@ class Selecting(Layout):
         Raises `ArrayIndexError`, `CodecError`, `StoreError`.
         """
         bound = self._bound
-        if selection.__class__ is tuple and selection and selection[-1].__class__ is selection[0].__class__ is int:
+        if type(selection) is tuple and selection and selection[-1].__class__ is selection[0].__class__ is int:
             # Programs read single elements in loops, where planning a request would cost several times the read.
             value = self._engine.element(bound, selection)
             if value is not None:
@@ -353,7 +353,8 @@ def cells(value: object, ndim: int) -> AnyArray:
 
 def _array_of(out: object) -> AnyArray:
     """Return the array that a read fills: `out`, or that of a buffer of zarr-python. Raises `TypeError` for anything else."""
-    array = out.as_ndarray_like() if hasattr(out, "as_ndarray_like") else out
+    of_buffer = getattr(out, "as_ndarray_like", None)
+    array = out if of_buffer is None else of_buffer()
     if not isinstance(array, np.ndarray):
         raise TypeError(f"out must be a NumPy array, got {type(out).__name__}")
     return array

@@ -7,10 +7,13 @@ import threading
 import time
 from contextlib import suppress
 from contextvars import copy_context
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tessarr.core.asynchronous.sans_io import Call, Steps, run_steps
 from tessarr.errors import TessarrError
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 async def _sleep(seconds: float) -> None:
@@ -55,7 +58,7 @@ class Attempt:
             threading.Thread(target=copy_context().run, args=(run, loop, answer), name="tessarr-attempt").start()
             return await answer
 
-        def run(loop: Any, answer: Any) -> None:
+        def run(loop: asyncio.AbstractEventLoop, answer: asyncio.Future[object]) -> None:
             result, error = None, None
             try:
                 result = call.now()
@@ -69,7 +72,7 @@ class Attempt:
         return call._replace(awaited=awaited) if call.waits else call
 
 
-def _set_outcome(answer: Any, result: Any, error: BaseException | None) -> None:
+def _set_outcome(answer: asyncio.Future[object], result: object, error: BaseException | None) -> None:
     if not answer.done():
         answer.set_result(result) if error is None else answer.set_exception(error)
 

@@ -24,6 +24,8 @@ from tessarr.common.warn import context_with_caller
 from tessarr.stores.protocols import Remote
 
 if TYPE_CHECKING:
+    import asyncio
+
     from tessarr.stores.base import LockContext, Store
 
 P = ParamSpec("P")
@@ -98,7 +100,7 @@ async def _acquire_in_thread(lock: LockContext) -> None:
         raise
 
 
-def _set_outcome(answer: Any, error: BaseException | None) -> None:
+def _set_outcome(answer: asyncio.Future[None], error: BaseException | None) -> None:
     if not answer.done():
         answer.set_result(None) if error is None else answer.set_exception(error)
 
@@ -173,7 +175,7 @@ async def _threaded(run: Callable[[threading.Event], R], cancelled: Callable[[],
     context = context_with_caller()
     context.run(_cancel_event.set, cancelled_event)
     try:
-        return await asyncio.get_running_loop().run_in_executor(None, context.run, run, cancelled_event)
+        return await asyncio.get_running_loop().run_in_executor(None, lambda: context.run(run, cancelled_event))
     except asyncio.CancelledError:
         cancelled_event.set()
         cancelled()

@@ -70,7 +70,7 @@ def create_array(
     ('K', [3.0, 4.0, 5.0])
     """
     where, here, _ = locate(store, name, None if not overwrite else "w", storage_options)
-    data, shape, dtype = _data_shape_dtype(data, shape, dtype)
+    source, lengths, kind = _data_shape_dtype(data, shape, dtype)
     number = format_of_new(store, zarr_format)
     if number == 1:
         _warn_v1()
@@ -83,9 +83,9 @@ def create_array(
     names: dict[str, Any] = {"attributes": attributes, "dimension_names": dimension_names}
     coded = {**codecs, "object_codec": object_codec, "storage_transformers": storage_transformers}
     metadata = new_array_metadata(
-        shape=shape, dtype=dtype, zarr_format=number, fill_value=fill_value, **cut, **coded, **names
+        shape=lengths, dtype=kind, zarr_format=number, fill_value=fill_value, **cut, **coded, **names
     )
-    values = data if write_data else None
+    values = source if write_data else None
     return (yield from _create_steps(where, here, metadata, chosen.options, overwrite, values, layout))
 
 

@@ -67,7 +67,7 @@ class ArrayConfig:
         """The options that engines take."""
         return RuntimeOptions(self.write_empty_chunks, self.read_missing_chunks)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Convert to a plain dict."""
         return {name: getattr(self, name) for name in self.__slots__}
 
@@ -95,7 +95,7 @@ def _from_settings() -> ArrayConfig:
     return known[1]
 
 
-def array_config(given: Any, base: ArrayConfig | None = None, **legacy: object) -> ArrayConfig:
+def array_config(given: ArrayConfigLike | None, base: ArrayConfig | None = None, **legacy: object) -> ArrayConfig:
     """Make runtime options from an `ArrayConfig`, a dict, or ``None``; missing options come from `base` or the settings.
 
     Raises `TypeError` for an unknown option.
@@ -105,7 +105,7 @@ def array_config(given: Any, base: ArrayConfig | None = None, **legacy: object) 
     base = base or _from_settings()
     if given is None and not legacy:
         return base
-    wanted = {name: value for name, value in legacy.items() if value is not None}
+    wanted: dict[str, Any] = {name: value for name, value in legacy.items() if value is not None}
     wanted |= dict(given or {})
     unknown = wanted.keys() - {*ArrayConfig.__slots__, *_IGNORED_OPTIONS}
     if unknown:
@@ -406,8 +406,9 @@ def _parse_key_encoding(given: object, default: str) -> ChunkKeyEncoding:
 
     if isinstance(given, ChunkKeyEncoding):
         return given
-    if hasattr(given, "to_dict"):  # an object of zarr-python
-        given = given.to_dict()
+    to_dict = getattr(given, "to_dict", None)
+    if to_dict is not None:  # an object of zarr-python
+        given = to_dict()
     if isinstance(given, tuple) and len(given) == 2:  # zarr-python's older spelling: name and separator
         given = {"name": given[0], "separator": given[1]}
     if given in (".", "/"):

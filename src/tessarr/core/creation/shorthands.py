@@ -119,14 +119,12 @@ def from_array(
         refuse_aliasing(source, where, here)
     kept = _source_options(source, zarr_format)
     codecs: dict[str, object] = {"filters": filters, "compressors": compressors, "serializer": serializer}
-    given: dict[str, Any] = {"chunks": chunks, "shards": shards, **codecs}
-    given = {key: kept[key] if isinstance(value, str) and value == "keep" else value for key, value in given.items()}
-    rest: dict[str, Any] = {
-        "attributes": attributes,
-        "dimension_names": dimension_names,
-        "chunk_key_encoding": chunk_key_encoding,
+    wanted = {"chunks": chunks, "shards": shards, **codecs}
+    given: dict[str, Any] = {
+        key: kept[key] if isinstance(value, str) and value == "keep" else value for key, value in wanted.items()
     }
-    rest = {key: kept[key] if value is None else value for key, value in rest.items()}
+    names = {"attributes": attributes, "dimension_names": dimension_names, "chunk_key_encoding": chunk_key_encoding}
+    rest: dict[str, Any] = {key: kept[key] if value is None else value for key, value in names.items()}
     made = create_array(
         store,
         name=name,
@@ -266,7 +264,7 @@ def _load(node: Array | Group) -> object:
     return {name: _load(member) for name, member in node.members()}
 
 
-def tree(grp: Any, expand: bool | None = None, level: int | None = None) -> TreeView:
+def tree(grp: Group | StoreLike, expand: bool | None = None, level: int | None = None) -> TreeView:
     """Draw the hierarchy below a group."""
     warn_as_zarr_python("Use Group.tree instead.", ZarrDeprecationWarning)
     if not isinstance(grp, Group):

@@ -32,6 +32,7 @@ class Event(Protocol):
 
     def is_set(self) -> bool:
         """Whether the follower shall stop."""
+        ...
 
 
 class Watch:

@@ -13,12 +13,14 @@ from tessarr.core.open import create_group
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.consolidated import follow_change_steps
 from tessarr.core.stored.move import move_node
+from tessarr.grids.guess import ChunksLike
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.base import Store as BaseStore
 from tessarr.stores.path import prefix_of
 from tessarr.stores.url import StoreLike
+from tessarr.types import ShapeLike
 
 __all__ = [*_ours.__all__, "BaseStore", "init_store"]
 
@@ -31,7 +33,7 @@ def __getattr__(name: str) -> Any:
     return getattr(_ours, name)
 
 
-def init_store(store: Store, shape: Any, chunks: Any, **kwargs: Any) -> None:
+def init_store(store: Store, shape: ShapeLike, chunks: ChunksLike, **kwargs: Any) -> None:
     """Create a v1 array in an empty store, as the example of the Zarr v1 specification does.
 
     `compression` and `compression_opts` are v1's names; with ``zarr_format=2`` or ``3`` the array has a newer format.
@@ -39,7 +41,7 @@ def init_store(store: Store, shape: Any, chunks: Any, **kwargs: Any) -> None:
     create(shape, store=store, chunks=chunks, zarr_format=kwargs.pop("zarr_format", 1), **kwargs)
 
 
-def init_array(store: Store, shape: Any, **kwargs: Any) -> None:
+def init_array(store: Store, shape: ShapeLike, **kwargs: Any) -> None:
     """Create an array in a store, as `tessarr.create` does, and return nothing."""
     create(shape, store=store, **kwargs)
 
@@ -83,7 +85,7 @@ def rename(store: StoreLike, src_path: str, dst_path: str) -> None:
     move_node(where, src, locate(store, dst_path, None)[1])
 
 
-def getsize(store: Any, path: str | None = None) -> int:
+def getsize(store: StoreLike, path: str | None = None) -> int:
     """Add up the bytes of all values under `path`."""
     where, here, _ = locate(store, path, None)
     return where.getsize_prefix(prefix_of(here))

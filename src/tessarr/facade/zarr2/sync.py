@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
 
 
 class ThreadSynchronizer:
@@ -13,7 +12,7 @@ class ThreadSynchronizer:
     tessarr locks partial writes by itself, for threads and processes; this class is for code that names it.
     """
 
-    def __getitem__(self, item: str) -> AbstractContextManager[Any]:
+    def __getitem__(self, item: str) -> AbstractContextManager[object]:
         from tessarr.stores.locks import KEYED_LOCKS
 
         return KEYED_LOCKS.hold((id(self), item))
@@ -25,7 +24,7 @@ class ProcessSynchronizer:
     def __init__(self, path: str) -> None:
         self.path = path
 
-    def __getitem__(self, item: str) -> AbstractContextManager[Any]:
+    def __getitem__(self, item: str) -> AbstractContextManager[object]:
         return self._hold(item)
 
     @contextmanager

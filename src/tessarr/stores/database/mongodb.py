@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from tessarr.errors import ConflictError, MissingDependencyError, StoreError
@@ -25,7 +25,7 @@ from tessarr.stores.database.server import DatabaseStore
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.types import Buffer
 
-_List: TypeAlias = list
+_List = list
 _LIMIT = 16 * 1024 * 1024 - 4096
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from tessarr.errors import ConflictError, MissingDependencyError, StoreError
@@ -21,7 +21,7 @@ from tessarr.stores.database.server import DatabaseStore
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.types import Buffer, ByteRange
 
-_List: TypeAlias = list
+_List = list
 _PAGE = 1000
 _SWAP = """
 local old = redis.call('GET', KEYS[1])

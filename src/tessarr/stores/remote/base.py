@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tessarr.common.segments import flat
 from tessarr.errors import ConflictError, StoreError
@@ -28,7 +28,7 @@ from tessarr.stores.remote.retry import Fault, RequestError, RetryPolicy, RetryS
 from tessarr.types import Buffer, ByteRange
 
 T = TypeVar("T")
-_List: TypeAlias = list
+_List = list
 
 _READ_ATTEMPTS = 5
 _WHOLE = (None,)

@@ -25,7 +25,7 @@ _ENVIRONMENT_OF_SCHEMES = {"s3": "AWS_", "s3a": "AWS_", "gs": "GOOGLE_", "gcs": 
     ("az", "abfs", "abfss", "adl"), "AZURE_"
 )
 _SCHEMES = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}
-_secrets: dict[str, dict[str, dict[str, Any]]] = {}
+_secrets: dict[str, dict[str, dict[str, object]]] = {}
 _provided: dict[str, dict[str, str]] = {}
 
 
@@ -35,9 +35,9 @@ class Recipe(NamedTuple):
     kind: str
     url: str
     prefix: str | None
-    config: dict[str, Any]
-    client_options: dict[str, Any]
-    retry_config: dict[str, Any] | None
+    config: dict[str, object]
+    client_options: dict[str, object]
+    retry_config: dict[str, object] | None
     secret_names: tuple[str, ...]
     fingerprint: str
     """A hash of all arguments, secrets included: the key of the secrets in the process that made the recipe."""
@@ -149,11 +149,11 @@ def _new_client(recipe: Recipe, secrets: Mapping[str, dict[str, object]]) -> obj
     return kind(config={**recipe.config, **secrets["config"]}, prefix=recipe.prefix, **options)
 
 
-def _provided_secrets(recipe: Recipe, place: str) -> dict[str, dict[str, Any]]:
+def _provided_secrets(recipe: Recipe, place: str) -> dict[str, dict[str, object]]:
     """Return the secrets from `provide_credentials`, or none where the environment has them."""
     for url_prefix, secrets in [*_provided.items()]:
         if place.startswith(url_prefix):
-            return {"config": secrets, "client_options": {}}
+            return {"config": {**secrets}, "client_options": {}}
     start = _ENVIRONMENT.get(recipe.kind)
     if recipe.secret_names and not _in_environment(start):
         raise _missing_credentials(place, recipe.secret_names, start)
@@ -187,13 +187,13 @@ def strip_secrets(url: str, options: Mapping[str, object]) -> dict[str, object]:
     return {**public_options(options), "secrets": names}
 
 
-def restore_secrets(url: str, options: Mapping[str, Any]) -> dict[str, object]:
+def restore_secrets(url: str, options: Mapping[str, object]) -> dict[str, object]:
     """Add the secrets that `strip_secrets` stored or `provide_credentials` provided to `options`.
 
     None are added where the client reads them from the environment. Raises `StoreError` when this process has neither.
     """
-    names = options.get("secrets")
-    found: dict[str, Any] = _secrets.get(url, {}).get("config", {})
+    names: Any = options.get("secrets")
+    found: dict[str, object] = _secrets.get(url, {}).get("config", {})
     for url_prefix, provided in [*_provided.items()]:
         if url.startswith(url_prefix):
             found = {**found, **provided}

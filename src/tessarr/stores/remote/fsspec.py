@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from tessarr.errors import MissingDependencyError, StoreError
@@ -31,7 +31,7 @@ from tessarr.types import Buffer, ByteRange
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
-_List: TypeAlias = list
+_List = list
 _MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 _LOCAL = {"file", "local", "memory"}
 _REPOSITORIES = {"github", "git", "gitlab"}

@@ -54,7 +54,7 @@ class N5Store(WrapperStore):
 
             opened = PrefixStore(opened, path)
         super().__init__(opened.with_read_only() if read_only and not opened.read_only else opened)
-        self.axis_order = axis_order
+        self.axis_order: AxisOrder = axis_order
 
     @property
     def supports_consolidated_metadata(self) -> bool:

@@ -22,7 +22,7 @@ import json
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+from typing import Any, NamedTuple, Protocol, Self
 
 from tessarr.errors import StoreError, UnsupportedOperationError
 from tessarr.stores.base import Fetch, Store
@@ -33,7 +33,7 @@ from tessarr.stores.remote.loop import gather_or_cancel, in_caller_thread, invok
 from tessarr.stores.remote.retry import scrub_url
 from tessarr.types import JSON, Buffer, ByteRange
 
-_List: TypeAlias = list
+_List = list
 
 
 class Reference(NamedTuple):
@@ -49,9 +49,11 @@ class References(Protocol):
 
     def find(self, key: str) -> bytes | Reference | None:
         """Return the value of `key`, or a reference to it; ``None`` if the key is missing."""
+        ...
 
     def keys(self) -> Iterable[str]:
         """Return every key."""
+        ...
 
 
 class JSONReferences:

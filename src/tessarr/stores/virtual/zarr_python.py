@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
 from tessarr.stores import functions
@@ -29,7 +29,7 @@ from tessarr.stores.remote.limiter import Outcome, limiter_for
 from tessarr.types import JSON, Buffer, ByteRange
 
 T = TypeVar("T")
-_List: TypeAlias = list
+_List = list
 _DOCUMENTS = frozenset({"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"})
 _INVALID_KEY = "invalid zarr key format"
 """Icechunk's message for keys that Zarr v3 does not have; they have no value."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from typing import Self, TypeAlias
+from typing import Self
 
 from tessarr.common.segments import Piece, Stored
 from tessarr.stores.base import ANY, Any_, Fetch, Listing, LockContext, Store, Version
@@ -21,7 +21,7 @@ from tessarr.stores.path import check_prefix
 from tessarr.stores.protocols import ConditionalDelete, ConditionalSet, FetchOne, Remote, forwarding, only_if
 from tessarr.types import Buffer, ByteRange
 
-_List: TypeAlias = list
+_List = list
 
 
 class WrapperStore(Store):

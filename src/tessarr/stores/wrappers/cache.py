@@ -30,7 +30,7 @@ from tessarr.stores.protocols import Remote, forwarding
 from tessarr.stores.wrappers.base import WrapperStore
 from tessarr.types import Buffer, ByteRange
 
-_List: TypeAlias = list
+_List = list
 _Slot: TypeAlias = tuple[str, ByteRange | None]
 
 

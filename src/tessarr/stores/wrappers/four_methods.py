@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from tessarr.errors import UnsupportedOperationError
 from tessarr.stores import functions
@@ -15,7 +15,7 @@ from tessarr.stores.path import check_key
 from tessarr.stores.protocols import ConditionalSet, forwarding, has_own
 from tessarr.types import Buffer, ByteRange
 
-_List: TypeAlias = list
+_List = list
 SIGNATURES = {
     "get": "get(key, byte_range=None)",
     "set": "set(key, value)",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from tessarr.common.segments import Piece, Stored
 from tessarr.errors import ConflictError, ReadOnlyError, StoreError
@@ -14,7 +14,7 @@ from tessarr.stores.remote.retry import Fault, RequestError, RetryPolicy, RetryS
 from tessarr.stores.wrappers.base import WrapperStore
 from tessarr.types import Buffer, ByteRange
 
-_List: TypeAlias = list
+_List = list
 _T = TypeVar("_T")
 
 

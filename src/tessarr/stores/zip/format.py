@@ -42,12 +42,14 @@ class File(Protocol):
 
     def read_at(self, offset: int, nbytes: int) -> bytes:
         """Read `nbytes` bytes from `offset`, fewer at the end of the file."""
+        ...
 
     def write_at(self, offset: int, data: bytes | memoryview) -> None:
         """Write all of `data` at `offset`."""
 
     def size(self) -> int:
         """Return the size of the file in bytes."""
+        ...
 
     def truncate(self, nbytes: int) -> None:
         """Set the size of the file to `nbytes`."""

@@ -18,7 +18,7 @@ import zipfile
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Self, TypeAlias, cast
+from typing import Any, NamedTuple, Self, cast
 from urllib.parse import quote
 
 from tessarr.errors import StoreError, UnsupportedOperationError
@@ -31,7 +31,7 @@ from tessarr.stores.remote.loop import gather_or_cancel, invoke, run
 from tessarr.stores.zip.format import expand, parse
 from tessarr.types import Buffer, ByteRange
 
-_List: TypeAlias = list
+_List = list
 _TAIL = 64 * 1024
 _SLACK = 64
 """Bytes. Info-ZIP writes 28 bytes of extra fields into the header of an entry, Python at most 20, most writers 0."""

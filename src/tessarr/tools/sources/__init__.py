@@ -18,14 +18,15 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from tessarr.dtypes.base import DataType
 from tessarr.dtypes.parse import from_numpy
 from tessarr.errors import MissingDependencyError, StoreError, TessarrError
-from tessarr.stores.url import is_url
+from tessarr.stores.url import StoreLike, is_url
 from tessarr.types import AnyArray, AnyDType, Shape
 
 Box: TypeAlias = tuple[slice, ...]
@@ -42,7 +43,7 @@ class Unset:
         return "UNSET"
 
 
-UNSET: Any = Unset()
+UNSET: Final = Unset()
 """`SourceArray.fill_value` of a source without a fill value."""
 
 
@@ -53,17 +54,17 @@ class SourceArray:
     path: str
     """Path below the root of the source; "" when the source is one array."""
     shape: Shape
-    dtype: Any
+    dtype: type[str | bytes] | AnyDType | DataType
     """A dtype for `tessarr.create_array`: a NumPy dtype, `str`, `bytes`, or a tessarr `DataType`."""
     read: Callable[[Box], AnyArray]
     """Returns the values of a box."""
     chunks: Shape | None = None
     """Shape of the parts that the source reads as one; ``None`` when any part can be read alone."""
-    fill_value: Any = UNSET
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    fill_value: object = UNSET
+    attributes: Mapping[str, object] = field(default_factory=dict)
     """Attributes with JSON values only."""
     dimension_names: tuple[str | None, ...] | None = None
-    cf_fill: Any = None
+    cf_fill: np.generic | None = None
     """The CF attribute ``_FillValue``, whose spelling depends on the Zarr format; a NumPy scalar."""
     keep: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of `new_array_metadata` from a Zarr source, such as codecs."""
@@ -71,7 +72,7 @@ class SourceArray:
     @property
     def itemsize(self) -> int:
         """Bytes per element, estimated for elements of varying size."""
-        dtype = getattr(self.dtype, "dtype", self.dtype)
+        dtype = self.dtype.dtype if isinstance(self.dtype, DataType) else self.dtype
         return 32 if dtype in (str, bytes) else max(1, np.dtype(dtype).itemsize)
 
     @property
@@ -88,7 +89,7 @@ class SourceGroup:
     """Describe one group of a source."""
 
     path: str
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, object] = field(default_factory=dict)
 
 
 class Source(Protocol):
@@ -138,7 +139,9 @@ def source_kind(place: str) -> str:
     )
 
 
-def open_source(place: Any, kind: str | None = None, storage_options: Mapping[str, object] | None = None) -> Source:
+def open_source(
+    place: StoreLike, kind: str | None = None, storage_options: Mapping[str, object] | None = None
+) -> Source:
     """Open the data to be converted: a path or URL, or anything that `tessarr.open` accepts.
 
     Raises `StoreError`, `MissingDependencyError` (when a format's package is not installed), and errors of opening.
@@ -149,7 +152,7 @@ def open_source(place: Any, kind: str | None = None, storage_options: Mapping[st
     if chosen not in KINDS:
         raise ValueError(f"the format must be one of {', '.join(KINDS)}; got {chosen!r}")
     module = import_module(f"tessarr.tools.sources.{'npy' if chosen == 'npz' else chosen}")
-    if chosen == "zarr":
+    if chosen == "zarr" or not isinstance(place, str):
         source: Source = module.open_source(place, storage_options)
         return source
     try:
@@ -186,7 +189,7 @@ def ragged(dtype: AnyDType) -> DataType | None:
     return from_numpy(object, object_codec=f"vlen-array:{row.newbyteorder('=').str}") if row.kind in "biufc" else None
 
 
-def rows(values: AnyArray, dtype: Any) -> AnyArray:
+def rows(values: AnyArray, dtype: npt.DTypeLike) -> AnyArray:
     """Make an array of such rows, of one dtype."""
     made = np.empty(values.shape, object)
     for at in np.ndindex(*values.shape):

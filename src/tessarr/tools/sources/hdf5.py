@@ -8,13 +8,17 @@ group with one array per field. A dataset that several links lead to is converte
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tessarr.dtypes.base import DataType
 from tessarr.tools.sources import UNSET, Box, SourceArray, SourceGroup, missing, ragged, rows
 from tessarr.tools.sources.attributes import collect
 from tessarr.types import JSON, AnyArray, AnyDType
+
+if TYPE_CHECKING:
+    import h5py
 
 # Internal attributes of HDF5's dimension scales and of netCDF-4; in Zarr the dimension names replace them.
 _INTERNAL = frozenset(
@@ -42,7 +46,7 @@ class HDF5Source:
         self.nodes: list[SourceArray | SourceGroup] = []
         self._group(self._file, "", ())
 
-    def _group(self, group: Any, path: str, above: tuple[object, ...]) -> None:
+    def _group(self, group: h5py.Group, path: str, above: tuple[object, ...]) -> None:
         identity = self._h5py.h5o.get_info(group.id).addr
         if identity in above:
             self.notices.append(f"/{path}: a link to a group above it; left out")
@@ -62,7 +66,7 @@ class HDF5Source:
             else:
                 self.notices.append(f"/{below}: a named data type; left out")
 
-    def _attributes(self, node: Any, path: str) -> dict[str, Any]:
+    def _attributes(self, node: h5py.Group | h5py.Dataset, path: str) -> dict[str, JSON]:
         values = []
         for name in node.attrs:
             if name in _INTERNAL or name == "_FillValue":
@@ -74,7 +78,7 @@ class HDF5Source:
         plain = [(name, None if isinstance(value, self._h5py.Empty) else value) for name, value in values]
         return collect(plain, f"/{path}", self.notices)
 
-    def _dataset(self, dataset: Any, path: str) -> None:
+    def _dataset(self, dataset: h5py.Dataset, path: str) -> None:
         if dataset.shape is None:
             self.unsupported.append((path, "it is an empty dataset without a shape"))
             return
@@ -85,7 +89,10 @@ class HDF5Source:
         attributes = self._attributes(dataset, path)
         if names is not None and dataset.dtype != np.bool_:
             ordered = sorted(names, key=names.__getitem__)
-            flags = {"flag_values": [int(names[name]) for name in ordered], "flag_meanings": " ".join(ordered)}
+            flags: dict[str, JSON] = {
+                "flag_values": [int(names[name]) for name in ordered],
+                "flag_meanings": " ".join(ordered),
+            }
             attributes = {**flags, **attributes}
         dtype = dataset.dtype
         if text is not None and text.length is None:
@@ -106,7 +113,7 @@ class HDF5Source:
             plain = np.dtype(dtype.newbyteorder("="))
             self._add(dataset, path, plain, _reader(dataset, plain), attributes)
 
-    def _columns(self, dataset: Any, path: str, attributes: dict[str, JSON]) -> None:
+    def _columns(self, dataset: h5py.Dataset, path: str, attributes: dict[str, JSON]) -> None:
         """Convert a table with text in it, field by field."""
         self.notices.append(f"/{path}: a table with fields of varying length becomes a group with one array per field")
         self.nodes.append(SourceGroup(path=path, attributes=attributes))
@@ -123,15 +130,15 @@ class HDF5Source:
 
     def _add(
         self,
-        dataset: Any,
+        dataset: h5py.Dataset,
         path: str,
-        dtype: Any,
-        read: Callable[[Box], Any],
+        dtype: AnyDType | type[str] | DataType,
+        read: Callable[[Box], AnyArray],
         attributes: Mapping[str, object],
         *,
         field: str = "",
     ) -> None:
-        fill: Any = UNSET
+        fill: object = UNSET
         cf_fill = dataset.attrs.get("_FillValue") if not field else None
         if cf_fill is not None:
             cf_fill = np.asarray(cf_fill).reshape(-1)[0]
@@ -152,7 +159,7 @@ class HDF5Source:
             )
         )
 
-    def _dimensions(self, dataset: Any) -> tuple[str | None, ...] | None:
+    def _dimensions(self, dataset: h5py.Dataset) -> tuple[str | None, ...] | None:
         """Return the names of the axes: that of the dimension scale attached to each, or its label."""
         names: list[str | None] = []
         for axis, dimension in enumerate(dataset.dims):
@@ -168,15 +175,15 @@ class HDF5Source:
         self._file.close()
 
 
-def _reader(dataset: Any, dtype: AnyDType) -> Callable[[Box], AnyArray]:
+def _reader(dataset: h5py.Dataset, dtype: AnyDType) -> Callable[[Box], AnyArray]:
     return lambda box: np.asarray(dataset[box]).astype(dtype, copy=False)
 
 
-def _text_reader(dataset: Any) -> Callable[[Box], AnyArray]:
+def _text_reader(dataset: h5py.Dataset) -> Callable[[Box], AnyArray]:
     return lambda box: np.asarray(dataset.asstr()[box], dtype=np.dtypes.StringDType())
 
 
-def _field_reader(dataset: Any, field: str, text: bool) -> Callable[[Box], AnyArray]:
+def _field_reader(dataset: h5py.Dataset, field: str, text: bool) -> Callable[[Box], AnyArray]:
     def read(box: Box) -> AnyArray:
         values = dataset[box][field]
         if not text:

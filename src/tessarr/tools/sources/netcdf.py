@@ -7,7 +7,8 @@ become their integers, with CF's ``flag_values`` and ``flag_meanings``. Variable
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +17,10 @@ from tessarr.errors import StoreError
 from tessarr.tools.sources import UNSET, Box, SourceArray, SourceGroup, missing, ragged, rows
 from tessarr.tools.sources.attributes import collect
 from tessarr.tools.sources.classic import needed_size
-from tessarr.types import AnyArray
+from tessarr.types import JSON, AnyArray, AnyDType
+
+if TYPE_CHECKING:
+    import netCDF4
 
 
 class NetCDFSource:
@@ -39,7 +43,7 @@ class NetCDFSource:
         self.nodes: list[SourceArray | SourceGroup] = []
         self._group(self._file, "")
 
-    def _group(self, group: Any, path: str) -> None:
+    def _group(self, group: netCDF4.Dataset, path: str) -> None:
         values = ((name, group.getncattr(name)) for name in group.ncattrs())
         self.nodes.append(SourceGroup(path=path, attributes=collect(values, f"/{path}", self.notices)))
         for name, variable in group.variables.items():
@@ -54,7 +58,7 @@ class NetCDFSource:
         for name, member in group.groups.items():
             self._group(member, f"{path}/{name}".lstrip("/"))
 
-    def _variable(self, variable: Any, path: str) -> None:
+    def _variable(self, variable: netCDF4.Variable[Any], path: str) -> None:
         dtype, flags = _dtype(variable)
         if dtype is None:
             self.unsupported.append((path, "it holds values of varying length"))
@@ -98,19 +102,22 @@ def _check_length(place: str) -> None:
         raise StoreError("a NetCDF file is truncated", store=place, expected=f"{needed} bytes", got=f"{size} bytes")
 
 
-def _used(group: Any, dimension: Any) -> bool:
+def _used(group: netCDF4.Dataset, dimension: netCDF4.Dimension) -> bool:
     """Return whether a variable in or below `group` has the dimension."""
     if any(dimension.name in variable.dimensions for variable in group.variables.values()):
         return True
     return any(_used(member, dimension) for member in group.groups.values())
 
 
-def _dtype(variable: Any) -> tuple[Any, dict[str, Any]]:
+def _dtype(variable: netCDF4.Variable[Any]) -> tuple[AnyDType | type[str] | DataType | None, dict[str, JSON]]:
     """Return the dtype to store (``None``: Zarr has no such type), and attributes that explain it."""
     datatype = variable.datatype
     names = getattr(datatype, "enum_dict", None)
     if names is not None:
-        flags = {"flag_values": [int(v) for v in names.values()], "flag_meanings": " ".join(map(str, names))}
+        flags: dict[str, JSON] = {
+            "flag_values": [int(v) for v in names.values()],
+            "flag_meanings": " ".join(map(str, names)),
+        }
         return np.dtype(variable.dtype).newbyteorder("="), flags
     if variable.dtype is str:
         return str, {}
@@ -120,7 +127,7 @@ def _dtype(variable: Any) -> tuple[Any, dict[str, Any]]:
     return (None if dtype.hasobject else dtype.newbyteorder("=")), {}
 
 
-def _reader(variable: Any, dtype: Any) -> Any:
+def _reader(variable: netCDF4.Variable[Any], dtype: Any) -> Callable[[Box], AnyArray]:
     def read(box: Box) -> AnyArray:
         # The library changes the dtype of unsigned and of empty results; values are the same.
         values = np.asarray(variable[box] if box else variable[...])

@@ -108,7 +108,7 @@ SupportsSyncStore = SupportsDeleteSync
 class ByteGetter(Protocol):
     """A stored value that can be read."""
 
-    async def get(self, prototype: Any, byte_range: ByteRange | None = None) -> Any:
+    async def get(self, prototype: object, byte_range: ByteRange | None = None) -> Any:
         """Read the value, or a range of bytes; ``None`` when there is no value."""
         ...
 
@@ -117,7 +117,7 @@ class ByteGetter(Protocol):
 class ByteSetter(ByteGetter, Protocol):
     """A stored value that can be read, replaced and removed."""
 
-    async def set(self, value: Any) -> None:
+    async def set(self, value: object) -> None:
         """Replace the value."""
         ...
 

@@ -125,7 +125,7 @@ class Store(ABC):
         return id(self)
 
     @abstractmethod
-    async def get(self, key: str, prototype: Any, byte_range: ByteRequest | None = None) -> Any:
+    async def get(self, key: str, prototype: object, byte_range: ByteRequest | None = None) -> Any:
         """Read the value of `key`, or its bytes in `byte_range`, as a ``prototype.buffer``; ``None`` if the key is missing."""
 
     @abstractmethod
@@ -144,7 +144,7 @@ class Store(ABC):
         """Whether `set` works."""
 
     @abstractmethod
-    async def set(self, key: str, value: Any) -> None:
+    async def set(self, key: str, value: object) -> None:
         """Replace the value of `key` by the bytes of a buffer."""
 
     async def set_if_not_exists(self, key: str, value: object) -> None:

@@ -6,7 +6,7 @@ zarr-python (`tessarr.abc.codec`, `tessarr.abc.store`); where tessarr's own func
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -156,7 +156,7 @@ class NDBuffer(_Allocating):
         """ "little" or "big"."""
         return "big" if self._data.dtype.str.startswith(">") else "little"
 
-    def reshape(self, newshape: Any) -> Self:
+    def reshape(self, newshape: int | tuple[int, ...]) -> Self:
         """Return the same elements in another shape."""
         return type(self)(self._data.reshape(newshape))
 
@@ -168,7 +168,7 @@ class NDBuffer(_Allocating):
         """Return a copy in another dtype."""
         return type(self)(self._data.astype(dtype, order))
 
-    def transpose(self, axes: Any) -> Self:
+    def transpose(self, axes: Sequence[int] | None) -> Self:
         """Permute the axes."""
         return type(self)(self._data.transpose(axes))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy.typing as npt
+
 from tessarr.codecs.base import ChunkSpec
 from tessarr.core.creation.metadata import ArrayConfig
 from tessarr.dtypes.base import DataType
@@ -17,7 +19,7 @@ class ArraySpec:
     """A chunk: its shape, data type (`tessarr.dtype`), fill value (a scalar), runtime options, and buffer classes."""
 
     shape: tuple[int, ...]
-    dtype: Any
+    dtype: DataType | npt.DTypeLike
     fill_value: Any
     config: ArrayConfig
     prototype: BufferPrototype

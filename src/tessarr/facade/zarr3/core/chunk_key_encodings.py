@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from tessarr.keys.base import ChunkKeyEncoding
 from tessarr.keys.default import DefaultKeyEncoding as DefaultChunkKeyEncoding
 from tessarr.keys.v2 import V2KeyEncoding as V2ChunkKeyEncoding
 
-ChunkKeyEncodingParams: TypeAlias = dict[str, Any]
-ChunkKeyEncodingLike: TypeAlias = ChunkKeyEncoding | Mapping[str, Any]
+ChunkKeyEncodingParams: TypeAlias = dict[str, object]
+ChunkKeyEncodingLike: TypeAlias = ChunkKeyEncoding | Mapping[str, object]
 
 
 def parse_chunk_key_encoding(data: ChunkKeyEncodingLike) -> ChunkKeyEncoding:

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import starmap
 from math import prod
 from typing import Any, Literal, TypeAlias
 
+from tessarr.grids.guess import ChunksLike as ChunksLike
 from tessarr.types import AccessMode as AccessModeLiteral
 from tessarr.types import ZarrFormat
 
-JSON: TypeAlias = Any
+JSON: TypeAlias = None | bool | int | float | str | Sequence[object] | Mapping[str, object]
 BytesLike: TypeAlias = bytes | bytearray | memoryview
 ShapeLike: TypeAlias = Iterable[int] | int
-ChunksLike: TypeAlias = Any
 ChunkCoords: TypeAlias = tuple[int, ...]
 MemoryOrder: TypeAlias = Literal["C", "F"]
 NodeType: TypeAlias = Literal["array", "group"]
 DimensionNames: TypeAlias = Iterable[str | None] | None
-NamedConfig: TypeAlias = Mapping[str, Any]
-NamedRequiredConfig: TypeAlias = Mapping[str, Any]
+NamedConfig: TypeAlias = Mapping[str, object]
+NamedRequiredConfig: TypeAlias = Mapping[str, object]
 
 ZARR_JSON = "zarr.json"
 ZARRAY_JSON = ".zarray"
@@ -40,12 +40,11 @@ def ceildiv(a: float, b: float) -> int:
     return 0 if a == 0 else -int(-a // b)
 
 
-def parse_shapelike(data: Any) -> tuple[int, ...]:
+def parse_shapelike(data: int | Iterable[int]) -> tuple[int, ...]:
     """Parse a shape into a tuple of non-negative integers."""
-    if isinstance(data, int) and not isinstance(data, bool):
-        data = (data,)
+    given: Any = (data,) if isinstance(data, int) and not isinstance(data, bool) else data
     try:
-        lengths = tuple(operator.index(length) for length in data)
+        lengths = tuple(operator.index(length) for length in given)
     except TypeError as error:
         raise TypeError(f"Expected an integer or an iterable of integers. Got {data} instead.") from error
     if any(length < 0 for length in lengths):
@@ -99,7 +98,9 @@ def parse_named_configuration(
     return name, None
 
 
-async def concurrent_map(items: Iterable[tuple[Any, ...]], func: Any, limit: int | None = None) -> list[object]:
+async def concurrent_map(
+    items: Iterable[tuple[object, ...]], func: Callable[..., Awaitable[object]], limit: int | None = None
+) -> list[object]:
     """Call the coroutine function `func` for each of `items`, at most `limit` concurrently. Returns the results in order."""
     import asyncio
 
@@ -107,7 +108,7 @@ async def concurrent_map(items: Iterable[tuple[Any, ...]], func: Any, limit: int
         return list(await asyncio.gather(*starmap(func, items)))
     guard = asyncio.Semaphore(limit)
 
-    async def one(item: tuple[Any, ...]) -> Any:
+    async def one(item: tuple[object, ...]) -> object:
         async with guard:
             return await func(*item)
 

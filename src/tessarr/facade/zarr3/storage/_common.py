@@ -46,11 +46,11 @@ class StorePath:
             raise ValueError(f"Store is read-only but mode is {mode!r}. Create a writable store or use 'r' mode.")
         return cls(store, path)
 
-    async def get(self, prototype: Any = None, byte_range: ByteRequest | None = None) -> Any:
+    async def get(self, prototype: object = None, byte_range: ByteRequest | None = None) -> Any:
         """Read the value at the path."""
         return await self.store.get(self.path, prototype or default_buffer_prototype(), byte_range)
 
-    async def set(self, value: Any) -> None:
+    async def set(self, value: object) -> None:
         """Replace the value at the path."""
         await self.store.set(self.path, value)
 

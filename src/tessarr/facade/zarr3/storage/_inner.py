@@ -101,7 +101,7 @@ class InnerStore(Store):
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    async def get(self, key: str, prototype: Any = None, byte_range: ByteRequest | None = None) -> Any:
+    async def get(self, key: str, prototype: object = None, byte_range: ByteRequest | None = None) -> Any:
         """Read the value of `key`, or its bytes in `byte_range`, as a buffer; ``None`` if the key is missing."""
         _check_range(byte_range)
         return _buffer(await self._inner.get_async(key, byte_range), prototype)

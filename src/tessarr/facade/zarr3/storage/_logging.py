@@ -77,7 +77,7 @@ class LoggingStore(WrapperStore[T_Store]):
         with self.log("clear"):
             await super().clear()
 
-    async def get(self, key: str, prototype: Any, byte_range: ByteRequest | None = None) -> Any:
+    async def get(self, key: str, prototype: object, byte_range: ByteRequest | None = None) -> Any:
         with self.log("get", key):
             return await super().get(key, prototype, byte_range)
 
@@ -91,7 +91,7 @@ class LoggingStore(WrapperStore[T_Store]):
         with self.log("exists", key):
             return await super().exists(key)
 
-    async def set(self, key: str, value: Any) -> None:
+    async def set(self, key: str, value: object) -> None:
         with self.log("set", key):
             await super().set(key, value)
 

@@ -11,15 +11,15 @@ from tessarr.facade.zarr3.storage._inner import InnerStore
 from tessarr.storage import GpuMemoryStore
 
 
-class _AsBytes(MutableMapping[str, Any]):
+class _AsBytes(MutableMapping[str, object]):
     """View a user's dictionary of buffers as a dictionary of bytes."""
 
     def __init__(self, buffers: MutableMapping[str, object]) -> None:
         self.buffers = buffers
-        self._cached: dict[str, tuple[Any, bytes]] = {}
+        self._cached: dict[str, tuple[object, bytes]] = {}
         """Cache of (buffer, bytes) by key: `MemoryStore` detects a changed value by the identity of the bytes object."""
 
-    def __getitem__(self, key: str) -> Any:
+    def __getitem__(self, key: str) -> object:
         value = self.buffers[key]
         if not hasattr(value, "to_bytes"):
             return value
@@ -48,7 +48,7 @@ class _AsBytes(MutableMapping[str, Any]):
 class _AsBuffers(_AsBytes):
     """View tessarr's dictionary of bytes as a dictionary of buffers."""
 
-    def __getitem__(self, key: str) -> Any:
+    def __getitem__(self, key: str) -> object:
         return Buffer.from_bytes(self.buffers[key])
 
     def __setitem__(self, key: str, value: Any) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
-from typing import Any, Generic, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any, Generic, Self, TypeVar
 
 from tessarr.facade.zarr3.abc.store import ByteRequest, Store
 from tessarr.facade.zarr3.storage._inner import adapt_store
@@ -24,13 +24,13 @@ class WrapperStore(Store, Generic[T_Store]):
         super().__init__(read_only=self._store.read_only)
 
     @classmethod
-    async def open(cls, store_cls: Any, *args: Any, **kwargs: Any) -> Any:
+    async def open(cls, store_cls: Callable[..., T_Store], *args: object, **kwargs: object) -> Self:
         """Make a store of `store_cls`, open it, and wrap it."""
-        store = store_cls(*args, **kwargs)
+        store: Any = store_cls(*args, **kwargs)
         await store._open()
         return cls(store=store)
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Self:
         return type(self)(self._store.__enter__())
 
     def __exit__(self, *exc: object) -> None:
@@ -80,7 +80,7 @@ class WrapperStore(Store, Generic[T_Store]):
     def _check_writable(self) -> None:
         self._store._check_writable()
 
-    async def get(self, key: str, prototype: Any, byte_range: ByteRequest | None = None) -> Any:
+    async def get(self, key: str, prototype: object, byte_range: ByteRequest | None = None) -> Any:
         return await self._store.get(key, prototype, byte_range)
 
     async def get_partial_values(
@@ -91,7 +91,7 @@ class WrapperStore(Store, Generic[T_Store]):
     async def exists(self, key: str) -> bool:
         return bool(await self._store.exists(key))
 
-    async def set(self, key: str, value: Any) -> None:
+    async def set(self, key: str, value: object) -> None:
         await self._store.set(key, value)
 
     async def set_if_not_exists(self, key: str, value: object) -> None:

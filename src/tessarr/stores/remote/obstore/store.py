@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from tessarr.errors import ConflictError, StoreError, UnsupportedOperationError
 from tessarr.metadata.formats import DOCUMENT_NAMES
@@ -42,7 +42,7 @@ from tessarr.types import Buffer, ByteRange
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Obstore
 
-_List: TypeAlias = list
+_List = list
 _MULTIPART_FROM = 64 * 1024 * 1024
 _DELETE_PAGE = 1000
 _TOKEN_NAME = "tessarrwrite"

@@ -1,12 +1,13 @@
 """zarr-python's ``zarr.core.dtype.common``."""
 
 from abc import ABC, abstractmethod
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from tessarr.dtypes.element import Element, Ordered
 from tessarr.dtypes.raw import FixedLengthUTF32, NullTerminatedBytes, RawBytes
 from tessarr.dtypes.variable import VariableLengthBytes, VariableLengthUTF8
 from tessarr.errors import DataTypeValidationError, UnstableSpecificationWarning
+from tessarr.types import JSON
 
 EndiannessStr: TypeAlias = Literal["little", "big"]
 ENDIANNESS_STR = ("little", "big")
@@ -14,9 +15,9 @@ SpecialFloatStrings: TypeAlias = Literal["NaN", "Infinity", "-Infinity"]
 SPECIAL_FLOAT_STRINGS = ("NaN", "Infinity", "-Infinity")
 ObjectCodecID: TypeAlias = Literal["vlen-utf8", "vlen-bytes", "vlen-array", "pickle", "json2", "msgpack2"]
 OBJECT_CODEC_IDS = ("vlen-utf8", "vlen-bytes", "vlen-array", "pickle", "json2", "msgpack2")
-DTypeJSON: TypeAlias = Any
-DTypeSpec_V2: TypeAlias = Any
-DTypeSpec_V3: TypeAlias = Any
+DTypeJSON: TypeAlias = JSON
+DTypeSpec_V2: TypeAlias = JSON
+DTypeSpec_V3: TypeAlias = JSON
 
 
 class HasLength(ABC):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from tessarr.facade.lazy import submodules
 from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata
+from tessarr.types import JSON
 
 ArrayMetadata: TypeAlias = ArrayV2Metadata | ArrayV3Metadata
-ArrayMetadataDict: TypeAlias = dict[str, Any]
-ArrayV2MetadataDict: TypeAlias = dict[str, Any]
-ArrayMetadataJSON_V3: TypeAlias = dict[str, Any]
+ArrayMetadataDict: TypeAlias = dict[str, JSON]
+ArrayV2MetadataDict: TypeAlias = dict[str, JSON]
+ArrayMetadataJSON_V3: TypeAlias = dict[str, JSON]
 
 __all__ = [
     "ArrayMetadata",
