@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 
 from campaigns.slices import Slice
+
 from tests.simulation import cases
 from tests.simulation.simulator import Crashed
 

@@ -24,7 +24,7 @@ LONGEST_TEXT = 1024
 def join_slots(axes: Iterable[int], separator: str, width: int = 0) -> KeyTemplate:
     """Make slots of `axes` with `separator` between them.
 
-    >>> joined((0, 2), "/")
+    >>> join_slots((0, 2), "/")
     (Slot(axis=0, width=0, group=0), '/', Slot(axis=2, width=0, group=0))
     """
     parts: list[str | Slot] = []

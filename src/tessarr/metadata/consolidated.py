@@ -248,7 +248,7 @@ def with_entries(
     Returns ``None`` when the document has no readable block.
 
     >>> held = {"metadata": {".zgroup": {}, "x/.zarray": {"shape": [1]}, "x/.zattrs": {}}}
-    >>> entered(V2_KEY, held, {"x": {".zarray": {"shape": [2]}}})
+    >>> with_entries(V2_KEY, held, {"x": {".zarray": {"shape": [2]}}})
     {'metadata': {'.zgroup': {}, 'x/.zarray': {'shape': [2]}}}
     """
     block: object = document.get(FIELD) if name == _V3_KEY else document

@@ -12,6 +12,7 @@ import pytest
 
 import tessarr
 from tessarr._native import clear_cache
+from tessarr.core.array import Array
 from tessarr.stores.base import Store
 from tessarr.stores.url import open_url
 from tessarr.stores.wrappers.cache import CacheStore
@@ -365,7 +366,12 @@ def test_writes_that_are_cancelled_end(store: Store, s3_proxy: Proxy) -> None:
 def test_reads_of_many_arrays_share_their_waves(store: Store, cost: Any) -> None:
     plain, sharded = plain_array(store), sharded_array(store)
     again = afresh(store, "sharded")
-    wanted = [(plain, np.s_[0:8, 0:16]), (sharded, np.s_[1000:1048, 1000:1048]), (plain, np.s_[0:8, 0:8]), (again, 0)]
+    wanted: list[tuple[Array, Any]] = [
+        (plain, np.s_[0:8, 0:16]),
+        (sharded, np.s_[1000:1048, 1000:1048]),
+        (plain, np.s_[0:8, 0:8]),
+        (again, 0),
+    ]
     requests, rounds = cost(lambda: tessarr.read_many(wanted))
     assert rounds == 2
     assert requests["GET"] <= 2 + 4 + 4 + 16

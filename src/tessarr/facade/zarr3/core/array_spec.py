@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy.typing as npt
-
 from tessarr.codecs.base import ChunkSpec
 from tessarr.core.creation.metadata import ArrayConfig
 from tessarr.dtypes.base import DataType
@@ -19,7 +17,8 @@ class ArraySpec:
     """A chunk: its shape, data type (`tessarr.dtype`), fill value (a scalar), runtime options, and buffer classes."""
 
     shape: tuple[int, ...]
-    dtype: DataType | npt.DTypeLike
+    dtype: Any
+    """One of `zarr.dtype`'s classes; programs give a NumPy data type, too."""
     fill_value: Any
     config: ArrayConfig
     prototype: BufferPrototype
