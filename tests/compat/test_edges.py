@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,7 @@ def test_an_array_is_required_by_what_its_elements_can_be_cast_to() -> None:
 
 
 def test_keywords_are_there_by_name() -> None:
-    by_name = {
+    by_name: dict[Callable[..., object], str] = {
         zarr.create: "chunks dtype compressor fill_value order synchronizer object_codec chunk_shape codecs mode data",
         zarr.group: "chunk_store cache_attrs synchronizer meta_array",
         zarr.zeros_like: "zarr_format",

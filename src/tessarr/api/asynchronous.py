@@ -5,7 +5,6 @@ from tessarr.facade.zarr3.api.asynchronous import *  # noqa: F403
 
 AsyncArray = _home.AsyncArray
 AsyncGroup = _home.AsyncGroup
-__getattr__ = _home.__getattr__  # by which type checkers know that there are more names
 
 __all__ = ["AsyncArray", "AsyncGroup"]
 __all__ += _home.__all__
