@@ -79,7 +79,7 @@ class TessarrImplementation:
 
     def close(self, group: Group) -> None:
         """Close the store of `group`."""
-        group.store.close()
+        group.close()
 
     def get_zarr_format(self, group: Group) -> int:
         """Return the format of `group`."""
