@@ -193,7 +193,9 @@ def outcome(call: Callable[[], Any]) -> tuple[Any, ...]:
         try:
             result = call()
         except Exception as error:
-            return ("raises", type(error), str(error))
+            # zarr-python writes the chunks of a request concurrently: which of those that do not fit is named is a race.
+            message = "shape mismatch" if str(error).startswith("shape mismatch") else str(error)
+            return ("raises", type(error), message)
     if result is None:
         return ("None",)
     array = np.asarray(result)
