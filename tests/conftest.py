@@ -121,7 +121,10 @@ def entry_points(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(autouse=True)
 def registered_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test registers is forgotten after it."""
-    from tessarr import registry
+    from tessarr import built_in, registry
 
+    assert (
+        built_in.TABLE.keys() == registry._TABLE.keys()
+    )  # its import added the built-in names, which the copy has to have
     monkeypatch.setattr(registry, "_TABLE", {point: dict(names) for point, names in registry._TABLE.items()})
     monkeypatch.setattr(registry, "_entry_points_read", set(registry._entry_points_read))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -61,3 +63,16 @@ def test_what_a_package_offers_is_known_to_a_thread_that_asks_while_another_look
         finally:
             go_on.set()
         assert one.result() is registry.get("codec", "gzip")
+
+
+def test_a_codec_registered_before_the_first_lookup_stays_and_the_others_are_found() -> None:
+    code = (
+        "from concurrent.futures import ThreadPoolExecutor; from tessarr import registry\n"
+        "class Other: pass\n"
+        "registry.register('codec', 'gzip', Other)\n"
+        "names = ['zstd', 'blosc', 'bytes', 'crc32c', 'transpose', 'gzip'] * 4\n"
+        "with ThreadPoolExecutor(8) as pool:\n"
+        "    print(sorted({found.__name__ for found in pool.map(lambda name: registry.get('codec', name), names)}))\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "['BloscCodec', 'BytesCodec', 'Crc32cCodec', 'Other', 'TransposeCodec', 'ZstdCodec']\n"

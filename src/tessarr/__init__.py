@@ -15,10 +15,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tessarr import built_in as _built_in  # noqa: F401 - fills the registry, which knows no name itself
-
 __version__ = "3.4.0"
 
+_BUILT_IN = "tessarr.built_in"
+"""The module that has the names of the registry, which imports it for the first lookup."""
 _HOME = {
     "core.array": "Array AsyncArray",
     "core.streams.appender": "Appender appender",

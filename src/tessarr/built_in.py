@@ -1,7 +1,8 @@
 """The names that tessarr has at each extension point, with the module and class (or function) of each.
 
 The classes know the registry, which resolves names within their JSON; so it must not know them. This table is above all of
-them: ``import tessarr`` puts it into the registry, which imports a module when its name is first looked up.
+them: the package names this module to the registry, which imports it for the first lookup, and a class when its name is
+first looked up.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Resolve names to classes, for the five extension points of Zarr v3 and for numcodecs ids, and URL schemes to stores.
 
 Each point has one explicit, lazy table: a name maps to ``"module:Class"``, which is imported on first use. tessarr's own
-names are in `tessarr.built_in`, above the classes, so that this module knows none of them. Third parties add names with
+names are in `tessarr.built_in`, above the classes. This module knows none of them: the package says which module adds them,
+and it is imported for the first lookup. Third parties add names with
 `register`, or by an entry point in the group ``tessarr.<point>``. Codecs that other packages offer to zarr-python, in its
 group ``zarr.codecs``, are read too, and adapted when they are needed (`tessarr.codecs.zarr_python`). Built-in and registered
 names have precedence over entry points, and tessarr's groups over zarr-python's. zarr-python's group ``zarr.data_type`` is
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
@@ -66,10 +68,20 @@ def register(point: Point, name: str, implementation: object) -> None:
 
 
 def add_built_in(table: Mapping[Point, Mapping[str, str]], adapters: Mapping[str, str]) -> None:
-    """Add tessarr's own names, and the functions that adapt classes of other packages: see `tessarr.built_in`."""
+    """Add tessarr's own names, and the functions that adapt classes of other packages: see `tessarr.built_in`.
+
+    Names that are registered already keep their classes.
+    """
     for point, built_in in table.items():
-        _TABLE[point].update(built_in)
-    _adapters.update(adapters)
+        for name, implementation in built_in.items():
+            _TABLE[point].setdefault(name, implementation)
+    _adapters.update(adapters)  # last: it says that the names are complete
+
+
+def _fill() -> None:
+    """Add tessarr's own names before a name is missed."""
+    if not _adapters:
+        importlib.import_module(sys.modules[__package__]._BUILT_IN)
 
 
 def _import(name: str) -> object:
@@ -84,6 +96,9 @@ def _adapter(group: str) -> Callable[..., object]:
 
 def _resolve(point: str, name: str) -> object:
     found = _TABLE[point].get(name)
+    if found is None:
+        _fill()
+        found = _TABLE[point].get(name)
     if isinstance(found, _ForZarrPython):
         implementation = _imported.get(found)
         if implementation is None:
@@ -101,6 +116,7 @@ def _read_entry_points(point: str) -> None:
     """Add the classes of installed packages; built-in and registered names keep precedence."""
     from importlib.metadata import entry_points
 
+    _fill()
     for entry in entry_points(group=f"tessarr.{point}"):
         _TABLE[point].setdefault(entry.name, entry.value)
         if point != "store_url":
