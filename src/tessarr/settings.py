@@ -214,11 +214,11 @@ class Config:
         """Return a copy of the whole tree."""
         return _copy(self._tree)
 
-    def pprint(self) -> None:
-        """Print the whole tree."""
-        from pprint import pformat
+    def pprint(self, **options: Any) -> None:
+        """Print the whole tree. `options` are those of `pprint.pprint`, such as ``width`` and ``stream``."""
+        from pprint import pprint
 
-        print(pformat(self._tree, sort_dicts=False))  # noqa: T201 - that is what it is for
+        pprint(self._tree, **{"sort_dicts": False, **options})  # noqa: T203 - that is what it is for
 
     def enable_gpu(self) -> Restore:
         """Raise `UnsupportedOperationError`: results are NumPy arrays."""

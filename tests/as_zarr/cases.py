@@ -6,6 +6,7 @@ python cases.py CASE DIRECTORY
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -74,7 +75,20 @@ def dask(place: str, zarr_format: Literal[2, 3]) -> None:
     assert np.array_equal(da.from_zarr(z)[3:9, ::-1].compute(), values[3:9, ::-1])
 
 
-CASES = {
+def zarrs(place: str) -> None:
+    """A program that asks zarr-python for the pipeline of zarrs keeps its lines; tessarr's engines do the work."""
+    import zarr
+    import zarrs as other
+
+    assert other.ZarrsCodecPipeline is not None
+    with zarr.config.set({"codec_pipeline.path": "zarrs.ZarrsCodecPipeline"}):
+        z = zarr.create_array(place, shape=(20, 20), chunks=(5, 5), dtype="f8")
+        z[...] = np.arange(400.0).reshape(20, 20)
+        assert zarr.open_array(place, mode="r")[3, 4] == 64
+
+
+CASES: dict[str, Callable[[str], None]] = {
+    "zarrs": zarrs,
     "xarray-v2": lambda place: xarray(place, 2, False),
     "xarray-v2-consolidated": lambda place: xarray(place, 2, True),
     "xarray-v3": lambda place: xarray(place, 3, False),

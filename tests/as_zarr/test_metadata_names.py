@@ -9,6 +9,9 @@ import pytest
 import tessarr
 from tessarr.codecs import BytesCodec, GzipCodec, TransposeCodec
 from tessarr.dtype import DateTime64, Int32, VariableLengthUTF8
+from tessarr.facade.zarr3.core.buffer import Buffer
+from tessarr.facade.zarr3.core.chunk_grids import RegularChunkGrid
+from tessarr.facade.zarr3.core.chunk_key_encodings import DefaultChunkKeyEncoding, V2ChunkKeyEncoding
 from tessarr.facade.zarr3.core.codec_pipeline import BatchedCodecPipeline, codecs_from_list
 from tessarr.facade.zarr3.core.metadata.v2 import ArrayV2Metadata
 from tessarr.facade.zarr3.core.sync_group import get_node
@@ -79,3 +82,20 @@ def test_v2_metadata_is_said_in_the_words_of_v3() -> None:
         {"name": "gzip", "configuration": {"level": 1}},
     ]
     assert new["attributes"] == {"_ARRAY_DIMENSIONS": ["x"]}
+
+
+def test_key_encodings_and_grids_have_the_methods_of_zarr_python() -> None:
+    made = V2ChunkKeyEncoding(separator="/")
+    assert made.to_dict() == {"name": "v2", "configuration": {"separator": "/"}}
+    assert V2ChunkKeyEncoding.from_dict(made.to_dict()) == made
+    assert V2ChunkKeyEncoding.from_dict({"name": "v2"}) == V2ChunkKeyEncoding()
+    assert made.encode_chunk_key((1, 2)) == "1/2"
+    assert DefaultChunkKeyEncoding().encode_chunk_key(()) == "c"
+    assert RegularChunkGrid((2, 3)).to_dict() == {"name": "regular", "configuration": {"chunk_shape": [2, 3]}}
+
+
+def test_the_package_core_has_the_names_that_other_pipelines_import() -> None:
+    from tessarr.facade.zarr3 import core
+
+    assert core.BatchedCodecPipeline is BatchedCodecPipeline
+    assert core.Buffer is Buffer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -276,6 +277,10 @@ def test_the_settings_are_printed_updated_and_copied(capsys: pytest.CaptureFixtu
         assert zarr.config.get("array.order") == "F"
         zarr.config.pprint()
     assert "'order': 'F'" in capsys.readouterr().out
+    stream = io.StringIO()
+    zarr.config.pprint(stream=stream, width=40)
+    assert "'order': 'C'" in stream.getvalue()
+    assert capsys.readouterr().out == ""
 
 
 def test_what_annotations_name_is_joined_with_other_types() -> None:

@@ -61,6 +61,10 @@ class ChunkGrid(ABC):
     def to_json(self) -> JSONObject:
         """Return the v3 ``chunk_grid`` object."""
 
+    def to_dict(self) -> JSONObject:
+        """Return `to_json`, under zarr-python's name."""
+        return self.to_json()
+
     @abstractmethod
     def axes(self, shape: Shape) -> tuple[Axis, ...]:
         """Return an `Axis` per dimension of an array of `shape`. Raises `ValueError` when the grid cannot cover

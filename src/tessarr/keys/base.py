@@ -69,6 +69,20 @@ class ChunkKeyEncoding(ABC):
     def decode(self, key: str, ndim: int) -> Coords | None:
         """Return the coords that `key` encodes, or ``None``; strict: one spelling per chunk."""
 
+    def to_dict(self) -> JSONObject:
+        """Return `to_json`, under zarr-python's name."""
+        return self.to_json()
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, JSON]) -> Self:
+        """Parse a whole ``chunk_key_encoding`` object, under zarr-python's name."""
+        configuration = data.get("configuration", {})
+        return cls.from_json(configuration if isinstance(configuration, Mapping) else {})
+
+    def encode_chunk_key(self, chunk_coords: Coords) -> str:
+        """Return `encode`, under zarr-python's name."""
+        return self.encode(chunk_coords)
+
     def template(self, ndim: int) -> KeyTemplate | None:
         """Return the key template for arrays of `ndim` axes; ``None`` for encodings without one, which the reference
         engine serves.
