@@ -10,9 +10,11 @@ they are read (with a warning; not with the setting ``strict``) and never writte
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Self
+
+import numpy as np
 
 from tessarr.codecs.base import ArrayToArray, ChunkSpec
 from tessarr.errors import CodecError, MetadataValidationError, Problem
@@ -26,11 +28,13 @@ class TransposeCodec(ArrayToArray):
 
     name = "transpose"
     order: tuple[int, ...] | str
-    """The permutation, or a legacy constant "C" or "F"."""
+    """The permutation, or a legacy constant "C" or "F" out of a stored document."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.order, str):
-            object.__setattr__(self, "order", tuple(self.order))
+        axes = _axes(self.order)
+        if isinstance(axes, Problem):
+            raise MetadataValidationError("invalid transpose codec", [axes], codec="transpose")
+        object.__setattr__(self, "order", axes)
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
@@ -45,13 +49,15 @@ class TransposeCodec(ArrayToArray):
         elif order in ("C", "F"):
             if is_strict():
                 problems.append(Problem(("order",), "strict", _legacy_constant(order)))
-        elif not (isinstance(order, list | tuple) and all(type(axis) is int for axis in order)):
-            problems.append(Problem(("order",), "type", f"must be a list of integers, got {order!r}"))
-        elif sorted(order) != list(range(len(order))):
-            problems.append(Problem(("order",), "value", f"must be a permutation of 0..n-1, got {order!r}"))
+        elif isinstance(axes := _axes(order), Problem):
+            problems.append(axes)
         if problems:
             raise MetadataValidationError("invalid transpose codec", problems)
-        return cls(order if isinstance(order, str) else tuple(order))  # type: ignore[arg-type]
+        if not isinstance(order, str):
+            return cls(order)  # type: ignore[arg-type]
+        legacy = cls(())
+        object.__setattr__(legacy, "order", order)  # the constructor refuses what is read, but never written
+        return legacy
 
     @property
     def diagnostics(self) -> tuple[str, ...]:
@@ -92,6 +98,17 @@ class TransposeCodec(ArrayToArray):
         order = self.permutation(chunk.ndim)
         inverse = sorted(range(chunk.ndim), key=order.__getitem__)
         return chunk.transpose(inverse)
+
+
+def _axes(order: object) -> tuple[int, ...] | Problem:
+    """Return the permutation that `order` states, or what is wrong with it."""
+    given = [*order] if isinstance(order, Iterable) and not isinstance(order, str) else [None]
+    integers = [a for a in given if isinstance(a, int | np.integer) and not isinstance(a, bool)]
+    if len(integers) < len(given):
+        return Problem(("order",), "type", f"must be a list of integers, got {order!r}")
+    if sorted(integers) != list(range(len(integers))):
+        return Problem(("order",), "value", f"must be a permutation of 0..n-1, got {order!r}")
+    return tuple(int(a) for a in integers)
 
 
 def _legacy_constant(order: object) -> str:
