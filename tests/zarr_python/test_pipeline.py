@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import importlib.metadata
 import pickle
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -128,3 +130,25 @@ def test_errors_are_those_of_zarr_python(tmp_path: Path) -> None:
 def test_the_entry_point_names_the_pipeline() -> None:
     (point,) = importlib.metadata.entry_points(group="zarr.codec_pipeline", name="tessarr")
     assert point.load() is TessarrCodecPipeline
+
+
+_LOADED = """
+import importlib.metadata, sys
+import zarr
+zarr.ones(shape=(4,), store={})[:]
+(point,) = importlib.metadata.entry_points(group="zarr.codec_pipeline", name="tessarr")
+before = set(sys.modules)
+point.load()
+zarr.create_array({}, shape=(4,), dtype="i4")[:] = 1
+print(*sorted(name for name in sys.modules if name.split(".")[0] == "tessarr"))
+print(*sorted(name for name in set(sys.modules) - before if name.split(".")[0] != "tessarr"))
+"""
+
+
+def test_loading_the_entry_point_loads_no_engine() -> None:
+    """zarr-python loads it in every program, wherever tessarr is installed."""
+    done = subprocess.run([sys.executable, "-c", _LOADED], check=True, capture_output=True, text=True)
+    ours, others = (line.split() for line in done.stdout.split("\n")[:2])
+    light = {"tessarr", "tessarr.built_in", "tessarr.registry", "tessarr.zarr_python", "tessarr.zarr_python.pipeline"}
+    assert set(ours) <= light | {"tessarr.errors"}
+    assert others == []

@@ -5,31 +5,21 @@
 It inherits from zarr-python's `BatchedCodecPipeline`, and falls back to it: for stores and codecs of other packages, GPU
 buffers, chunks of irregular grids, inner chunks that another codec reads. zarr-python still plans each selection and makes a
 tuple per chunk; the patch avoids these costs too.
+
+Wherever tessarr is installed, zarr-python loads this module for its entry point, whichever pipeline is set. Therefore it
+imports the engines (`piped`) only when an array is read or written through it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-import numpy as np
 from zarr.core.array_spec import ArraySpec
 from zarr.core.buffer import cpu
 from zarr.core.codec_pipeline import BatchedCodecPipeline
 from zarr.registry import register_pipeline
-from zarr.storage._common import StorePath
-
-from tessarr.engine.base import Engine
-from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
-from tessarr.engine.choose import choose
-from tessarr.stores.protocols import Remote
-from tessarr.types import AnyArray, Coords
-from tessarr.zarr_python.batches import Batch, reconstruct
-from tessarr.zarr_python.binding import bound_array
-from tessarr.zarr_python.counts import COUNTS
-from tessarr.zarr_python.serve import engine_read, engine_write
-from tessarr.zarr_python.stores.unwrap import NotServedError
 
 if TYPE_CHECKING:
     from zarr.abc.store import ByteGetter, ByteSetter
@@ -39,25 +29,10 @@ if TYPE_CHECKING:
     from zarr.core.indexing import SelectorTuple
     from zarr.core.metadata import ArrayMetadata
 
-    from tessarr.zarr_python.batches import Item
+    from tessarr.zarr_python.piped.array import PipedArray
 
     _Read: TypeAlias = tuple[ByteGetter, ArraySpec, SelectorTuple, SelectorTuple, bool]
     _Write: TypeAlias = tuple[ByteSetter, ArraySpec, SelectorTuple, SelectorTuple, bool]
-
-_INLINE_NBYTES = 1 << 18
-"""A read of at most this many bytes takes less time than a hand-over to a thread, and runs in zarr-python's loop."""
-_MAX_SHAPES = 8
-"""The most entries for shapes in the cache of bound arrays; one more removes all of them."""
-
-
-class _Bound(NamedTuple):
-    array: BoundArray
-    engine: Engine
-
-
-class _Work(NamedTuple):
-    bound: _Bound
-    batch: Batch
 
 
 @dataclass(frozen=True)
@@ -67,10 +42,8 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
     metadata: ArrayMetadata | None = field(default=None, compare=False, repr=False)
     """The metadata of the array; ``None`` for a pipeline within a codec, which only encodes and decodes."""
     store: Any = field(default=None, compare=False, repr=False)
-    _bounds: dict[tuple[object, ...], BoundArray | str] = field(default_factory=dict, compare=False, repr=False)
-    """Cache of bound arrays, or the reasons why there is none, by (prefix, write_empty_chunks, root)."""
-    _shapes: dict[tuple[object, ...], _Bound] = field(default_factory=dict, compare=False, repr=False)
-    """Cache of bound arrays of other shapes, by (path, write_empty_chunks, URL, shape)."""
+    _piped: PipedArray | None = field(default=None, compare=False, repr=False)
+    """The array bound by tessarr; ``None`` before the first read or write."""
 
     @classmethod
     def from_array_metadata_and_store(cls, array_metadata: ArrayMetadata, store: object) -> Self:
@@ -101,12 +74,10 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
         return pipeline
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_bounds": {}, "_shapes": {}}
+        return {**self.__dict__, "_piped": None}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
-
-    # -- reading -----------------------------------------------------------------------------------------------
 
     async def read(
         self,
@@ -116,21 +87,9 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
     ) -> Any:
         """See `CodecPipeline.read`."""
         batch = list(batch_info)
-        work, why = self._work(batch, out, drop_axes)
-        if work is not None:
-            try:
-                array = out.as_ndarray_like()
-                assert isinstance(array, np.ndarray)
-                await _read(work, array)
-            except Exception as error:  # zarr-python raises its own error, or succeeds
-                why = f"tessarr raised {type(error).__name__}"
-            else:
-                COUNTS.read()
-                return tuple({"status": "present"} for _ in batch)
-        COUNTS.fall_back(why)
+        if await self._array().read(batch, out, drop_axes):
+            return tuple({"status": "present"} for _ in batch)
         return await super().read(batch, out, drop_axes)
-
-    # -- writing -----------------------------------------------------------------------------------------------
 
     async def write(
         self,
@@ -140,146 +99,24 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
     ) -> None:
         """See `CodecPipeline.write`."""
         batch = list(batch_info)
-        work, why = self._work(batch, value, drop_axes)
-        if work is not None:
-            try:
-                array = value.as_ndarray_like()
-                assert isinstance(array, np.ndarray)
-                wanted = _value(work, array)
-                if wanted is not None:
-                    await _write(work, wanted)
-                    COUNTS.write()
-                    return
-                why = "a value that is neither a scalar nor of the selection's shape"
-            except Exception as error:  # zarr-python raises its own error, or succeeds
-                why = f"tessarr raised {type(error).__name__}"
-        COUNTS.fall_back(why)
-        await super().write(batch, value, drop_axes)
+        if not await self._array().write(batch, value, drop_axes):
+            await super().write(batch, value, drop_axes)
 
-    # -- binding -----------------------------------------------------------------------------------------------
-
-    def _work(self, batch: Sequence[Item], memory: NDBuffer, drop_axes: tuple[int, ...]) -> tuple[_Work | None, str]:
-        """Return the bound array and the selection for an engine, or ``None`` and the reason to fall back."""
-        metadata = self.metadata
-        if metadata is None or not batch:
-            return None, "a pipeline within a codec"
-        first = batch[0]
-        paths = [item[0].path for item in batch if isinstance(item[0], StorePath) and item[0].store is self.store]
-        if len(paths) < len(batch):
-            return None, "chunks in another store than the array's"
-        config = first[1].config
-        array: object = memory.as_ndarray_like()
-        if type(array) is not np.ndarray or first[1].prototype != cpu.buffer_prototype:
-            return None, "the prototype has other buffers than NumPy's"
-        if getattr(config, "read_missing_chunks", True) is False:
-            return None, "missing chunks are errors"
-        try:
-            bound, coords = self._locate(metadata, paths, config)
-            selected = reconstruct(batch, coords, drop_axes, keeps_padding=self.supports_partial_encode)
-            if selected is None:
-                return None, "a selection that cannot be reconstructed from its chunks"
-            return _Work(self._with_shape(bound, selected.shape), selected), ""
-        except NotServedError as reason:
-            return None, str(reason)
-
-    def _locate(
-        self, metadata: ArrayMetadata, paths: list[str], config: ArrayConfig
-    ) -> tuple[BoundArray, list[Coords]]:
-        """Return the bound array whose chunks have the keys `paths`, and the coords of these chunks."""
-        ndim = len(metadata.shape)
-        prefix = _prefix(paths[0], ndim, metadata)
-        key = (prefix, bool(config.write_empty_chunks), getattr(self.store, "root", None))  # which `move` changes
-        bound = self._bounds.get(key)
-        if bound is None:
-            try:
-                array = bound_array(metadata, config, self.store, prefix.rstrip("/"))
-                if array.metadata.chunk_grid.name != "regular":
-                    raise NotServedError("its chunks differ in shape")
-            except NotServedError as reason:
-                bound = str(reason)
-            else:
-                bound = array
-            self._bounds[key] = bound
-        if isinstance(bound, str):
-            raise NotServedError(bound)
-        decode = bound.metadata.chunk_key_encoding.decode
-        coords = []
-        for path in paths:
-            place = decode(path[len(prefix) :], ndim) if path.startswith(prefix) else None
-            if place is None:
-                raise NotServedError("keys that are not those of chunks")
-            coords.append(place)
-        return bound, coords
-
-    def _with_shape(self, served: BoundArray, shape: tuple[int, ...]) -> _Bound:
-        """Return `served` for an array of `shape`: zarr-python keeps a pipeline when the shape changes."""
-        key = (served.path, served.options.write_empty_chunks, served.store.url, shape)
-        found = self._shapes.get(key)
+    def _array(self) -> PipedArray:
+        """Return the array bound by tessarr; the first call loads the engines."""
+        found = self._piped
         if found is None:
-            options = RuntimeOptions(served.options.write_empty_chunks)
-            array = bind(served.store, served.path, served.metadata.with_(shape=shape), options, served.read_only)
-            found = _Bound(array, choose(array).engine)
-            if len(self._shapes) >= _MAX_SHAPES:
-                self._shapes.clear()
-            self._shapes[key] = found
+            from tessarr.zarr_python.piped.array import PipedArray
+
+            found = PipedArray(self.metadata, self.store, keeps_padding=self.supports_partial_encode)
+            object.__setattr__(self, "_piped", found)
         return found
-
-
-def _prefix(path: str, ndim: int, metadata: ArrayMetadata) -> str:
-    """Return the prefix of the array in the chunk key `path`."""
-    encoded = metadata.encode_chunk_key((0,) * ndim)
-    parts = path.split("/")
-    return "".join(f"{part}/" for part in parts[: len(parts) - encoded.count("/") - 1])
 
 
 def _default_config(order: MemoryOrder) -> ArrayConfig:
     from zarr.core.array_spec import ArrayConfig
 
     return ArrayConfig.from_dict({"order": order})
-
-
-# -- calling the engine --------------------------------------------------------------------------------------------------
-
-
-def _full(work: _Work, array: AnyArray) -> AnyArray:
-    """Return the part of `array` for the selection, with the dropped axes restored; a view where possible."""
-    out = work.batch.out
-    part = array[(*out, ...)] if isinstance(out, tuple) else array[out]  # with "...", one element is a view too
-    return np.expand_dims(part, work.batch.dropped) if work.batch.dropped else part
-
-
-async def _read(work: _Work, out: AnyArray) -> None:
-    bound, batch = work
-    full = _full(work, out)
-    direct = isinstance(batch.out, tuple) and not any(isinstance(item, np.ndarray) for item in batch.out)
-    if full.shape != batch.selection.shape:
-        raise NotServedError("a result of another shape than the selection")
-    into = full if direct and full.flags.writeable else np.empty(full.shape, bound.array.dtype)
-    if into.dtype != bound.array.dtype:
-        raise NotServedError("a result of another type than the array's")
-    served = bound.array
-    if into.nbytes <= _INLINE_NBYTES and not isinstance(served.store, Remote):
-        bound.engine.read(bound.array, batch.selection, into)
-    else:
-        await engine_read(bound.engine, bound.array, batch.selection, into)
-    if into is not full:
-        out[batch.out] = into.reshape([n for d, n in enumerate(into.shape) if d not in batch.dropped])
-
-
-def _value(work: _Work, value: AnyArray) -> AnyArray | None:
-    """Return the values to write, at full rank; ``None`` where their shape is not that of the selection."""
-    dtype, shape = work.bound.array.dtype, work.batch.selection.shape
-    if value.ndim == 0:
-        return np.broadcast_to(value.astype(dtype, copy=False), shape)
-    full = _full(work, value)
-    return full.astype(dtype, copy=False) if full.shape == shape else None
-
-
-async def _write(work: _Work, value: AnyArray) -> None:
-    bound, batch = work
-    if bound.array.read_only is not None:
-        raise NotServedError(bound.array.read_only)
-    await engine_write(bound.engine, bound.array, batch.selection, value)
 
 
 register_pipeline(TessarrCodecPipeline)
