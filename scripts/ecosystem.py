@@ -1,4 +1,4 @@
-"""Run the tests of projects that use zarr-python, with zarr-python and with tessarr in its place, and compare.
+"""Run the tests of projects that use zarr-python, with zarr-python and with tessarr in its place or inside it, and compare.
 
     python scripts/ecosystem.py                       # every project of scripts/ecosystem.toml
     python scripts/ecosystem.py xarray dask           # some of them
@@ -10,9 +10,11 @@
     python scripts/ecosystem.py --report --write      # docs/ecosystem.md from them
 
 Each project gets an environment of its own under build/ecosystem, of the Python that ECOSYSTEM_PYTHON names, made by uv, whose
-cache they share. Its tests come out of its released archive, or out of the installed package. A test counts that passes with
-zarr-python. One that then does not pass with tessarr is a difference, and must be explained by an entry of
-scripts/ecosystem_differences.toml. Exits 1 when one is not, or a project is below its floor.
+cache they share. Its tests come out of its released archive, or out of the installed package. They run in two modes: with
+zarr-python alone, and in the mode that the project names, with tessarr in place of zarr-python ("tessarr"), with
+`tessarr.zarr_python.patch` ("patch"), or with tessarr's codec pipeline where the tests ask for that of zarrs ("pipeline"). A
+test counts that passes with zarr-python alone. One that then does not pass in the other mode is a difference, and must be
+explained by an entry of scripts/ecosystem_differences.toml. Exits 1 when one is not, or a project is below its floor.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ecosystem_ids import paired, without_addresses
+from ecosystem_page import page, percent
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "ecosystem"
@@ -40,7 +43,9 @@ PROJECTS = ROOT / "scripts" / "ecosystem.toml"
 DIFFERENCES = ROOT / "scripts" / "ecosystem_differences.toml"
 RESULTS = ROOT / "scripts" / "ecosystem_results.json"
 PAGE = ROOT / "docs" / "ecosystem.md"
-MODES = ("zarr-python", "tessarr")
+ALONE = "zarr-python"
+"""The mode that every project is run in first."""
+MODES = (ALONE, "tessarr", "patch", "pipeline")
 PASSED = ("passed", "xpassed")
 UNFINISHED = 75
 """The exit status while tests are left: EX_TEMPFAIL of sysexits.h."""
@@ -65,11 +70,15 @@ class Project(NamedTuple):
     public: bool = False
     """Count only tests that use documented names of zarr-python (`ecosystem_public.py`); what is undocumented and
     missing fails in use, not on import (`ecosystem_placeholders.py`)."""
+    mode: str = "tessarr"
+    """The mode that is compared with zarr-python alone."""
+    like: str | None = None
+    """The project whose environment, tests and outcomes with zarr-python alone it has."""
 
     @property
     def place(self) -> Path:
         """Its directory."""
-        return BUILD / self.name
+        return BUILD / (self.like or self.name)
 
     @property
     def python(self) -> Path:
@@ -78,7 +87,13 @@ class Project(NamedTuple):
 
     def journal(self, mode: str) -> Path:
         """Where the outcomes of its tests are kept, one JSON value per line."""
-        return BUILD / "results" / f"{self.name}.{mode}.jsonl"
+        name = self.like or self.name if mode == ALONE else self.name
+        return BUILD / "results" / f"{name}.{mode}.jsonl"
+
+    @property
+    def modes(self) -> tuple[str, str]:
+        """The two modes that are compared."""
+        return ALONE, self.mode
 
 
 def tables() -> tuple[dict[str, Any], dict[str, dict[str, Any]], dict[str, str]]:
@@ -90,7 +105,8 @@ def tables() -> tuple[dict[str, Any], dict[str, dict[str, Any]], dict[str, str]]
 
 def projects() -> dict[str, Project]:
     """All projects, in their order."""
-    common, entries, _ = tables()
+    common, own, _ = tables()
+    entries = {name: {**own[entry["like"]], **entry} if "like" in entry else entry for name, entry in own.items()}
     return {
         name: Project(
             name,
@@ -103,6 +119,8 @@ def projects() -> dict[str, Project]:
             entry.get("supported"),
             entry.get("python"),
             entry.get("public", False),
+            entry.get("mode", "tessarr"),
+            entry.get("like"),
         )
         for name, entry in entries.items()
     }
@@ -236,9 +254,14 @@ def _pytest(
     if mode == "tessarr" and project.public:
         arguments += ["-p", "ecosystem_placeholders"]
         environment["PYTHONPATH"] = os.pathsep.join([str(_for_children()), *paths])
+        private_names(project)
+        environment["ECOSYSTEM_PRIVATE"] = str(_private_file(project))
     if mode == "tessarr":  # zarr-python, installed but hidden, has a plugin that pytest would want to load
         start = ["-m", "tessarr.as_zarr", *(["--v2"] if project.zarr == 2 else []), "-m", "pytest"]
         arguments += ["-p", "no:zarr", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    elif mode != ALONE:
+        arguments += ["-p", "ecosystem_inside"]
+        environment["ECOSYSTEM_MODE"] = mode
     with journal.with_suffix(".log").open("w", encoding="utf-8") as log:
         subprocess.run(
             ["nice", project.python, *start, *arguments, *suite, *options.pytest],
@@ -279,9 +302,13 @@ def outcomes(project: Project, mode: str) -> dict[str, list[str]]:
 # -- comparing -------------------------------------------------------------------------------------------------------
 
 
+def _private_file(project: Project) -> Path:
+    return BUILD / "results" / f"{project.name}.private.json"
+
+
 def private_names(project: Project) -> dict[str, list[str]]:
     """Test without its parameters → the undocumented names of zarr-python that it uses; worked out once."""
-    kept = BUILD / "results" / f"{project.name}.private.json"
+    kept = _private_file(project)
     script = ROOT / "scripts" / "ecosystem_public.py"
     if not kept.exists() or kept.stat().st_mtime < script.stat().st_mtime:
         where = set_up(project) / project.suite[0]
@@ -315,7 +342,7 @@ class Comparison(NamedTuple):
 
 def compare(project: Project, ledger: list[dict[str, Any]]) -> Comparison:
     """Compare the outcomes of both modes."""
-    before, after = outcomes(project, MODES[0]), outcomes(project, MODES[1])
+    before, after = (outcomes(project, mode) for mode in project.modes)
     counted = [test for test, (outcome, _) in before.items() if outcome in PASSED]
     if project.public:
         private = private_names(project)
@@ -361,13 +388,14 @@ def print_table(chosen: list[Project], count: int) -> dict[str, dict[str, Any]]:
     entries, numbers = ledger(), {}
     print(f"{'project':14}{'passed':>8}{'of':>7}{'%':>8}{'floor':>7}  unexplained")
     for project in chosen:
-        if not all(finished(project.journal(mode)) for mode in MODES):
+        if not all(finished(project.journal(mode)) for mode in project.modes):
             continue
         comparison = compare(project, entries)
         numbers[project.name] = {
             "passed": comparison.passed,
             "counted": comparison.counted,
             "floor": project.floor,
+            "mode": project.mode,
             "unexplained": len(comparison.unexplained),
             "explained": {why: len(tests) for why, tests in comparison.explained.items()},
         }
@@ -398,51 +426,6 @@ def keep(numbers: dict[str, dict[str, Any]], chosen: list[Project]) -> None:
     PAGE.write_text(page(kept, tables()[2]), encoding="utf-8")
 
 
-def page(kept: dict[str, Any], left_out: dict[str, str]) -> str:
-    """docs/ecosystem.md."""
-    rows = [
-        f"| {name} | {entry['releases']} | `{entry['suite']}` "
-        f"| {entry['passed']} | {entry['counted']} | {_percent(entry):.2f} % |"
-        for name, entry in sorted(kept.items())
-    ]
-    reasons = [
-        f"| {name} | {count} | {why} |"
-        for name, entry in sorted(kept.items())
-        for why, count in sorted(entry["explained"].items())
-    ]
-    unexplained = [f"- {name}: {entry['unexplained']}" for name, entry in sorted(kept.items()) if entry["unexplained"]]
-    return "\n".join(
-        [
-            "# Tests of other projects",
-            "",
-            "`make ecosystem` runs the tests of projects that use zarr-python twice: with zarr-python, and with tessarr in its",
-            "place ([`tessarr.as_zarr`](as-zarr.md)). Only tests that pass with zarr-python count.",
-            "",
-            "| project | releases | tests | pass with tessarr | of | |",
-            "|---|---|---|---|---|---|",
-            *rows,
-            "",
-            "`make ecosystem` prints these numbers; `.venv/bin/python scripts/ecosystem.py --report --write` writes this",
-            "page from the results. `--supported oldest` runs the projects named `…-oldest`, the oldest supported",
-            "releases. Other projects are the newest for the installed Python; a newer Python may run newer ones.",
-            "",
-            "## Explained differences",
-            "",
-            "| project | tests | reason |",
-            "|---|---|---|",
-            *reasons,
-            *(["", "## Unexplained differences", "", *unexplained] if unexplained else []),
-            "",
-            "## Projects that are not run",
-            "",
-            "| project | reason |",
-            "|---|---|",
-            *(f"| {name} | {why} |" for name, why in sorted(left_out.items())),
-            "",
-        ]
-    )
-
-
 def main() -> int:
     """Run what the arguments name."""
     arguments = _parsed()
@@ -454,16 +437,16 @@ def main() -> int:
     options = Options(shlex.split(arguments.args), arguments.timeout, until)
     for project in () if arguments.report else chosen:
         if arguments.failed:
-            there = {test.partition("[")[0] for test in outcomes(project, MODES[1])}
+            there = {test.partition("[")[0] for test in outcomes(project, project.mode)}
             functions = {
                 test.partition("[")[0] for test in compare(project, []).differences
             }  # ids change, names do not
             again = sorted({name if name in there else name.split("::")[0] for name in functions})
             if again:
                 print(f"{project.name}: {len(again)} tests again", flush=True)
-                run(project, MODES[1], options, again)
+                run(project, project.mode, options, again)
             continue
-        for mode in (arguments.only,) if arguments.only else MODES:
+        for mode in (arguments.only,) if arguments.only else project.modes:
             if until is not None and not arguments.tests and finished(project.journal(mode)):
                 continue
             print(f"{project.name}: with {mode}", flush=True)
@@ -472,7 +455,7 @@ def main() -> int:
     numbers = print_table(chosen, arguments.causes)
     if arguments.write:
         keep(numbers, chosen)
-    good = all(entry["unexplained"] == 0 and _percent(entry) >= entry["floor"] for entry in numbers.values())
+    good = all(entry["unexplained"] == 0 and percent(entry) >= entry["floor"] for entry in numbers.values())
     return 0 if good and numbers else 1
 
 
@@ -480,7 +463,7 @@ def _parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("projects", nargs="*", help="all when none is named")
     parser.add_argument("--supported", choices=("oldest", "newest"), help="the projects with such releases")
-    parser.add_argument("--only", choices=MODES, help="run with one of the two alone")
+    parser.add_argument("--only", choices=MODES, help="run in this mode alone")
     parser.add_argument("--failed", action="store_true", help="with tessarr, run only the differences again")
     parser.add_argument("--tests", default="", help="run only these files, folders or tests, and keep other outcomes")
     parser.add_argument("--report", action="store_true", help="run nothing")
@@ -490,10 +473,6 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument("--timeout", type=int, default=120, help="seconds for one test")
     parser.add_argument("--seconds", type=int, help="stop then; run again to go on (what is finished is not run again)")
     return parser.parse_args()
-
-
-def _percent(entry: dict[str, Any]) -> float:
-    return 100 * entry["passed"] / entry["counted"] if entry["counted"] else 0.0
 
 
 if __name__ == "__main__":

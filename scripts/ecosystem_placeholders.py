@@ -33,6 +33,15 @@ class _Kind(type):
     def __iter__(cls) -> Any:
         return iter(())
 
+    def __len__(cls) -> int:
+        return 0
+
+    def __contains__(cls, item: Any) -> bool:
+        return False
+
+    def __bool__(cls) -> bool:
+        return True
+
     def __or__(cls, other: Any) -> Any:
         return Any
 

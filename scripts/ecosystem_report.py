@@ -3,7 +3,7 @@
 ECOSYSTEM_JOURNAL=out.jsonl ECOSYSTEM_SECONDS=480 python -m pytest -p ecosystem_report …
 
 Tests that the journal has are not run again, unless ECOSYSTEM_ALL is set. After ECOSYSTEM_SECONDS the run stops; the rest is
-for the next.
+for the next. ECOSYSTEM_PRIVATE names the file of the tests that do not count (`ecosystem_public.py`), which are left out.
 """
 
 from __future__ import annotations
@@ -48,9 +48,22 @@ def _cause(report: Any) -> str:
     return f"{message[:600]}\n  at {' < '.join(reversed(places[-3:]))}" if places else message[:600]
 
 
+def _private() -> set[str]:
+    """Tests without their parameters that use undocumented names, where only the others count."""
+    path = os.environ.get("ECOSYSTEM_PRIVATE")
+    if not path:
+        return set()
+    with open(path, encoding="utf-8") as file:
+        return {test for test, names in json.load(file).items() if names}
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    """Leave out the tests that the journal has."""
+    """Leave out the tests that do not count, and those that the journal has."""
+    private = _private()
+    if private:
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid.partition("[")[0] in private])
+        items[:] = [item for item in items if item.nodeid.partition("[")[0] not in private]
     if os.environ.get("ECOSYSTEM_ALL") or not os.path.exists(_JOURNAL):
         return
     with open(_JOURNAL, encoding="utf-8") as file:
@@ -102,5 +115,7 @@ def pytest_sessionfinish(session: Any) -> None:
     """Say who answered ``import zarr``, and whether all tests were run."""
     zarr = sys.modules.get("zarr")
     answered = "nobody" if zarr is None else "tessarr" if "tessarr" in repr(zarr) else "zarr-python"
+    inside = sys.modules.get("ecosystem_inside")
+    answered = inside.answered() if inside is not None else answered
     done = not session.shouldstop
     _write(finished=done, answered_by=answered, version=getattr(zarr, "__version__", None))

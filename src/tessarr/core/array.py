@@ -58,6 +58,10 @@ class Array(Selecting):
     [1, 2, 42]
     """
 
+    def __class_getitem__(cls, item: object) -> type[Array]:
+        """Return the class: zarr-python's annotations name the kind of metadata, ``Array[ArrayV3Metadata]``."""
+        return cls
+
     def __init__(
         self,
         store: StoreLike = None,

@@ -58,6 +58,10 @@ class AsyncArray(_AsyncNode):
     _array: ClassVar[type[Array]]
     """`Array`, which `core/array.py` assigns here: a higher module than this one."""
 
+    def __class_getitem__(cls, item: object) -> type[AsyncArray]:
+        """Return the class: zarr-python's annotations name the kind of metadata, ``AsyncArray[ArrayV3Metadata]``."""
+        return cls
+
     def __init__(self, metadata: object, store_path: StoreLike = None, config: ArrayConfigLike | None = None) -> None:
         """Wrap the `Array` given as `metadata`; or, as in zarr-python, metadata (`ArrayMetadata` or a document) and a place."""
         if not isinstance(metadata, Node):

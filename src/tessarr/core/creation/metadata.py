@@ -67,6 +67,11 @@ class ArrayConfig:
         """The options that engines take."""
         return RuntimeOptions(self.write_empty_chunks, self.read_missing_chunks)
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, object]) -> ArrayConfig:
+        """Make options from a dict; missing ones come from the settings. Raises `TypeError` for an unknown option."""
+        return array_config(data)
+
     def to_dict(self) -> dict[str, object]:
         """Convert to a plain dict."""
         return {name: getattr(self, name) for name in self.__slots__}

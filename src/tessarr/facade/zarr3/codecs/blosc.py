@@ -1,8 +1,24 @@
 """zarr-python's ``zarr.codecs.blosc``."""
 
+from typing import Final, Literal
+
 from tessarr.codecs import BloscCname, BloscCodec, BloscShuffle
 
 Shuffle = BloscShuffle
 CName = BloscCname
 
-__all__ = ["BloscCname", "BloscCodec", "BloscShuffle"]
+BloscShuffleLiteral = Literal["noshuffle", "shuffle", "bitshuffle"]
+BLOSC_SHUFFLE: Final = ("noshuffle", "shuffle", "bitshuffle")
+
+BloscCnameLiteral = Literal["lz4", "lz4hc", "blosclz", "snappy", "zlib", "zstd"]
+BLOSC_CNAME: Final = ("lz4", "lz4hc", "blosclz", "snappy", "zlib", "zstd")
+
+__all__ = [
+    "BLOSC_CNAME",
+    "BLOSC_SHUFFLE",
+    "BloscCname",
+    "BloscCnameLiteral",
+    "BloscCodec",
+    "BloscShuffle",
+    "BloscShuffleLiteral",
+]

@@ -1,9 +1,13 @@
 """zarr-python's ``zarr.codecs.bytes``."""
 
 import sys
+from typing import Final, Literal
 
 from tessarr.codecs import BytesCodec, Endian
 
 default_system_endian = Endian(sys.byteorder)
 
-__all__ = ["BytesCodec", "Endian", "default_system_endian"]
+EndianLiteral = Literal["little", "big"]
+ENDIAN: Final = ("little", "big")
+
+__all__ = ["ENDIAN", "BytesCodec", "Endian", "EndianLiteral", "default_system_endian"]

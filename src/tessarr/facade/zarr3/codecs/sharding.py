@@ -1,7 +1,12 @@
 """zarr-python's ``zarr.codecs.sharding``."""
 
+from typing import Final, Literal
+
 from tessarr.codecs import ShardingCodec, ShardingCodecIndexLocation
 
 MAX_UINT_64 = 2**64 - 1
 
-__all__ = ["MAX_UINT_64", "ShardingCodec", "ShardingCodecIndexLocation"]
+IndexLocation = Literal["start", "end"]
+INDEX_LOCATION: Final = ("start", "end")
+
+__all__ = ["INDEX_LOCATION", "MAX_UINT_64", "IndexLocation", "ShardingCodec", "ShardingCodecIndexLocation"]

@@ -1,0 +1,79 @@
+"""The page docs/ecosystem.md, out of the results that `scripts/ecosystem.py` keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_IN_PLACE = [
+    "# Tests of other projects",
+    "",
+    "`make ecosystem` runs the tests of projects that use zarr-python twice: with zarr-python, and with tessarr in its",
+    "place ([`tessarr.as_zarr`](as-zarr.md)). Only tests that pass with zarr-python count.",
+    "",
+    "| project | releases | tests | pass with tessarr | of | |",
+    "|---|---|---|---|---|---|",
+]
+_HOW = [
+    "",
+    "`make ecosystem` prints these numbers; `.venv/bin/python scripts/ecosystem.py --report --write` writes this",
+    "page from the results. `--supported oldest` runs the projects named `…-oldest`, the oldest supported",
+    "releases. Other projects are the newest for the installed Python; a newer Python may run newer ones. Of",
+    "zarr-python's own tests those count that use only names which it documents (`scripts/ecosystem_public.py`).",
+    "",
+]
+_INSIDE = [
+    "## Inside zarr-python",
+    "",
+    "The same, with tessarr [inside zarr-python](zarr-python.md): all tests of zarr-python under",
+    "`tessarr.zarr_python.patch()`, and the tests of zarrs, with tessarr's codec pipeline where they ask for that of zarrs.",
+    "",
+    "| project | releases | tests | mode | pass | of | |",
+    "|---|---|---|---|---|---|---|",
+]
+
+
+def percent(entry: dict[str, Any]) -> float:
+    """The percentage of the tests that pass, of those that count."""
+    return 100 * entry["passed"] / entry["counted"] if entry["counted"] else 0.0
+
+
+def page(kept: dict[str, Any], left_out: dict[str, str]) -> str:
+    """docs/ecosystem.md."""
+    in_place = [(name, entry) for name, entry in sorted(kept.items()) if entry.get("mode", "tessarr") == "tessarr"]
+    inside = [(name, entry) for name, entry in sorted(kept.items()) if entry.get("mode", "tessarr") != "tessarr"]
+    reasons = [
+        f"| {name} | {count} | {why} |"
+        for name, entry in sorted(kept.items())
+        for why, count in sorted(entry["explained"].items())
+    ]
+    unexplained = [f"- {name}: {entry['unexplained']}" for name, entry in sorted(kept.items()) if entry["unexplained"]]
+    return "\n".join(
+        [
+            *_IN_PLACE,
+            *(f"| {name} | {entry['releases']} | `{entry['suite']}` | {_counts(entry)} |" for name, entry in in_place),
+            *_HOW,
+            *(_INSIDE if inside else []),
+            *(
+                f"| {name} | {entry['releases']} | `{entry['suite']}` | {entry['mode']} | {_counts(entry)} |"
+                for name, entry in inside
+            ),
+            *([""] if inside else []),
+            "## Explained differences",
+            "",
+            "| project | tests | reason |",
+            "|---|---|---|",
+            *reasons,
+            *(["", "## Unexplained differences", "", *unexplained] if unexplained else []),
+            "",
+            "## Projects that are not run",
+            "",
+            "| project | reason |",
+            "|---|---|",
+            *(f"| {name} | {why} |" for name, why in sorted(left_out.items())),
+            "",
+        ]
+    )
+
+
+def _counts(entry: dict[str, Any]) -> str:
+    return f"{entry['passed']} | {entry['counted']} | {percent(entry):.2f} %"
