@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr.as_zarr import _alias
 from tessarr.buffer import default_buffer_prototype
 from tessarr.buffer.cpu import Buffer
-from tessarr.errors import ReadOnlyError
+from tessarr.errors import ConflictError, ReadOnlyError
 from tessarr.facade.zarr3.abc.store import OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
 from tessarr.facade.zarr3.core.sync import SyncMixin, collect_aiterator, sync
 from tessarr.facade.zarr3.storage import (
@@ -26,8 +27,7 @@ from tessarr.facade.zarr3.storage import (
     ZipStore,
 )
 from tessarr.facade.zarr3.storage._common import make_store_path
-from tessarr.facade.zarr3.storage._inner import adapt_store
-from tessarr.stores.url import shape_with
+from tessarr.stores.url import same_place, shape_with
 from tests.narrow import array_of
 
 PROTOTYPE = default_buffer_prototype()
@@ -151,6 +151,29 @@ def test_a_users_dictionary_holds_buffers() -> None:
     assert stored.to_bytes().startswith(b"{")
 
 
+@pytest.mark.usefixtures("shapes")
+def test_a_dictionary_given_as_store_holds_buffers_under_the_alias() -> None:
+    values: dict[str, Any] = {}
+    z = tessarr.create_array(values, shape=(4,), chunks=(2,), dtype="i4")
+    z[:] = np.arange(4)
+    assert sorted(values) == ["c/0", "c/1", "zarr.json"]
+    assert {type(value) for value in values.values()} == {Buffer}
+    assert z.store._store_dict is values  # type: ignore[attr-defined]
+    assert np.array_equal(np.asarray(tessarr.open_array(values, mode="r")), np.arange(4))
+
+
+def test_stores_over_one_dictionary_are_one_place() -> None:
+    values: dict[str, Any] = {}
+    first, second = (MemoryStore(values).__tessarr_place__()[0] for _ in range(2))
+    assert same_place(first, second)
+    first.set("a", b"1")
+    version = second.version("a")
+    second.set("a", b"2")
+    with pytest.raises(ConflictError):
+        first.set("a", b"3", if_match=version)
+    assert first.get("a") == b"2"
+
+
 def test_a_zip_archive_is_opened_at_its_first_use(tmp_path: Path) -> None:
     import zipfile
 
@@ -178,7 +201,7 @@ def test_stores_survive_pickling(tmp_path: Path) -> None:
 
 @pytest.fixture
 def shapes() -> Iterator[None]:
-    shape_with(adapt_store)
+    shape_with(_alias._shape)
     yield
     shape_with(None)
 

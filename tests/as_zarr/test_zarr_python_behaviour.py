@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -310,3 +311,38 @@ def test_a_subclass_s_create_allocates_its_empty_buffers() -> None:
     made: Any = super(cpu.NDBuffer, Mine).empty(shape=(2,), dtype="u1")
     assert isinstance(made, Mine)
     assert made.as_numpy_array().tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("mode", ["r+", "a", "w"])
+def test_a_mode_that_writes_is_refused_for_a_read_only_store(as_zarr: None, mode: str) -> None:
+    store = tessarr.storage.MemoryStore()
+    tessarr.create_array(store, shape=2, dtype="i4")
+    read_only = store.with_read_only(True)
+    with pytest.raises(ValueError, match=r"Store is read-only but mode is"):
+        tessarr.open(read_only, mode=mode)
+    assert tessarr.open_array(read_only).read_only
+    assert tessarr.open_array(read_only, mode="r").read_only
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_opening_a_group_as_an_array_finds_no_array_only_where_its_document_is_missing(
+    as_zarr: None, zarr_format: Any
+) -> None:
+    store = tessarr.storage.MemoryStore()
+    tessarr.create_group(store, zarr_format=zarr_format)
+    with pytest.raises(errors.NodeTypeValidationError) as caught:
+        tessarr.open_array(store, mode="r")
+    assert isinstance(caught.value, FileNotFoundError) == (zarr_format == 2)
+
+
+@pytest.mark.parametrize(("zarr_format", "key"), [(2, ".zarray"), (3, "zarr.json")])
+def test_documents_have_the_members_that_zarr_python_always_writes(as_zarr: None, zarr_format: Any, key: str) -> None:
+    values: dict[str, Any] = {}
+    array = tessarr.create_array(values, shape=2, dtype="i4", zarr_format=zarr_format)
+    array.attrs["a"] = 1
+    document = json.loads(values[key])
+    member, default = {2: ("dimension_separator", "."), 3: ("storage_transformers", [])}[zarr_format]
+    assert document[member] == default
+    with config.set({"zarr_python.all_members": False}):
+        tessarr.create_array(values, shape=2, dtype="i4", zarr_format=zarr_format, overwrite=True)
+    assert member not in json.loads(values[key])

@@ -26,6 +26,22 @@ def test_metadata_of_a_group_comes_back_from_its_document(zarr_format: Any) -> N
     assert group.node_type == "group"
 
 
+def test_metadata_of_a_group_takes_none_for_no_attributes() -> None:
+    assert GroupMetadata(attributes=None) == GroupMetadata()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_changed_document_does_not_change_the_metadata(zarr_format: Any) -> None:
+    given = {"a": {"b": [1]}}
+    group = GroupMetadata(zarr_format=zarr_format, attributes=given)
+    array = tessarr.create_array({}, shape=2, dtype="i4", zarr_format=zarr_format, attributes=given).metadata
+    for metadata in (group, array):
+        document: Any = metadata.to_dict()
+        document["attributes"]["a"]["b"].append(2)
+        document["attributes"].pop("a")
+        assert metadata.attributes == {"a": {"b": [1]}}
+
+
 def test_metadata_of_a_group_is_printed_as_zarr_python_prints_it() -> None:
     assert repr(GroupMetadata()) == (
         "GroupMetadata(attributes={}, zarr_format=3, consolidated_metadata=None, node_type='group')"

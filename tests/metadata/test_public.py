@@ -106,3 +106,17 @@ def test_metadata_makes_nodes_again() -> None:
     again = dict(tessarr.create_hierarchy(store={}, nodes={"x": z.metadata}))["x"]
     assert again.metadata == z.metadata
     assert tessarr.AsyncArray(z.metadata, z.store_path) == z.async_array
+
+
+@pytest.mark.parametrize(("dtype", "empty"), [("S4", b""), ("U4", ""), ("T", "")])
+def test_zero_is_the_default_of_text_in_new_metadata(dtype: str, empty: object) -> None:
+    like: Any = tessarr.create_array({}, shape=2, dtype=dtype).metadata
+    made = ArrayV3Metadata(
+        shape=(2,),
+        data_type=like.data_type,
+        chunk_grid=like.chunk_grid,
+        chunk_key_encoding=like.chunk_key_encoding,
+        fill_value=0,
+        codecs=like.codecs,
+    )
+    assert made.fill_value == empty

@@ -169,12 +169,14 @@ _SETTINGS: dict[int, dict[str, Any]] = {
         "zarr_python.warnings": True,
         "zarr_python.auto_chunks": True,
         "zarr_python.overwrite_all": True,
+        "zarr_python.all_members": True,
     },
     2: {
         "attributes.allow_nan": True,
         "names.warn_reserved": False,
         "zarr_python.auto_chunks": True,
         "zarr_python.overwrite_all": True,
+        "zarr_python.all_members": True,
         "default_zarr_format": 2,
     },
 }
@@ -250,8 +252,12 @@ def _switch(version: Literal[2, 3] | None) -> None:
 def _shape(store: Store) -> Any:
     from tessarr.facade.zarr3 import storage
     from tessarr.facade.zarr3.storage._inner import adapt_store
+    from tessarr.facade.zarr3.storage._memory import hold_buffers
+    from tessarr.stores.memory.store import MemoryStore
 
     getattr(storage, type(store).__name__, None)  # importing the class registers it
+    if type(store) is MemoryStore:
+        hold_buffers(store)
     return adapt_store(store)
 
 

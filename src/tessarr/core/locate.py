@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tessarr.core.node import Node
+from tessarr.errors import ReadOnlyError
 from tessarr.settings import config as settings
 from tessarr.stores.base import Store
 from tessarr.stores.path import join, normalize_path
@@ -21,6 +22,9 @@ def locate(store: StoreLike, path: str | None, mode: str | None, storage_options
 
     `store` may also be an opened array or group, whose store is then used. A store that is opened here is read-only
     with ``mode="r"``.
+
+    Raises `ReadOnlyError` for a read-only store and a mode that writes, where `tessarr.as_zarr` is installed; elsewhere the
+    first write raises it.
     """
     if mode is not None and mode not in _MODES:
         raise ValueError(f"mode must be one of {', '.join(_MODES)}; got {mode!r}")
@@ -30,6 +34,10 @@ def locate(store: StoreLike, path: str | None, mode: str | None, storage_options
     else:
         base, here = store_from(store, mode=mode, storage_options=storage_options)
     base = synchronous(base)
+    if mode not in (None, "r") and getattr(store, "read_only", False) and settings.get("zarr_python.arguments"):
+        raise ReadOnlyError(
+            f"Store is read-only but mode is {mode!r}", store=base.url, hint="Give a writable store, or mode 'r'"
+        )
     whole = join(here, normalize_path(path or ""))
     mode = mode or ("r" if base.read_only else "a")
     if mode == "r" and not base.read_only and not isinstance(store, Store) and not hasattr(store, "store"):

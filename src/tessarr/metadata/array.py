@@ -7,6 +7,7 @@ terms (order, compressor, filters, compression) are kept as well, so that a docu
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -109,7 +110,10 @@ class ArrayMetadata:
         for them).
         """
         first, *rest = self.documents().values()
-        return first if self.zarr_format == 3 else {**first, "attributes": rest[0] if rest else {}}
+        attributes = first.get("attributes", {}) if self.zarr_format == 3 else rest[0] if rest else {}
+        return first | {
+            "attributes": deepcopy(attributes)
+        }  # of an immutable object: who changes the document has a copy
 
     def with_(self, **changes: Any) -> ArrayMetadata:
         """Return a copy with some fields replaced."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -22,7 +23,9 @@ class GroupMetadata:
     """The metadata of all nodes below, if this group was opened with it (`tessarr.metadata.consolidated`)."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.attributes, dict):  # those of an open node, which write through
+        if self.attributes is None:  # as zarr-python's `GroupMetadata` takes it
+            object.__setattr__(self, "attributes", {})
+        elif not isinstance(self.attributes, dict):  # those of an open node, which write through
             object.__setattr__(self, "attributes", self.attributes.asdict())
 
     def __repr__(self) -> str:
@@ -74,7 +77,10 @@ class GroupMetadata:
         them).
         """
         first, *rest = self.documents().values()
-        return first if self.zarr_format == 3 else {**first, "attributes": rest[0] if rest else {}}
+        attributes = first.get("attributes", {}) if self.zarr_format == 3 else rest[0] if rest else {}
+        return first | {
+            "attributes": deepcopy(attributes)
+        }  # of an immutable object: who changes the document has a copy
 
     def with_(self, **changes: Any) -> GroupMetadata:
         """Return a copy with some fields replaced."""

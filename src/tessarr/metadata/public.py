@@ -254,7 +254,7 @@ class ArrayV3Metadata(_PublicMetadata):
             "data_type": data_type.to_json(),
             "chunk_grid": _json_of(chunk_grid),
             "chunk_key_encoding": _key_encoding(chunk_key_encoding),
-            "fill_value": data_type.dump_fill(data_type.cast_fill(fill_value), 3),
+            "fill_value": data_type.dump_fill(data_type.cast_given_fill(fill_value), 3),
             "codecs": [_json_of(codec) for codec in codecs],
             "attributes": dict(attributes or {}),
             "storage_transformers": list(storage_transformers or ()),

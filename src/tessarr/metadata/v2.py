@@ -189,8 +189,8 @@ def dump_array(array: ArrayMetadata) -> dict[str, JSONObject]:
         "order": array.order,
         "filters": list(array.filters) if array.filters else None,
     }
-    if array.dimension_separator == "/":
-        document["dimension_separator"] = "/"
+    if array.dimension_separator == "/" or config.get("zarr_python.all_members"):
+        document["dimension_separator"] = array.dimension_separator
     return {ARRAY_KEY: document, **_attributes(array.attributes)}
 
 

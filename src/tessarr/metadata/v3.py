@@ -27,7 +27,7 @@ from tessarr.metadata import legacy, reservations
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.field import Document, Parsed
 from tessarr.metadata.group import GroupMetadata
-from tessarr.settings import is_strict
+from tessarr.settings import config, is_strict
 from tessarr.types import JSON, JSONObject, Shape
 
 KEY = "zarr.json"
@@ -269,7 +269,7 @@ def dump_array(array: ArrayMetadata) -> dict[str, JSONObject]:
     }
     if array.dimension_names is not None:
         document["dimension_names"] = list(array.dimension_names)
-    if array.storage_transformers:
+    if array.storage_transformers or config.get("zarr_python.all_members"):
         document["storage_transformers"] = list(array.storage_transformers)
     return {KEY: {**document, **array.extra}}
 

@@ -95,12 +95,23 @@ def test_opening_asks_for_the_documents_of_that_kind_of_node_only(
     asked = sorted(request.key.rpartition("/")[2] for request in s3_proxy.seen)
     wanted = {
         "array": [".zarray", ".zattrs", "meta", "zarr.json"],
-        "group": [".zarray", ".zattrs", ".zgroup", ".zmetadata", "zarr.json"],
+        "group": [".zattrs", ".zgroup", ".zmetadata", "zarr.json"],
     }
     assert asked == wanted[kind]
     other = tessarr.open_group if kind == "array" else tessarr.open_array
     with pytest.raises(tessarr.errors.NodeNotFoundError, match=f"got: an? {kind}|an? {kind}"):
         other(store, mode="r")
+
+
+@pytest.mark.parametrize("opens", [tessarr.open_array, tessarr.open_group, tessarr.open])
+def test_a_node_of_a_named_format_that_is_missing_takes_one_round_trip(store: Store, cost: Any, opens: Any) -> None:
+    def missing() -> None:
+        with pytest.raises(tessarr.errors.NodeNotFoundError, match="leave out zarr_format=3"):
+            opens(store, path="labels", mode="r", zarr_format=3)
+
+    requests, rounds = cost(missing)
+    assert rounds == 1
+    assert requests["GET"] <= 2
 
 
 @pytest.mark.filterwarnings("ignore:Zarr v1")

@@ -373,10 +373,8 @@ def fill_from(data_type: DataType, value: object, zarr_format: int) -> Scalar | 
         return data_type.default_fill()
     if value is None:
         return None
-    if type(value) is int and value == 0 and data_type.dtype.kind in "SUTO":
-        return data_type.default_fill()  # `zeros` of strings and bytes are empty strings, as in NumPy
     try:
-        return data_type.cast_fill(value)
+        return data_type.cast_given_fill(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise BaseZarrError(
             "the fill value is not a value of the data type", expected=data_type.name, got=repr(value), hint=str(error)

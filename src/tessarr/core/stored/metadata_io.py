@@ -26,6 +26,7 @@ from tessarr.errors import (
     GroupNotFoundError,
     MetadataValidationError,
     NodeNotFoundError,
+    NodeTypeValidationError,
     Problem,
     StoreError,
     TessarrError,
@@ -145,7 +146,7 @@ def _names(is_root: bool, zarr_format: ZarrFormat | None, kind: Kind | None) -> 
     if zarr_format is None and kind is ArrayMetadata:
         return (_V3.array, _V2.array, str(_V2.attributes), *((_V1.array,) if is_root else ()))
     if zarr_format is None and kind is GroupMetadata:
-        return (*_V3.all[:1], *_V2.all)
+        return (_V3.array, *_V2.all[1:])
     candidates = (zarr_format,) if zarr_format else (3, 2, 1) if is_root else (3, 2)
     names = dict.fromkeys(name for number in candidates for name in formats.KEYS[number].all)
     return tuple(name for name in names if zarr_format or name != _V1.attributes)
@@ -219,18 +220,23 @@ def expect_kind_steps(
     wanted = {ArrayMetadata: "array", GroupMetadata: "group"}.get(kind, "node") if kind else "node"
     missing = {"array": ArrayNotFoundError, "group": GroupNotFoundError}.get(wanted, NodeNotFoundError)
     other = None
-    if node is None and (zarr_format or (kind and isinstance(store, Remote))):
+    remote = isinstance(store, Remote)
+    if node is None and ((zarr_format and not remote) or (kind and not zarr_format and remote)):
         other = (yield from read_nodes_steps(store, [path]))[0]
         node = other if zarr_format is None else None
     if node is not None:
         kind_there = "array" if isinstance(node, ArrayMetadata) else "group"
         got = f"{'an' if kind_there == 'array' else 'a'} {kind_there}"
-        instead = {"array": GroupInsteadError, "group": ArrayInsteadError}.get(wanted, missing)
+        instead: type[TessarrError] = {"array": GroupInsteadError, "group": ArrayInsteadError}.get(wanted, missing)
+        if instead is GroupInsteadError and node.zarr_format == 3 and settings.get("zarr_python.arguments"):
+            instead = NodeTypeValidationError  # as zarr-python, where a document is there: nothing is missing
         raise instead(f"no {wanted} here", got=got, hint=f"Open it with open_{kind_there}", **place)
     if other is not None:
         hint = f"There is a Zarr v{other.zarr_format} node; leave out zarr_format, or give {other.zarr_format}"
         raise missing(f"no Zarr v{zarr_format} {wanted} here", hint=hint, **place)
-    raise missing(f"No {wanted} found in store", hint="Check the path, or create it with mode='a' or 'w'", **place)
+    unless = f", leave out zarr_format={zarr_format}," if zarr_format and remote else ","
+    hint = f"Check the path{unless} or create it with mode='a' or 'w'"
+    raise missing(f"No {wanted} found in store", hint=hint, **place)
 
 
 def check_path(path: str, zarr_format: ZarrFormat) -> None:

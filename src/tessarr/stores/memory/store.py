@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import os
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from tessarr.common.segments import flat
@@ -62,6 +62,11 @@ class MemoryStore(ConditionalStore):
     def __init__(self, store_dict: MutableMapping[str, Any] | None = None, *, read_only: bool = False) -> None:
         self._map: MutableMapping[str, Any] = {} if store_dict is None else store_dict
         self.read_only = read_only
+        self._versions = _versions_of(self._identity)
+
+    def replace_map(self, view: Callable[[MutableMapping[str, object]], MutableMapping[str, object]]) -> None:
+        """Keep the values in ``view(map)`` instead of the map. Only for a store that nothing uses yet."""
+        self._map = view(self._map)
         self._versions = _versions_of(self._identity)
 
     @property

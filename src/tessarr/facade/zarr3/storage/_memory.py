@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, MutableMapping
 from typing import Any, Self
 
@@ -45,6 +46,19 @@ class _AsBytes(MutableMapping[str, object]):
         return len(self.buffers)
 
 
+_VIEWS: weakref.WeakValueDictionary[int, _AsBytes] = weakref.WeakValueDictionary()
+"""Identity of a user's dictionary → its view, which all stores over the dictionary share, so that they are one place."""
+
+
+def _view_of(buffers: MutableMapping[str, object]) -> _AsBytes:
+    return _VIEWS.setdefault(id(buffers), _AsBytes(buffers))
+
+
+def hold_buffers(store: ours.MemoryStore) -> None:
+    """Let a store that was just made over a user's dictionary keep buffers in it, as zarr-python does, instead of bytes."""
+    store.replace_map(_view_of)
+
+
 class _AsBuffers(_AsBytes):
     """View tessarr's dictionary of bytes as a dictionary of buffers."""
 
@@ -60,7 +74,7 @@ class MemoryStore(InnerStore):
 
     def __init__(self, store_dict: MutableMapping[str, object] | None = None, *, read_only: bool = False) -> None:
         """Wrap `store_dict`, which maps keys to buffers or bytes; ``None``: a new dictionary."""
-        given = None if store_dict is None else _AsBytes(store_dict)
+        given = None if store_dict is None else _view_of(store_dict)
         super().__init__(ours.MemoryStore(given, read_only=read_only))
 
     @property
