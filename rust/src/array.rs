@@ -73,7 +73,7 @@ pub struct Array {
     /// The chain of all chunks, if they have one shape.
     uniform: Option<Arc<Chain>>,
     chains: Mutex<HashMap<Vec<usize>, Arc<Chain>>>,
-    /// Where the last element was found.
+    /// The chunk of the element that was read last.
     pub last: Mutex<Option<Arc<LastChunk>>>,
 }
 
@@ -90,7 +90,7 @@ fn parse_axis(json: &Value) -> Result<GridAxis> {
     if let Some(size) = json["size"].as_u64() {
         return match usize::try_from(size) {
             Ok(size) if size > 0 => Ok(GridAxis::Regular(size)),
-            _ => Err(unsupported("a chunk of impossible size")),
+            _ => Err(unsupported("a chunk length out of range")),
         };
     }
     let offsets = integers(&json["offsets"], "offsets")?;
@@ -121,7 +121,7 @@ impl Array {
         let store = match json["store"]["kind"].as_str() {
             Some("local") => Store::Local(PathBuf::from(text(&json["store"], "root")?)),
             Some("python") => Store::Python(PythonStore::from_json(&json["store"])),
-            _ => return Err(unsupported("the kind of store")),
+            _ => return Err(unsupported("a store of an unknown kind")),
         };
         let key = KeyTemplate::from_json(&json["key"], shape.len())?;
         let coarse = matches!(&store, Store::Local(root) if has_coarse_times(root));
@@ -172,7 +172,7 @@ impl Array {
     }
 
     fn chain(&self, shape: &[usize]) -> Result<Arc<Chain>> {
-        // Never blocks: in a forked child, a thread of the parent may hold the lock for ever.
+        // Never blocks: in a forked child, a thread of the parent may hold the lock forever.
         if let Ok(chains) = self.chains.try_lock()
             && let Some(chain) = chains.get(shape)
         {
@@ -198,7 +198,7 @@ impl Array {
         }
     }
 
-    /// How much of the chunk at `coords` lies inside the array.
+    /// Return the lengths of the part of the chunk at `coords` that lies inside the array.
     pub fn inside(&self, coords: &[usize]) -> Vec<usize> {
         let intervals = self.grid_axes.iter().zip(coords).map(|(axis, &i)| axis.interval(i));
         intervals.zip(&self.shape).map(|((start, size), &n)| size.min(n.saturating_sub(start))).collect()

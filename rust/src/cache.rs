@@ -1,8 +1,8 @@
 //! Decoded chunks and shard indices of stored values that were read in part: one byte-capped LRU per process.
 //!
 //! An entry belongs to the name of a stored value (the path of a local file; else place and key) and to a `CacheKey` in
-//! that value. A `Validator` (device, inode, mtime and size of a file; else a version tag) says whether the entries of a
-//! name are fresh: a name with another validator loses its entries. Concurrent misses of one entry of a file decode once.
+//! that value. A `Validator` (device, inode, mtime and size of a file; else a version tag) decides whether the entries of a
+//! name are fresh: entries with another validator are dropped. Concurrent misses of one entry of a file decode once.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
@@ -34,12 +34,12 @@ impl From<Version> for Validator {
     }
 }
 
-/// A number for a way to decode chunks; equal descriptions have equal numbers.
+/// Return the number of a codec chain, by its description; equal descriptions have equal numbers.
 pub fn layout(description: String) -> u32 {
     static KNOWN: Mutex<BTreeMap<String, u32>> = Mutex::new(BTreeMap::new());
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let fresh = || NEXT.fetch_add(1, Ordering::Relaxed);
-    // Never blocks: in a forked child, a thread of the parent may hold the lock for ever. A fresh number is always right.
+    // Never blocks: in a forked child, a thread of the parent may hold the lock forever. A new number is always correct.
     let Ok(mut known) = KNOWN.try_lock() else { return fresh() };
     if known.len() >= 4096 {
         known.clear();
@@ -52,7 +52,7 @@ pub const DEFAULT_BYTES: usize = 128 << 20;
 
 static CAPACITY: AtomicUsize = AtomicUsize::new(DEFAULT_BYTES);
 
-/// Sets the capacity in bytes of the caches of this process and its future children; 0 disables them.
+/// Set the capacity in bytes of the caches of this process and its future children; 0 disables them.
 pub fn set_capacity(bytes: usize) {
     CAPACITY.store(bytes, Ordering::Relaxed);
 }
@@ -99,7 +99,7 @@ pub struct Cache {
     pub statistics: Statistics,
 }
 
-/// Memory of an entry beside its bytes.
+/// Memory that an entry takes in addition to its bytes (an estimate).
 const OVERHEAD: usize = 160;
 
 impl Content {
@@ -186,7 +186,7 @@ impl Cache {
         found
     }
 
-    /// Does as `get`, without counting a hit.
+    /// Look up an entry as `get` does, without counting a hit.
     pub fn peek(&self, name: &OsStr, cache_key: CacheKey, validator: &Validator) -> Option<Value> {
         self.lock().get(name, cache_key, Some(validator))
     }
@@ -195,7 +195,7 @@ impl Cache {
         self.statistics.hits.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns an entry, fresh or stale, with its validator.
+    /// Return an entry, fresh or stale, with its validator.
     pub fn unvalidated(&self, name: &OsStr, cache_key: CacheKey) -> Option<(Value, Validator)> {
         let mut content = self.lock();
         let value = content.get(name, cache_key, None)?;
@@ -218,13 +218,13 @@ impl Cache {
         !touched.insert(cache_key)
     }
 
-    /// Adds an entry after a miss.
+    /// Add an entry after a miss.
     pub fn insert_after_miss(&self, name: &OsStr, cache_key: CacheKey, validator: &Validator, value: Value) {
         self.statistics.misses.fetch_add(1, Ordering::Relaxed);
         self.insert(name, cache_key, validator, value);
     }
 
-    /// Adds an entry, unless it is too large for the cache.
+    /// Add an entry, unless it is too large for the cache.
     pub fn insert(&self, name: &OsStr, cache_key: CacheKey, validator: &Validator, value: Value) {
         if fits(value.len()) {
             let evicted = self.lock().insert(name, cache_key, validator, value);
@@ -232,7 +232,7 @@ impl Cache {
         }
     }
 
-    /// Returns the entry; on a miss `make` makes it, and concurrent callers wait for that (single flight).
+    /// Return the entry; on a miss `make` computes it, and concurrent callers wait for the result (single flight).
     pub fn get_or_make(
         &self,
         name: &OsStr,
@@ -260,19 +260,19 @@ impl Cache {
         Ok(value)
     }
 
-    /// Drops the entries of a value.
+    /// Drop the entries of a value.
     pub fn invalidate(&self, name: &OsStr) {
         self.lock().invalidate(name);
     }
 
-    /// Drops all entries.
+    /// Drop all entries.
     pub fn clear(&self) {
         let mut content = self.lock();
         let flights = std::mem::take(&mut content.flights);
         *content = Content { flights, ..Content::default() };
     }
 
-    /// Returns the present bytes and entries.
+    /// Return the present bytes and entries.
     pub fn size(&self) -> (usize, usize) {
         let content = self.lock();
         (content.bytes, content.order.len())

@@ -67,7 +67,7 @@ pub fn integers(json: &Value, what: &str) -> Result<Vec<usize>> {
     let list = json.as_array().ok_or_else(|| unsupported(format!("{what} is not a list")))?;
     let number = |value: &Value| value.as_u64().and_then(|n| usize::try_from(n).ok());
     let numbers: Option<Vec<usize>> = list.iter().map(number).collect();
-    numbers.ok_or_else(|| unsupported(format!("{what} holds something other than non-negative integers")))
+    numbers.ok_or_else(|| unsupported(format!("{what} holds values other than non-negative integers")))
 }
 
 fn parse_swap(json: &Value, item: usize) -> Result<Vec<Swap>> {
@@ -88,7 +88,7 @@ fn parse_swap(json: &Value, item: usize) -> Result<Vec<Swap>> {
 const MAX_DEPTH: usize = 16;
 
 impl Chain {
-    /// Binds the chain that `codecs` (a JSON list of v3 codec objects) describes to chunks of `shape`.
+    /// Bind the chain that `codecs` (a JSON list of v3 codec objects) describes to chunks of `shape`.
     pub fn bind(codecs: &Value, shape: &[usize], item: usize, fill: &[u8]) -> Result<Chain> {
         let layout = cache::layout(format!("{item} {shape:?} {codecs}"));
         Chain::bind_at(codecs, shape, item, fill, (layout, 0))
@@ -139,7 +139,7 @@ impl Chain {
                     let given = size.ok_or_else(|| {
                         unsupported(format!("the codec '{name}' after one whose output has no fixed size"))
                     });
-                    // Behind a compressor, sizes are computed backwards only for codecs that keep or add to the size.
+                    // After a compressor, sizes are computed backwards only for codecs that keep or add to the size.
                     let given = match (given, after.last()) {
                         (Ok(n), _) => n,
                         (Err(error), None) => return Err(error),
@@ -197,7 +197,7 @@ impl Chain {
 fn check_sizes(after: &[(Codec, usize)]) -> Result<()> {
     for (codec, size) in after {
         if *size == usize::MAX && !matches!(codec, Codec::Checksum(_)) {
-            return Err(unsupported(format!("the codec '{}' behind a compressor", codec.name())));
+            return Err(unsupported(format!("the codec '{}' after a compressor", codec.name())));
         }
     }
     Ok(())

@@ -14,7 +14,7 @@ pub const SMALL_WORK: usize = 64 << 10;
 
 /// What a request does with its chunks.
 pub trait ChunkWork: Send + Sync + Sized + 'static {
-    /// What is known of a shard once it is open.
+    /// The state of an open shard.
     type Shard: Send + Sync;
 
     /// Read or write chunk `number` of the plan; the inner chunks of a shard through `ChunkJob::share`.
@@ -80,7 +80,7 @@ impl<W: ChunkWork> ChunkJob<W> {
         !self.alone && total > 1
     }
 
-    /// Raise when the request was cancelled or another thread failed.
+    /// Return an error when the request was cancelled or another thread failed.
     pub fn check(&self) -> Result<()> {
         if self.control.is_stopped() { Err(Error::cancelled()) } else { Ok(()) }
     }

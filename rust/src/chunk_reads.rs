@@ -86,9 +86,9 @@ enum Phase {
 /// Inner chunks of one shard.
 #[derive(Default)]
 struct InnerChunks {
-    /// Part, offset and size in the value.
-    wanted: Vec<(Part, u64, usize)>,
-    /// Coalesced ranges to request, ascending, that contain all of `wanted`.
+    /// The part of each stored inner chunk, and its offset and size in the value.
+    stored: Vec<(Part, u64, usize)>,
+    /// Coalesced ranges to request, ascending, that contain all of `stored`.
     spans: Vec<(u64, u64)>,
     /// Parts found in the cache.
     cached: Vec<(Part, Value)>,
@@ -114,8 +114,8 @@ fn inner_parts(chain: &Chain, shard: &Shard, part: &Part) -> Plan {
     }
 }
 
-/// Whether fetching all of a shard is better than requesting what `part` needs.
-fn wants_whole(whole_below: usize, chain: &Chain, shard: &Shard, part: &Part, inside: &[usize]) -> bool {
+/// Whether all of a shard is requested, instead of the inner chunks that `part` needs.
+fn is_read_whole(whole_below: usize, chain: &Chain, shard: &Shard, part: &Part, inside: &[usize]) -> bool {
     let inner: usize = shard.grid.iter().product();
     chain.nbytes <= whole_below || part.covers(inside) || 2 * inner_parts(chain, shard, part).len() >= inner
 }
@@ -125,7 +125,7 @@ pub fn part_nbytes(array: &Array, plan: &Plan) -> Result<usize> {
     let (coords, part) = plan.get(0);
     let chain = array.chain_at(&coords)?;
     Ok(match &chain.serializer {
-        ArrayToBytes::Shard(shard) if !wants_whole(0, &chain, shard, &part, &array.inside(&coords)) => {
+        ArrayToBytes::Shard(shard) if !is_read_whole(0, &chain, shard, &part, &array.inside(&coords)) => {
             inner_parts(&chain, shard, &part).len().saturating_mul(shard.inner.nbytes)
         }
         _ => chain.nbytes,
@@ -133,7 +133,7 @@ pub fn part_nbytes(array: &Array, plan: &Plan) -> Result<usize> {
 }
 
 impl ChunkReads {
-    /// Begins to read parts `first..stop`; shards of at most `whole_below` decoded bytes are requested whole.
+    /// Begin to read parts `first..stop`; shards of at most `whole_below` decoded bytes are requested whole.
     pub fn start(target: ReadTarget, (first, stop): (usize, usize), whole_below: usize) -> Result<ChunkReads> {
         let (in_flight, attempts) = (HashMap::new(), HashMap::new());
         let mut reads = ChunkReads { target, whole_below, pending: Vec::new(), in_flight, requested: 0, attempts };
@@ -150,7 +150,7 @@ impl ChunkReads {
         let mut read =
             ChunkRead { number, depth: 0, part, within: None, guards: Vec::new(), expected: None, phase: Phase::Whole };
         match &chain.serializer {
-            ArrayToBytes::Shard(shard) if !wants_whole(whole_below, &chain, shard, &read.part, &inside) => {
+            ArrayToBytes::Shard(shard) if !is_read_whole(whole_below, &chain, shard, &read.part, &inside) => {
                 if let Some((index, version)) = self.target.unvalidated(number, chain.index_cache_key(0)) {
                     read.expected = Some(ExpectedVersion { version, fresh: false });
                     return self.request_inner(read, &chain, shard, &index);
@@ -211,7 +211,7 @@ impl ChunkReads {
         })
     }
 
-    /// Receives some responses, and decodes complete chunks.
+    /// Receive some responses, and decode complete chunks.
     pub fn receive(&mut self, responses: Vec<Response>, poll: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let (mut received, mut changed) = (Vec::new(), HashSet::new());
         for response in responses {
@@ -233,7 +233,7 @@ impl ChunkReads {
         self.target.decode(&received, poll)
     }
 
-    /// Restarts a chunk read whose shard has changed.
+    /// Restart a chunk read whose shard has changed.
     fn restart(&mut self, number: usize) -> Result<()> {
         self.pending.retain(|read| read.number != number);
         self.in_flight.retain(|_, read| read.number != number);
@@ -246,7 +246,7 @@ impl ChunkReads {
         self.begin(number, whole_below)
     }
 
-    /// Receives one response; `false`: the value has another version than earlier responses.
+    /// Receive one response; `false`: the value has another version than earlier responses.
     fn receive_one(
         &mut self,
         mut read: ChunkRead,
@@ -331,7 +331,7 @@ impl ChunkReads {
         if parts.len() < inner.spans.len() {
             return Err(too_few_ranges());
         }
-        for (part, offset, len) in inner.wanted {
+        for (part, offset, len) in inner.stored {
             let at = inner.spans.partition_point(|span| span.0 <= offset) - 1;
             let (bytes, start) = (&parts[at], (offset - inner.spans[at].0) as usize);
             if bytes.len() < start + len {
@@ -345,7 +345,7 @@ impl ChunkReads {
         Ok(())
     }
 
-    /// Receives the index of a shard: caches it if the store has versions, else checks it again with the data.
+    /// Receive the index of a shard: cache it if the store has versions, else check it again with the data.
     fn receive_index(
         &mut self,
         mut read: ChunkRead,
@@ -369,7 +369,7 @@ impl ChunkReads {
         self.request_inner(read, chain, shard, &index)
     }
 
-    /// Plans the requests for inner chunks from the index of a shard, and fills those that are not stored.
+    /// Plan the requests for inner chunks from the index of a shard, and fill those that are not stored.
     fn request_inner(&mut self, read: ChunkRead, chain: &Chain, shard: &Shard, index: &[u8]) -> Result<()> {
         let ChunkRead { number, depth, part, within, guards, expected, .. } = read;
         let base = within.map_or(0, |(offset, _)| offset);
@@ -380,10 +380,10 @@ impl ChunkReads {
             let (coords, part) = plan.get(i);
             match decode::entry(shard, index, &coords, within.map(|(_, len)| len as u64))? {
                 None => missing.push(part),
-                Some((offset, len)) => inner.wanted.push((part, base + offset, len)),
+                Some((offset, len)) => inner.stored.push((part, base + offset, len)),
             }
         }
-        if inner.wanted.is_empty() && expected.as_ref().is_some_and(|expected| !expected.fresh) {
+        if inner.stored.is_empty() && expected.as_ref().is_some_and(|expected| !expected.fresh) {
             // No other request would show whether the index is still valid.
             let phase = Phase::Index;
             self.pending.push(ChunkRead { number, depth, part, within, guards, expected: None, phase });
@@ -391,18 +391,18 @@ impl ChunkReads {
         }
         missing.iter().for_each(|part| decode::fill(&shard.inner, part, self.target.out));
         if let ArrayToBytes::Shard(nested) = &shard.inner.serializer {
-            for (part, offset, len) in inner.wanted {
+            for (part, offset, len) in inner.stored {
                 let whole_below = self.whole_below;
-                let whole = wants_whole(whole_below, &shard.inner, nested, &part, &shard.inner.shape);
+                let whole = is_read_whole(whole_below, &shard.inner, nested, &part, &shard.inner.shape);
                 let (depth, within, guards, expected) =
                     (depth + 1, Some((offset, len)), guards.clone(), expected.clone());
                 let phase = if whole { Phase::Whole } else { Phase::Index };
                 self.pending.push(ChunkRead { number, depth, part, within, guards, expected, phase });
             }
-        } else if let Some(stop) = inner.wanted.iter().map(|(_, offset, len)| offset + *len as u64).max() {
+        } else if let Some(stop) = inner.stored.iter().map(|(_, offset, len)| offset + *len as u64).max() {
             // Without the size of the shard, only this shows whether a chunk reaches into the index.
-            let behind = if shard.at_start { 0 } else { shard.index_nbytes as u64 };
-            inner.last = (within.is_none() && !self.target.python_store().remote).then(|| stop + behind - 1);
+            let index_after = if shard.at_start { 0 } else { shard.index_nbytes as u64 };
+            inner.last = (within.is_none() && !self.target.python_store().remote).then(|| stop + index_after - 1);
             self.plan(number, &shard.inner, &mut inner, expected.as_ref());
             self.pending.push(ChunkRead {
                 number,
@@ -417,20 +417,20 @@ impl ChunkReads {
         Ok(())
     }
 
-    /// Takes cached chunks, and coalesces the ranges of the others.
+    /// Look up chunks in the cache, and coalesce the ranges of the others.
     fn plan(&self, number: usize, chain: &Chain, inner: &mut InnerChunks, expected: Option<&ExpectedVersion>) {
         let gap = self.target.python_store().gap;
         if let (Some(expected), Some(name)) = (expected, self.target.name(number)) {
             let validator = Validator::Tag(expected.version.clone());
-            for (part, offset, len) in std::mem::take(&mut inner.wanted) {
+            for (part, offset, len) in std::mem::take(&mut inner.stored) {
                 match process().cache.peek(&name, chain.cache_key(offset), &validator) {
                     Some(value) => inner.cached.push((part, value)),
-                    None => inner.wanted.push((part, offset, len)),
+                    None => inner.stored.push((part, offset, len)),
                 }
             }
         }
-        inner.wanted.sort_by_key(|(_, offset, _)| *offset);
-        for (_, offset, len) in &inner.wanted {
+        inner.stored.sort_by_key(|(_, offset, _)| *offset);
+        for (_, offset, len) in &inner.stored {
             let stop = offset + *len as u64;
             match inner.spans.last_mut() {
                 Some(span) if *offset <= span.1 + gap && stop.max(span.1) - span.0 <= MAX_REQUEST => {
@@ -441,7 +441,7 @@ impl ChunkReads {
         }
     }
 
-    /// Reads the inner chunks of a shard that was requested whole.
+    /// Read the inner chunks of a shard that was requested whole.
     fn split(
         &self,
         read: &ChunkRead,
@@ -476,7 +476,7 @@ fn too_few_ranges() -> Error {
 }
 
 fn too_short(offset: u64, len: usize) -> Error {
-    Error::new("shard_index", "a shard ends before an inner chunk that its index promises")
+    Error::new("shard_index", "a shard ends before an inner chunk that its index lists")
         .with(|fault| fault.codec = Some("sharding_indexed".into()))
         .expected(format!("{len} bytes at offset {offset}"))
 }

@@ -19,7 +19,7 @@ pub struct ReadOptions {
     pub keep: bool,
 }
 
-/// Writes the fill value to the output positions of `part`.
+/// Write the fill value to the output positions of `part`.
 pub fn fill(chain: &Chain, part: &Part, out: Memory) {
     let value = Memory::of(&chain.fill);
     match part {
@@ -34,7 +34,7 @@ pub fn fill(chain: &Chain, part: &Part, out: Memory) {
     }
 }
 
-/// Reads `part` of a stored chunk into `options.out`.
+/// Read `part` of a stored chunk into `options.out`.
 pub fn read(chain: &Chain, source: Source, part: &Part, options: ReadOptions) -> Result<()> {
     let permuted;
     let part = match &chain.order {
@@ -82,7 +82,7 @@ pub fn read_index(shard: &Shard, source: Source) -> Result<Vec<u8>> {
     decode_index(shard, source.part(start, n))
 }
 
-/// Decodes exactly the bytes of an index.
+/// Decode exactly the bytes of an index.
 pub fn decode_index(shard: &Shard, source: Source) -> Result<Vec<u8>> {
     let chain = shard.index_chain();
     let mut index = vec![0; chain.nbytes];
@@ -101,7 +101,7 @@ pub fn decode_index(shard: &Shard, source: Source) -> Result<Vec<u8>> {
     Ok(index)
 }
 
-/// Reads `part` of a chunk of plain elements, without the cache.
+/// Read `part` of a chunk of plain elements, without the cache.
 pub fn read_into(chain: &Chain, source: Source, part: &Part, out: Memory) -> Result<()> {
     let permuted;
     let part = match &chain.order {
@@ -131,7 +131,7 @@ pub fn entry(shard: &Shard, index: &[u8], coords: &[usize], nbytes: Option<u64>)
     let fits = offset.checked_add(size).is_some_and(|stop| offset >= begin && stop <= end && size > 0);
     if !fits || exact.is_some_and(|exact| size != exact as u64) {
         let exact = exact.map_or(String::new(), |n| format!(" of {n} bytes"));
-        return Err(index_error(format!("the shard's index entry of inner chunk {coords:?} is impossible"))
+        return Err(index_error(format!("the shard's index entry of inner chunk {coords:?} is invalid"))
             .expected(format!("a range within bytes {begin}-{end}{exact}"))
             .got(format!("offset {offset}, size {size}"))
             .hint("The shard is corrupt; run `tessarr check --data`"));
@@ -179,7 +179,7 @@ fn read_plain(chain: &Chain, source: Source, part: &Part, options: ReadOptions) 
     read_some(chain, source, part, options.out)
 }
 
-/// Copies `part` of a decoded chunk to the output.
+/// Copy `part` of a decoded chunk to the output.
 pub fn place(chain: &Chain, data: &[u8], part: &Part, out: Memory) {
     match &chain.order {
         None => scatter(chain, data, 0, part, out),
@@ -187,7 +187,7 @@ pub fn place(chain: &Chain, data: &[u8], part: &Part, out: Memory) {
     }
 }
 
-/// Decodes as little of a chunk as `part` needs.
+/// Decode as little of a chunk as `part` needs.
 fn read_some(chain: &Chain, source: Source, part: &Part, out: Memory) -> Result<()> {
     let Some((start, stop)) = partial(chain, part) else {
         let data = decoded(chain, source)?;
@@ -205,7 +205,7 @@ fn read_some(chain: &Chain, source: Source, part: &Part, out: Memory) -> Result<
     Ok(())
 }
 
-/// Refuses a stored chunk whose size is not the fixed encoded size of its chain.
+/// Refuse a stored chunk whose size is not the fixed encoded size of its chain.
 pub fn check_size(chain: &Chain, source: Source) -> Result<()> {
     match chain.encoded_size {
         Some(exact) if exact != source.len() => Err(wrong_size(chain, exact, source.len())),
@@ -261,7 +261,7 @@ pub fn contiguous(chain: &Chain, part: &Part) -> Option<isize> {
     Some(place)
 }
 
-/// Decodes every bytes → bytes codec but the first.
+/// Decode every bytes → bytes codec but the first.
 fn peel<'a>(chain: &Chain, source: Source<'a>) -> Result<Bytes<'a>> {
     let mut data = source.read()?;
     for (codec, size) in chain.after.iter().skip(1).rev() {
@@ -297,7 +297,7 @@ fn decoded<'a>(chain: &Chain, source: Source<'a>) -> Result<Bytes<'a>> {
     Ok(in_memory_order(chain, data))
 }
 
-/// Converts `data` to memory byte order; copies only borrowed data that must change.
+/// Convert `data` to memory byte order; copy only borrowed data that must change.
 fn in_memory_order<'a>(chain: &Chain, data: Bytes<'a>) -> Bytes<'a> {
     if !needs_finish(chain, &data) {
         return data;
@@ -335,7 +335,7 @@ fn needs_finish(chain: &Chain, data: &[u8]) -> bool {
     }
 }
 
-/// Converts elements from stored to memory byte order, or (a reversal being its own inverse) back.
+/// Convert elements from stored to memory byte order, or (a reversal being its own inverse) back.
 pub fn finish(chain: &Chain, data: &mut [u8]) {
     if let ArrayToBytes::Bytes { swap, boolean } = &chain.serializer {
         swap_bytes(swap, chain.item, data);
@@ -372,7 +372,7 @@ fn reverse<const W: usize>(data: &mut [u8]) {
     }
 }
 
-/// Copies `part` from `data` (the chunk's elements from byte `begin` on) to the output.
+/// Copy `part` from `data` (the chunk's elements from byte `begin` on) to the output.
 fn scatter(chain: &Chain, data: &[u8], begin: usize, part: &Part, out: Memory) {
     let source = Memory::of(data);
     match part {
@@ -421,7 +421,7 @@ fn read_raw(chain: &Chain, source: Source, part: &Part, out: Memory) -> Result<(
     }
 }
 
-/// Reads a box: its whole span at once, or piece by piece along axis `level`, whichever is cheaper.
+/// Read a box: its whole span at once, or one position of axis `level` at a time, whichever is cheaper.
 fn read_box(chain: &Chain, source: Source, axes: &[AxisSelection], mut level: usize, out: Memory) -> Result<()> {
     let (low, high) = span(chain, axes);
     let selected: usize = axes.iter().map(AxisSelection::len).product::<usize>() * chain.item;

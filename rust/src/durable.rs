@@ -16,7 +16,7 @@ use std::time::SystemTime;
 use crate::error::Error;
 use crate::pool::process;
 
-/// Syncs the content of a file, or the names in a directory.
+/// Sync the content of a file, or the names in a directory.
 pub fn sync(file: &File) -> io::Result<()> {
     match file.sync_all() {
         #[cfg(target_vendor = "apple")]
@@ -32,7 +32,7 @@ fn is_no_full_sync(error: &io::Error) -> bool {
     [Errno::INVAL, Errno::NOTSUP, Errno::NOTTY].iter().any(|no| error.raw_os_error() == Some(no.raw_os_error()))
 }
 
-/// Makes the error for a change that was made and may not survive a power cut.
+/// Return the error for a change that was made and may not survive a power cut.
 pub fn unknown(path: &Path, done: &str, error: &io::Error) -> Error {
     Error::new("durability", format!("{done}, but its directory could not be synced: {}", path.display()))
         .got(error.to_string())
@@ -40,8 +40,8 @@ pub fn unknown(path: &Path, done: &str, error: &io::Error) -> Error {
         .with(|f| f.errno = error.raw_os_error())
 }
 
-/// Makes the name `path` durable, or that it is gone: syncs its directory, or the next above that is still there; then
-/// every directory above whose own name was not synced by this process, up to `root`. The process that made those may not
+/// Make the name `path`, or its removal, durable: sync its directory, or the next above that still exists; then
+/// every directory above whose own name was not synced by this process, up to `root`. The process that created those may not
 /// have synced them yet.
 #[cfg(unix)]
 pub fn sync_names(path: &Path, root: &Path) -> io::Result<()> {
@@ -68,8 +68,8 @@ pub fn sync_names(_path: &Path, _root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a directory and those above it. With `durable` the names of `root` and of what is above it, where they are
-/// made here, are synced; those below are by `sync_names`, with the value that they are made for.
+/// Create a directory and those above it. With `durable` the names of `root` and of what is above it, where they are
+/// created here, are synced; `sync_names` syncs those below, with the value that they are created for.
 pub fn make_directories(folder: &Path, root: &Path, durable: bool) -> io::Result<()> {
     if !durable || cfg!(not(unix)) {
         return fs::create_dir_all(folder);

@@ -35,7 +35,7 @@ enum ChunkBytes {
     File(Weak<File>, u64),
 }
 
-/// Reads the element at `at`, which must be within bounds, into the first bytes of `out`, if no chunk has to be decoded.
+/// Read the element at `at`, which must be within bounds, into the first bytes of `out`, if no chunk has to be decoded.
 /// `false`: nothing was read.
 pub fn find(array: &Array, at: &[usize], mut out: Memory) -> bool {
     let last = array.last.try_lock().ok().and_then(|last| last.clone());
@@ -85,7 +85,7 @@ fn plain_chain(chain: &Chain) -> Option<&Chain> {
     }
 }
 
-/// Finds an element of a cached chunk.
+/// Find an element of a cached chunk.
 fn cached(chain: Arc<Chain>, path: Arc<Path>, place: Place, cache: &Cache) -> Option<LastChunk> {
     let name = path.as_os_str();
     if !cache.contains_name(name) {
@@ -103,7 +103,7 @@ fn cached(chain: Arc<Chain>, path: Arc<Path>, place: Place, cache: &Cache) -> Op
     LastChunk::new(chain, path, version, place, ChunkBytes::Chunk(Arc::downgrade(&chunk)))
 }
 
-/// Finds an element of a raw chunk.
+/// Find an element of a raw chunk.
 fn stored(chain: Arc<Chain>, path: Arc<Path>, place: Place) -> Option<LastChunk> {
     let object = Object::Local(Local::find(path.clone(), false).ok()??);
     let local = object.local()?;
@@ -121,7 +121,7 @@ fn stored(chain: Arc<Chain>, path: Arc<Path>, place: Place) -> Option<LastChunk>
     LastChunk::new(chain, path, version, place, ChunkBytes::File(Arc::downgrade(&file), offset))
 }
 
-/// Converts a location in a shard to one in its inner chunk; returns also the offset of the inner chunk.
+/// Convert a location in a shard to one in its inner chunk; return also the offset of the inner chunk.
 fn inner(chain: &Chain, index: &[u8], version: Version, place: Place) -> Option<(Place, u64)> {
     let ArrayToBytes::Shard(shard) = &chain.serializer else { return None };
     let inside = stored_order(chain, &place.inside);
@@ -142,7 +142,7 @@ fn stored_order(chain: &Chain, of: &[usize]) -> Vec<usize> {
     }
 }
 
-/// Undoes `stored_order`.
+/// Undo `stored_order`.
 fn array_order(chain: &Chain, of: &[usize]) -> Vec<usize> {
     let mut back = of.to_vec();
     for (&axis, &n) in chain.order.iter().flatten().zip(of) {
@@ -196,7 +196,7 @@ static OPEN: Mutex<VecDeque<Arc<File>>> = Mutex::new(VecDeque::new());
 const OPEN_FILES: usize = 16;
 
 fn keep_open(file: Arc<File>) {
-    // Never blocks: in a forked child, a thread of the parent may hold the lock for ever.
+    // Never blocks: in a forked child, a thread of the parent may hold the lock forever.
     let Ok(mut open) = OPEN.try_lock() else { return };
     if open.len() >= OPEN_FILES {
         open.pop_front();

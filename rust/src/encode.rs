@@ -22,7 +22,7 @@ pub fn is_fill(data: &[u8], fill: &[u8]) -> bool {
     data.starts_with(fill) && data[fill.len()..] == data[..data.len() - fill.len()] || data.is_empty()
 }
 
-/// Copies the values of `part` into the chunk `chunk` (whole, in stored order).
+/// Copy the values of `part` into the chunk `chunk` (whole, in stored order).
 pub fn gather(chain: &Chain, part: &Part, value: Memory, chunk: &mut [u8]) {
     let target = Memory::of_mut(chunk);
     match part {
@@ -49,7 +49,7 @@ pub fn clipped(shape: &[usize], inside: &[usize]) -> Vec<usize> {
     shape.iter().zip(inside).map(|(&n, &m)| n.min(m)).collect()
 }
 
-/// Appends the encoded chunk of `old` (`None`: fill value) with `part` of the value merged into it; returns whether
+/// Append the encoded chunk of `old` (`None`: fill value) with `part` of the value merged into it; return whether
 /// there is anything to store. `part` and `inside` are in stored order.
 pub fn merge(
     chain: &Chain,
@@ -84,7 +84,7 @@ fn merge_plain(
     with_merged(chain, old, part, inside, options, |chunk| encode_plain(chain, chunk, out))
 }
 
-/// Passes the elements of a merged chunk that is not a shard, as input of its bytes → bytes codecs, to `sink`; returns
+/// Pass the elements of a merged chunk that is not a shard, as input of its bytes → bytes codecs, to `sink`; return
 /// whether there is anything to store (else `sink` is not called).
 pub fn with_merged(
     chain: &Chain,
@@ -135,7 +135,7 @@ fn chunk_of(chain: &Chain, old: Option<Source>, part: &Part, inside: &[usize]) -
     Ok(chunk)
 }
 
-/// Appends the elements `chunk` (already in stored byte order), encoded.
+/// Append the elements `chunk` (already in stored byte order), encoded.
 fn encode_plain(chain: &Chain, chunk: &[u8], out: &mut Vec<u8>) -> Result<()> {
     match &chain.after[..] {
         [] => out.extend_from_slice(chunk),

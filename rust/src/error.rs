@@ -84,7 +84,7 @@ impl Error {
         self.with(|f| f.hint = Some(text.into()))
     }
 
-    /// Adds the location if it is unknown.
+    /// Add the location if it is unknown.
     pub fn at(self, chunk: &[usize], key: &str) -> Error {
         self.with(|f| {
             f.chunk.get_or_insert_with(|| chunk.iter().map(|&i| i as u64).collect());

@@ -18,7 +18,7 @@ enum Part {
         axis: usize,
         width: usize,
     },
-    /// The index of `axis` in path segments of `group` digits, behind their number less one.
+    /// The index of `axis` in path segments of `group` digits, after the number of segments minus one.
     Groups {
         axis: usize,
         group: usize,
@@ -35,7 +35,7 @@ pub struct KeyTemplate {
 const MAX_WIDTH: u64 = 99;
 
 impl KeyTemplate {
-    /// Parses the template for arrays of `ndim` axes.
+    /// Parse the template for arrays of `ndim` axes.
     pub fn from_json(json: &Value, ndim: usize) -> Result<KeyTemplate> {
         let unsupported = || Error::new("unsupported", "a chunk key that is not text and slots");
         let list = json.as_array().ok_or_else(unsupported)?;

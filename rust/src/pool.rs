@@ -38,7 +38,7 @@ impl Control {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Keep the first error, unless it says only that another thread failed.
+    /// Keep the first error, unless it only reports that another thread failed.
     fn stop(&self, error: Error) {
         self.stopped.store(true, Ordering::Relaxed);
         let mut first = locked(&self.error);
@@ -118,7 +118,7 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 static GENERATIONS: [OnceLock<Process>; 256] = [const { OnceLock::new() }; 256];
 static GENERATION: AtomicUsize = AtomicUsize::new(0);
 
-/// The state of this process; made on first use, again in a forked child.
+/// The state of this process; created on first use, and again in a forked child.
 pub fn process() -> &'static Process {
     GENERATIONS[GENERATION.load(Ordering::Acquire)].get_or_init(Process::default)
 }

@@ -49,7 +49,7 @@ impl PyArray {
         Ok(made)
     }
 
-    /// Fills `out` with the selection `at`: the outer product of a slice (step >= 1) or an int64 array per axis, or with
+    /// Fill `out` with the selection `at`: the outer product of a slice (step >= 1) or an int64 array per axis, or with
     /// `points` int64 arrays that together name points, for a one-dimensional `out`.
     fn read(&self, py: Python<'_>, at: &Bound<'_, PyTuple>, points: bool, out: &Bound<'_, PyAny>) -> PyResult<()> {
         let buffer = self.buffer(out, true)?;
@@ -57,7 +57,7 @@ impl PyArray {
         self.read_part(py, &part, &buffer)
     }
 
-    /// Plans a `read` from a store that Python serves.
+    /// Plan a `read` from a store that Python serves.
     fn plan_read(
         &self,
         py: Python<'_>,
@@ -94,14 +94,14 @@ impl PyArray {
         scratch.array.bind(py).get_item(0).map(|scalar| Some(scalar.unbind()))
     }
 
-    /// Stores `value`, whose shape is that of the selection `at`, in the array; see `read`.
+    /// Store `value`, whose shape is that of the selection `at`, in the array; see `read`.
     fn write(&self, py: Python<'_>, at: &Bound<'_, PyTuple>, points: bool, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let buffer = self.buffer(value, false)?;
         let part = self.part(py, at, points, &buffer)?;
         self.write_part(py, &part, &buffer)
     }
 
-    /// Plans a `write` to a store that Python serves.
+    /// Plan a `write` to a store that Python serves.
     fn plan_write(
         &self,
         py: Python<'_>,
@@ -112,7 +112,7 @@ impl PyArray {
         Ok(WritePlan(self.planned(py, at, points, self.buffer(value, false)?)?))
     }
 
-    /// Drops the cached data of the value of `key`, which was written.
+    /// Drop the cached data of the value of `key`, which was written.
     fn forget(&self, py: Python<'_>, key: &str) {
         if let Store::Python(store) = &self.array.store
             && let Some(name) = store.name(key)
@@ -237,7 +237,7 @@ fn positions(py: Python<'_>, list: &Bound<'_, PyAny>, length: usize) -> PyResult
     Ok(list)
 }
 
-/// Checks for signals (Ctrl-C) periodically, without holding a lock.
+/// Check for signals (Ctrl-C) periodically, without holding a lock.
 pub fn poll() -> impl FnMut() -> Result<()> {
     let mut last: Option<Instant> = None;
     move || {
@@ -260,13 +260,13 @@ fn threads() -> usize {
     pool::threads()
 }
 
-/// Sets the number of threads; 0: the processors that this process may use.
+/// Set the number of threads; 0: the processors that this process may use.
 #[pyfunction]
 fn set_threads(n: usize) {
     pool::set_threads(n);
 }
 
-/// Sets the size of the cache of decoded chunks in bytes; 0 disables it.
+/// Set the size of the cache of decoded chunks in bytes; 0 disables it.
 #[pyfunction]
 fn set_cache_bytes(n: usize) {
     cache::set_capacity(n);
@@ -275,7 +275,7 @@ fn set_cache_bytes(n: usize) {
     }
 }
 
-/// Drops all cached chunks and shard indices.
+/// Drop all cached chunks and shard indices.
 #[pyfunction]
 fn clear_cache() {
     pool::process().cache.clear();
@@ -297,7 +297,7 @@ fn cache_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(info)
 }
 
-/// Reads files of at most `most` bytes each: `None` for a missing file, `False` for one that Python must read itself.
+/// Read files of at most `most` bytes each: `None` for a missing file, `False` for one that Python must read itself.
 #[pyfunction]
 fn read_files<'py>(py: Python<'py>, paths: Vec<PathBuf>, most: u64) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let found: Vec<ReadResult> = py.detach(|| paths.into_iter().map(|path| read_small(path.into(), most)).collect());

@@ -42,7 +42,7 @@ impl ReadPlan {
         Ok(if self.0.plan.len() == 0 { 0 } else { chunk_reads::part_nbytes(&self.0.array, &self.0.plan)? })
     }
 
-    /// Begins to read parts `first..stop`. Shards of at most `whole_below` decoded bytes are requested whole.
+    /// Begin to read parts `first..stop`. Shards of at most `whole_below` decoded bytes are requested whole.
     fn start(slf: &Bound<'_, Self>, first: usize, stop: usize, whole_below: usize) -> PyResult<ChunkReads> {
         let Planned { array, plan, buffer } = &slf.get().0;
         if first > stop || stop > plan.len() {
@@ -81,7 +81,7 @@ impl ChunkReads {
         Ok(requests.into_iter().map(|request| (request.id, request.key, request.ranges)).collect())
     }
 
-    /// Receives responses: (id, a buffer per range or `None` for a missing key, version or `None`).
+    /// Receive responses: (id, a buffer per range or `None` for a missing key, version or `None`).
     fn receive(&self, py: Python<'_>, responses: Vec<PyResponse<'_>>) -> PyResult<()> {
         let taken = responses.into_iter().map(|(id, parts, version)| {
             let parts = parts.map(|parts| buffers(&parts)).transpose()?;
@@ -112,7 +112,7 @@ impl WritePlan {
         Ok((PyTuple::new(py, &coords)?, array.key(&coords), part.covers(&array.inside(&coords))))
     }
 
-    /// Encodes part `number` merged into `old` (`None`: fill value); `None` when nothing is to be stored.
+    /// Encode part `number` merged into `old` (`None`: fill value); `None` when nothing is to be stored.
     fn encode<'py>(
         &self,
         py: Python<'py>,
@@ -141,7 +141,7 @@ fn encode_detached<'py>(
     Ok(new.map(|bytes| PyBytes::new(py, &bytes)))
 }
 
-/// Encodes part `number` merged into `old` (`None`: fill value).
+/// Encode part `number` merged into `old` (`None`: fill value).
 fn encode(
     array: &Array,
     plan: &Plan,

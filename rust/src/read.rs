@@ -110,22 +110,22 @@ impl ReadWork {
     fn inner_chunks(&self, shard: &Shard, open: &OpenShard, range: Range<usize>) -> Result<()> {
         let source = Source::whole(&open.object);
         let known = Some(open.object.len());
-        let mut wanted: Vec<(u64, usize, Part, bool)> = Vec::with_capacity(range.len());
+        let mut stored: Vec<(u64, usize, Part, bool)> = Vec::with_capacity(range.len());
         for number in range {
             let (coords, part) = open.plan.get(number);
             match decode::entry(shard, &open.index, &coords, known)? {
                 None => decode::fill(&shard.inner, &part, self.out),
                 Some((offset, len)) => {
                     let keep = open.keep && !part.covers(&shard.inner.shape);
-                    wanted.push((offset, len, part, keep));
+                    stored.push((offset, len, part, keep));
                 }
             }
         }
-        let coalesce = source.is_file() && wanted.len() > 1;
+        let coalesce = source.is_file() && stored.len() > 1;
         if coalesce {
-            wanted.sort_by_key(|want| want.0);
+            stored.sort_by_key(|chunk| chunk.0);
         }
-        let mut rest = &wanted[..];
+        let mut rest = &stored[..];
         while let Some((first, _)) = rest.split_first() {
             let run = if coalesce { run_length(rest) } else { 1 };
             let (now, later) = rest.split_at(run);
@@ -135,7 +135,7 @@ impl ReadWork {
                 decode::read(&shard.inner, source_at(&open.object, first.0, first.1), &first.2, options)?;
                 continue;
             }
-            let end = now.iter().map(|want| want.0 + want.1 as u64).max().unwrap_or(first.0);
+            let end = now.iter().map(|chunk| chunk.0 + chunk.1 as u64).max().unwrap_or(first.0);
             let bytes = open.object.read(first.0, (end - first.0) as usize)?;
             for (offset, len, part, keep) in now {
                 let start = (offset - first.0) as usize;
@@ -155,12 +155,12 @@ fn source_at(object: &Object, offset: u64, len: usize) -> Source<'_> {
 const GAP: u64 = 4 << 10;
 const MAX_RUN: u64 = 1 << 20;
 
-fn run_length(wanted: &[(u64, usize, Part, bool)]) -> usize {
-    let mut end = wanted[0].0 + wanted[0].1 as u64;
+fn run_length(stored: &[(u64, usize, Part, bool)]) -> usize {
+    let mut end = stored[0].0 + stored[0].1 as u64;
     let mut n = 1;
-    for (offset, len, _, keep) in &wanted[1..] {
+    for (offset, len, _, keep) in &stored[1..] {
         let stop = offset + *len as u64;
-        if *keep || wanted[0].3 || *offset > end + GAP || stop.max(end) - wanted[0].0 > MAX_RUN {
+        if *keep || stored[0].3 || *offset > end + GAP || stop.max(end) - stored[0].0 > MAX_RUN {
             break;
         }
         end = end.max(stop);
@@ -178,7 +178,7 @@ fn helpers(array: &Array, plan: &Plan, selected: usize) -> Result<usize> {
     }
     let (coords, part) = plan.get(0);
     let chain = array.chain_at(&coords)?;
-    let (pieces, work) = match &chain.serializer {
+    let (chunks, work) = match &chain.serializer {
         ArrayToBytes::Shard(shard) => {
             // The first part is representative.
             let inner = match (&part, &chain.order) {
@@ -186,11 +186,11 @@ fn helpers(array: &Array, plan: &Plan, selected: usize) -> Result<usize> {
                 (part, None) => Plan::new(part, &shard.grid_axes).len(),
                 (part, Some(order)) => Plan::new(&part.permuted(order), &shard.grid_axes).len(),
             };
-            let pieces = parts.saturating_mul(inner);
-            (pieces, if shard.inner.after.is_empty() { selected } else { pieces.saturating_mul(shard.inner.nbytes) })
+            let chunks = parts.saturating_mul(inner);
+            (chunks, if shard.inner.after.is_empty() { selected } else { chunks.saturating_mul(shard.inner.nbytes) })
         }
         ArrayToBytes::Bytes { .. } if chain.after.is_empty() => (parts, selected),
         ArrayToBytes::Bytes { .. } => (parts, parts.saturating_mul(chain.nbytes)),
     };
-    Ok(if work < SMALL_WORK { 0 } else { most.min(pieces.saturating_sub(1)) })
+    Ok(if work < SMALL_WORK { 0 } else { most.min(chunks.saturating_sub(1)) })
 }

@@ -96,7 +96,7 @@ impl ReadTarget {
         }
     }
 
-    /// Decodes `chunks` on all threads.
+    /// Decode `chunks` on all threads.
     pub fn decode(&self, chunks: &[ReceivedChunk], poll: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let Some(first) = chunks.first() else { return Ok(()) };
         let work = chunks.len().saturating_mul(at_depth(&*self.chain(first.number)?, first.depth).nbytes);

@@ -110,7 +110,7 @@ impl std::ops::Deref for Exported {
 
 type Work<'a> = dyn Fn(usize) -> Result<()> + Sync + 'a;
 
-/// Work on numbered pieces that borrows from the stack of the thread that shares it with others.
+/// Work on numbered items that borrows from the stack of the thread that shares the work with others.
 pub struct Shared {
     work: *const Work<'static>,
 }
@@ -127,10 +127,10 @@ impl Shared {
         Shared { work: unsafe { std::mem::transmute::<*const Work<'a>, *const Work<'static>>(work) } }
     }
 
-    /// Runs piece number `piece`.
-    pub fn run(&self, piece: usize) -> Result<()> {
+    /// Run the work on item `number`.
+    pub fn run(&self, number: usize) -> Result<()> {
         // SAFETY: only called from inside the job's gate, so the thread that owns the work still waits (see `new`).
-        unsafe { (*self.work)(piece) }
+        unsafe { (*self.work)(number) }
     }
 }
 
@@ -181,7 +181,7 @@ impl Steps {
     }
 }
 
-/// Copies elements of `item` bytes from `src` (first at `s0`) to `dst` (first at `d0`).
+/// Copy elements of `item` bytes from `src` (first at `s0`) to `dst` (first at `d0`).
 ///
 /// Panics, having written nothing, when an element lies outside either memory.
 pub fn copy(src: Memory, mut s0: isize, dst: Memory, mut d0: isize, mut axes: Vec<CopyAxis>, item: usize) {
@@ -209,7 +209,7 @@ pub fn copy(src: Memory, mut s0: isize, dst: Memory, mut d0: isize, mut axes: Ve
     unsafe { walk(&axes, src.origin.offset(s0), dst.origin.offset(d0), item) }
 }
 
-/// Merges neighbouring axes that are contiguous in both memories.
+/// Merge neighbouring axes that are contiguous in both memories.
 fn merge(axes: &mut Vec<CopyAxis>) {
     let mut i = axes.len();
     while i > 1 {
@@ -234,7 +234,7 @@ unsafe fn walk(axes: &[CopyAxis], s: *const u8, d: *mut u8, item: usize) {
         [] => unsafe { d.copy_from_nonoverlapping(s, item) },
         [axis] => {
             if let (Steps::Affine(ss), Steps::Affine(ds)) = (&axis.src, &axis.dst) {
-                // SAFETY: the contract, handed on.
+                // SAFETY: by the contract of this function.
                 unsafe { row(s, *ss, d, *ds, axis.n, item) }
             } else {
                 for i in 0..axis.n {
@@ -247,7 +247,7 @@ unsafe fn walk(axes: &[CopyAxis], s: *const u8, d: *mut u8, item: usize) {
             CopyAxis { n: n1, src: Steps::Affine(s1), dst: Steps::Affine(d1) },
             CopyAxis { n: n0, src: Steps::Affine(ss), dst: Steps::Affine(ds) },
         ] => {
-            // SAFETY: the contract, handed on.
+            // SAFETY: by the contract of this function.
             unsafe { plane(s, d, (*n1, *s1, *d1), (*n0, *ss, *ds), item) }
         }
         [outer, rest @ ..] => {
@@ -277,7 +277,7 @@ unsafe fn plane(s: *const u8, d: *mut u8, (n1, s1, d1): Line, (n0, s0, d0): Line
         for j in (0..n0).step_by(TILE) {
             for k in i..(i + TILE).min(n1) {
                 let (k, j_) = (k as isize, j as isize);
-                // SAFETY: a piece of row k of the plane.
+                // SAFETY: a part of row k of the plane.
                 unsafe {
                     row(s.offset(k * s1 + j_ * s0), s0, d.offset(k * d1 + j_ * d0), d0, TILE.min(n0 - j), item);
                 }
@@ -290,7 +290,7 @@ unsafe fn plane(s: *const u8, d: *mut u8, (n1, s1, d1): Line, (n0, s0, d0): Line
 #[inline]
 unsafe fn row(s: *const u8, ss: isize, d: *mut u8, ds: isize, n: usize, item: usize) {
     let i = item as isize;
-    // SAFETY: the contract, handed on; contiguous runs are n × item bytes long. Source and destination never overlap:
+    // SAFETY: by the contract of this function; contiguous runs are n × item bytes long. Source and destination never overlap:
     // one of them is always engine memory or a separate array of the caller.
     unsafe {
         if ss == i && ds == i {
@@ -340,7 +340,7 @@ unsafe fn typed<T: Copy>(s: *const u8, ss: isize, d: *mut u8, ds: isize, n: usiz
 /// SAFETY (for callers): `item` bytes are valid on both sides.
 #[inline]
 unsafe fn element(s: *const u8, d: *mut u8, item: usize) {
-    // SAFETY: the contract, handed on.
+    // SAFETY: by the contract of this function.
     unsafe {
         match item {
             1 => d.write(s.read()),
@@ -352,7 +352,7 @@ unsafe fn element(s: *const u8, d: *mut u8, item: usize) {
     }
 }
 
-/// Runs `work`, compiled for AVX2 where the processor has it: for loops that the compiler vectorises. What `work` calls
+/// Run `work`, compiled for AVX2 where the processor has it: for loops that the compiler vectorises. What `work` calls
 /// must be inlined into it to take part.
 #[inline]
 pub fn wide_vectors<T>(work: impl FnOnce() -> T) -> T {
@@ -363,7 +363,7 @@ pub fn wide_vectors<T>(work: impl FnOnce() -> T) -> T {
             work()
         }
         if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has what the function is compiled for (just asked).
+            // SAFETY: the processor has what the function is compiled for (just checked).
             return unsafe { with_avx2(work) };
         }
     }
@@ -387,7 +387,7 @@ impl Inflater {
         Inflater(std::ptr::NonNull::new(made).expect("out of memory"))
     }
 
-    /// Decodes one stream at the start of `data` into the start of `out`: bytes used and bytes made, or `None`.
+    /// Decode one stream at the start of `data` into the start of `out`; return the numbers of bytes read and written, or `None`.
     pub fn inflate(&mut self, wrapper: Wrapper, data: &[u8], out: &mut [u8]) -> Option<(usize, usize)> {
         let (mut used, mut made) = (0usize, 0usize);
         let decode = match wrapper {

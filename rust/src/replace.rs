@@ -1,7 +1,7 @@
 //! Replacing and removing files: temporary files that are renamed, the locks of values, and empty directories.
 //!
 //! An update holds the lock file of the value (`Lock`) from before the read on; a write of the whole value does not. The
-//! last step is a compare-and-swap, so that neither overwrites the other unseen: see `LockedFile`.
+//! last step is a compare-and-swap, so that neither overwrites a value that it has not seen: see `LockedFile`.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -64,7 +64,7 @@ pub const REPLACING_IS_SEEN: bool = cfg!(unix);
 pub type Precondition = Option<Option<Version>>;
 
 fn stale() -> Error {
-    Error::new(STALE, "the value was replaced meanwhile")
+    Error::new(STALE, "the value was replaced in the meantime")
 }
 
 /// The file of a value under `flock`, from the check of its version to the rename or removal: a compare-and-swap. Where
@@ -123,7 +123,7 @@ impl Drop for LockedFile {
     }
 }
 
-/// Renames to an unused name; "unsupported" where the system or the file system cannot.
+/// Rename to an unused name; "unsupported" where the system or the file system cannot.
 #[cfg(target_os = "linux")]
 fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -135,7 +135,7 @@ fn rename_new(_from: &Path, _to: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Renames or links a file to an unused name, else fails with "already exists". `false`: not possible here.
+/// Rename or link a file to an unused name, or fail with "already exists". `false`: not possible here.
 fn place_new(from: &Path, to: &Path) -> io::Result<bool> {
     match rename_new(from, to) {
         Err(error) if matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput) => {}
@@ -157,7 +157,7 @@ pub struct Place<'a> {
     pub coarse: &'a AtomicBool,
 }
 
-/// Runs `work`, and retries after making the directory of `path` while that is missing.
+/// Run `work`, and retry after making the directory of `path` while that is missing.
 fn in_directory<T>(path: &Path, place: Place, work: impl Fn() -> io::Result<T>) -> io::Result<T> {
     let make = |folder| make_directories(folder, place.root, place.durable);
     for _ in 0..TRIES {
@@ -189,11 +189,13 @@ impl Replacement {
         let file = in_directory(path, place, || OpenOptions::new().write(true).create_new(true).open(&temporary));
         match file {
             Ok(file) => Ok(Replacement { path: path.clone(), temporary, file, done: AtomicBool::new(false) }),
-            Err(error) => Err(Error::store(format!("cannot write beside {}", path.display()), &error)),
+            Err(error) => {
+                Err(Error::store(format!("cannot create a temporary file beside {}", path.display()), &error))
+            }
         }
     }
 
-    /// Renames the file to the value's name. With `if_match`, only if the value still has that version (`None`: no value):
+    /// Rename the file to the value's name. With `if_match`, only if the value still has that version (`None`: no value):
     /// else the error is `STALE`. With the error `durability` the file was renamed.
     pub fn finish(&self, place: Place, if_match: Precondition) -> Result<()> {
         let failed = |error| self.failed(error);
@@ -219,7 +221,7 @@ impl Replacement {
     }
 
     fn place(&self, if_match: Precondition) -> Result<()> {
-        // Each further round means that another writer was faster.
+        // Each further round means that another writer replaced the value first.
         loop {
             // Most values are new.
             if !matches!(if_match, Some(Some(_))) {
@@ -236,7 +238,7 @@ impl Replacement {
                     return fs::rename(&self.temporary, &self.path).map_err(|error| self.failed(error));
                 }
                 Ok(None) if matches!(if_match, Some(Some(_))) => return Err(stale()),
-                // A link that leads nowhere: nothing can be locked there, and the name is in use.
+                // A dangling symbolic link: there is no file to lock, and the name is in use.
                 Ok(None) if self.path.is_symlink() => break,
                 Ok(None) => {}
                 Err(_) => break,
@@ -249,13 +251,13 @@ impl Replacement {
         fs::rename(&self.temporary, &self.path).map_err(|error| self.failed(error))
     }
 
-    /// Writes `bytes` at `offset`; several threads may do so at once.
+    /// Write `bytes` at `offset`; several threads may do so at once.
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         write_all_at(&self.file, bytes, offset)
             .map_err(|error| Error::store(format!("cannot write {}", self.path.display()), &error))
     }
 
-    /// Preallocates `len` bytes, which makes a large file faster to write and, on ext4, far faster to rename over another.
+    /// Preallocate `len` bytes, which makes a large file faster to write and, on ext4, far faster to rename over another.
     /// The size stays; `trim` frees unused blocks.
     pub fn reserve(&self, len: u64) -> Result<()> {
         if len < ROOM {
@@ -269,17 +271,17 @@ impl Replacement {
         }
     }
 
-    /// Truncates the file to `len`, the end of its bytes.
+    /// Truncate the file to `len`, the end of its bytes.
     pub fn trim(&self, len: u64) -> Result<()> {
         self.file.set_len(len).map_err(|error| Error::store(format!("cannot write {}", self.path.display()), &error))
     }
 
-    /// Clones all bytes of `source` (reflink), where the file system can; returns whether it did.
+    /// Clone all bytes of `source` (reflink), where the file system can; return whether it did.
     pub fn share(&self, source: &File) -> bool {
         reflink(&self.file, source)
     }
 
-    /// Copies bytes `from..from + len` of `source` to `offset`, in the kernel where possible.
+    /// Copy bytes `from..from + len` of `source` to `offset`, in the kernel where possible.
     pub fn copy_from(&self, source: &File, from: u64, len: u64, offset: u64) -> Result<()> {
         let copied = (|| {
             let (mut source, mut target) = (source, &self.file);
@@ -300,7 +302,7 @@ impl Drop for Replacement {
     }
 }
 
-/// Removes a value and the directories below the root that become empty; a missing value is not an error. With `if_match`
+/// Remove a value and the directories below the root that become empty; a missing value is not an error. With `if_match`
 /// only that version: else the error is `STALE`. With the error `durability` the value was removed.
 pub fn remove(path: &Path, place: Place, if_match: Precondition) -> Result<()> {
     let held = LockedFile::begin(path);
@@ -325,7 +327,7 @@ pub fn remove(path: &Path, place: Place, if_match: Precondition) -> Result<()> {
     Ok(())
 }
 
-/// Removes empty directories between `root` and `path`.
+/// Remove empty directories between `root` and `path`.
 pub fn prune(path: &Path, root: &Path) {
     for folder in path.ancestors().skip(1) {
         if folder == root || !folder.starts_with(root) || fs::remove_dir(folder).is_err() {
@@ -335,14 +337,14 @@ pub fn prune(path: &Path, root: &Path) {
 }
 
 /// The lock of one stored value, over threads and processes: `.{name}.tessarr-lock` in its directory, locked with
-/// `flock`, removed by its holder. A waiter that gets the lock of a removed file tries again.
+/// `flock`, and removed by its holder. A waiter that acquires the lock of a removed file retries.
 pub struct Lock<'a> {
     path: PathBuf,
     place: Place<'a>,
     file: File,
 }
 
-/// Longest pause between two tries to acquire a lock.
+/// Longest pause between two attempts to acquire a lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 impl<'a> Lock<'a> {

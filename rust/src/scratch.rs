@@ -38,7 +38,7 @@ pub fn take(len: usize) -> Scratch {
 }
 
 impl Scratch {
-    /// Shortens the visible part.
+    /// Shorten the visible part.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }

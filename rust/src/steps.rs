@@ -13,7 +13,7 @@ fn codec(name: &str, configuration: &str) -> Result<Codec> {
     Codec::from_json(name, &json)?.ok_or_else(|| unsupported(format!("the codec '{name}'")))
 }
 
-/// Encodes `data` with the codec `name`; the configuration is JSON, as in the engine's description.
+/// Encode `data` with the codec `name`; the configuration is JSON, as in the engine's description.
 #[pyfunction]
 pub fn encode_step<'py>(
     py: Python<'py>,
@@ -29,7 +29,7 @@ pub fn encode_step<'py>(
     Ok(PyBytes::new(py, &encoded))
 }
 
-/// Decodes `data` to `nbytes` bytes.
+/// Decode `data` to `nbytes` bytes.
 #[pyfunction]
 pub fn decode_step<'py>(
     py: Python<'py>,

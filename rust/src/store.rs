@@ -23,8 +23,8 @@ pub struct Version {
 
 /// File systems that round times (FAT, HFS+, ext3) give only multiples of this many nanoseconds.
 const COARSE_NS: u128 = 10_000_000;
-/// Shortest time between two replacements of a value.
-const KEPT_NS: u128 = 10_000;
+/// A file whose time differs by less from the time that was set has kept it; replacements of a value are further apart.
+const MIN_REPLACEMENT_NS: u128 = 10_000;
 
 impl Version {
     pub fn of(metadata: &Metadata) -> Version {
@@ -51,10 +51,10 @@ impl Version {
         self.coarse
     }
 
-    /// Whether the file has the time that was set.
+    /// Whether the file kept the time that was set.
     pub fn has_time(&self, set: SystemTime) -> bool {
         let set_ns = set.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
-        self.mtime_ns.abs_diff(set_ns) < KEPT_NS
+        self.mtime_ns.abs_diff(set_ns) < MIN_REPLACEMENT_NS
     }
 
     /// Whether both are versions of one file.
@@ -192,7 +192,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Fills `out`, which has the source's length.
+    /// Fill `out`, which has the source's length.
     pub fn read_into(&self, out: &mut [u8]) -> Result<()> {
         match *self {
             Source::Stored { object, offset, .. } => object.read_into(offset, out),
@@ -236,7 +236,7 @@ pub fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Opens for reading, and for writing on request; never blocks on a named pipe.
+/// Open for reading, and for writing on request; never block on a named pipe.
 pub fn open_value(path: &Path, write: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(write);
@@ -272,7 +272,7 @@ impl Local {
         }
     }
 
-    /// Opens the file on the first call; the error is `STALE` if it is not the file found before.
+    /// Open the file on the first call; the error is `STALE` if it is not the file found before.
     pub fn open(&self) -> Result<&File> {
         if let Some(file) = self.file.get() {
             return Ok(file);
@@ -280,7 +280,7 @@ impl Local {
         let failed = |error: &io::Error| Error::store(format!("cannot open {}", self.path.display()), error);
         let file = match open_value(&self.path, false) {
             Ok(file) => file,
-            Err(error) if is_missing(&error) => return Err(Error::new(STALE, "the file vanished")),
+            Err(error) if is_missing(&error) => return Err(Error::new(STALE, "the file was removed")),
             Err(error) => return Err(failed(&error)),
         };
         if Version::of(&file.metadata().map_err(|error| failed(&error))?) != self.version {
@@ -309,7 +309,7 @@ impl Object {
         }
     }
 
-    /// Fills `out` from `offset` on; the range lies inside the value.
+    /// Fill `out` from `offset` on; the range lies inside the value.
     pub fn read_into(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         if let Object::Local(local) = self {
             return local.read_into(offset, out);

@@ -50,7 +50,7 @@ pub struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Checks the `count` elements that start at `at`; `None` when the data is too short.
+    /// Check the `count` elements that start at `at`; `None` when the data is too short.
     pub fn new(data: &'a [u8], at: usize, count: usize) -> Option<Block<'a>> {
         if at > data.len() || count > data.len() / HEAD {
             return None;
@@ -81,7 +81,7 @@ impl<'a> Block<'a> {
         !self.nul && self.width.saturating_mul(self.count) <= 64 * self.count + 4 * (self.end - self.at)
     }
 
-    /// Writes the elements into `out`, which is zero and holds `count` times `width` bytes.
+    /// Write the elements into `out`, which is zero and holds `count` times `width` bytes.
     pub fn pad(&self, out: &mut [u8]) {
         for (item, place) in self.elements().zip(out.chunks_exact_mut(self.width.max(1))) {
             place[..item.len()].copy_from_slice(item);
@@ -155,7 +155,7 @@ pub fn vlen_join<'py>(py: Python<'py>, texts: &Bound<'py, PyList>) -> PyResult<O
     Ok(Some(joined))
 }
 
-/// Adds the functions of this file to the Python module.
+/// Add the functions of this file to the Python module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(vlen_texts, module)?)?;
     module.add_function(wrap_pyfunction!(vlen_bytes, module)?)?;

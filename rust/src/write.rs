@@ -79,7 +79,7 @@ struct WriteWork {
 pub fn write(array: &Arc<Array>, part: &Part, value: Memory<'static>, selected: usize, poll: Poll) -> Result<()> {
     let plan = Plan::new(part, &array.grid_axes);
     let chain = array.chain_at(&plan.get(0).0)?;
-    let pieces = match &chain.serializer {
+    let chunks = match &chain.serializer {
         ArrayToBytes::Shard(shard) => plan.len().max(selected / shard.inner.nbytes.max(1)),
         ArrayToBytes::Bytes { .. } => plan.len(),
     };
@@ -90,7 +90,7 @@ pub fn write(array: &Arc<Array>, part: &Part, value: Memory<'static>, selected: 
         (n, ArrayToBytes::Bytes { .. }) if n > 1 && array.durable => n.max(SYNCING),
         (n, _) => n,
     };
-    let helpers = if work < SMALL_WORK { 0 } else { threads.min(pieces).saturating_sub(1) };
+    let helpers = if work < SMALL_WORK { 0 } else { threads.min(chunks).saturating_sub(1) };
     let (total, options) = (plan.len(), WriteOptions { value, keep_empty: array.write_empty });
     ChunkJob::run(WriteWork { array: array.clone(), plan, options }, total, helpers, poll)
 }
@@ -138,7 +138,8 @@ impl WriteWork {
                 // Another writer replaced the whole value without the lock, which is allowed: merge into the new one.
                 Err(Error::Fault(fault)) if fault.kind == STALE => {
                     if attempt == ROUNDS {
-                        let error = Error::new("store", "the value was replaced again and again while it was changed");
+                        let error =
+                            Error::new("store", "other writers replaced the value during every attempt to update it");
                         return Err(error.got(format!("{ROUNDS} times")));
                     }
                 }
@@ -255,10 +256,10 @@ impl OpenShard {
             return Ok(file);
         }
         let file = Replacement::begin(&self.path, place(&self.array)?)?;
-        Ok(self.file.get_or_init(|| file)) // drop removes the loser's temporary file
+        Ok(self.file.get_or_init(|| file)) // the temporary file of the second one is removed when it is dropped
     }
 
-    /// Copies the encoded inner chunks that the selection does not touch, and keeps those to merge into.
+    /// Copy the encoded inner chunks that the selection does not touch, and keep those to merge into.
     fn keep_untouched(&mut self, shard: &Shard, object: Object, contents: &mut ShardContents) -> Result<()> {
         let source = Source::whole(&object);
         let index = decode::read_index(shard, source)?;
@@ -313,7 +314,7 @@ impl OpenShard {
         Ok(())
     }
 
-    /// Clones all bytes of the old file (reflink), where the file system can; returns whether it did.
+    /// Clone all bytes of the old file (reflink), where the file system can; return whether it did.
     fn share(&self, object: &Object) -> Result<bool> {
         match object.local() {
             Some(local) => Ok(self.file()?.share(local.open()?)),
@@ -329,7 +330,7 @@ impl OpenShard {
         }
     }
 
-    /// Encodes some inner chunks and writes them with one call.
+    /// Encode some inner chunks and write them with one call.
     fn batch(&self, shard: &Shard, range: Range<usize>, options: WriteOptions, arena: &mut Vec<u8>) -> Result<()> {
         let mut entries = Vec::with_capacity(range.len());
         for number in range {

@@ -98,7 +98,7 @@ def test_an_impossible_entry_anywhere_is_an_error_when_a_shard_is_changed(
         entries[2, 2, 0] += np.uint64(layout.index_nbytes)
     index = bytes(memoryview(layout._index_chain.encode(entries)))
     shard = index + b"0123456789" if location == "start" else b"0123456789" + index
-    with pytest.raises(ShardIndexError, match=r"\(2, 2\) is impossible"):
+    with pytest.raises(ShardIndexError, match=r"\(2, 2\) is invalid"):
         _index(layout, StoredBytes(shard))
 
 
@@ -111,5 +111,5 @@ def test_inner_chunks_of_a_known_size_must_have_it() -> None:
         if fine:
             _index(layout, StoredBytes(shard))
         else:
-            with pytest.raises(ShardIndexError, match=r"\(0, 1\) is impossible"):
+            with pytest.raises(ShardIndexError, match=r"\(0, 1\) is invalid"):
                 _index(layout, StoredBytes(shard))

@@ -113,12 +113,12 @@ impl<'a> Frame<'a> {
             return Err(Error::size("blosc", expected, frame.nbytes));
         }
         if size(12) != data.len() {
-            return Err(corrupt("its length is not the one in its header")
+            return Err(corrupt("its length differs from the length in its header")
                 .expected(format!("{} bytes", size(12)))
                 .got(format!("{} bytes", data.len())));
         }
         if frame.flags & 8 != 0 || frame.typesize == 0 {
-            return Err(corrupt("its header is impossible"));
+            return Err(corrupt("its header is inconsistent"));
         }
         if frame.copied() {
             if data.len() != HEADER + frame.nbytes {
@@ -127,7 +127,7 @@ impl<'a> Frame<'a> {
         } else if frame.nbytes > 0 {
             let blocks_ok = frame.blocksize > 0 && frame.blocksize <= frame.nbytes;
             if head[1] != 1 || !blocks_ok || HEADER + 4 * frame.nblocks() > data.len() {
-                return Err(corrupt("its codec version, block size or block table is impossible"));
+                return Err(corrupt("its codec version, block size or block table is invalid"));
             }
         }
         Ok(frame)
@@ -149,7 +149,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Decodes block `i` into `out`, which has its exact size.
+    /// Decode block `i` into `out`, which has its exact size.
     fn block(&self, i: usize, out: &mut [u8]) -> Result<()> {
         let whole = out.len() == self.blocksize;
         let split = self.flags & 0x10 == 0
@@ -175,7 +175,7 @@ impl<'a> Frame<'a> {
 
     fn streams(&self, mut at: usize, nsplits: usize, out: &mut [u8]) -> Result<()> {
         if !out.len().is_multiple_of(nsplits) {
-            return Err(corrupt("a block does not divide into its streams"));
+            return Err(corrupt("the size of a block is not a multiple of its number of streams"));
         }
         for target in out.chunks_exact_mut(out.len() / nsplits) {
             let size = u32_at(self.data, at).ok_or_else(|| corrupt("a stream lies outside the frame"))?;
@@ -199,7 +199,7 @@ impl<'a> Frame<'a> {
             4 => ("zstd", super::decode_zstd(data, out).is_ok()),
             _ => ("unknown", false),
         };
-        if done { Ok(()) } else { Err(corrupt(&format!("a {name} stream does not decode"))) }
+        if done { Ok(()) } else { Err(corrupt(&format!("a {name} stream is invalid"))) }
     }
 }
 
@@ -208,7 +208,7 @@ fn unsnap(data: &[u8], out: &mut [u8]) -> bool {
         && snap::raw::Decoder::new().decompress(data, out).is_ok_and(|n| n == out.len())
 }
 
-/// Decodes a frame to exactly fill `out`.
+/// Decode a frame to exactly fill `out`.
 pub fn decode(data: &[u8], out: &mut [u8]) -> Result<()> {
     let frame = Frame::parse(data, out.len())?;
     if frame.copied() {
@@ -225,7 +225,7 @@ pub fn decode(data: &[u8], out: &mut [u8]) -> Result<()> {
     share(blocks.len(), &|i| frame.block(i, &mut blocks[i].lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
-/// Decodes the blocks that hold bytes `start..stop` of a frame of `total` decoded bytes; the result begins at the
+/// Decode the blocks that hold bytes `start..stop` of a frame of `total` decoded bytes; the result begins at the
 /// returned position.
 pub fn decode_part(data: &[u8], total: usize, start: usize, stop: usize) -> Result<(usize, scratch::Scratch)> {
     let frame = Frame::parse(data, total)?;
@@ -243,7 +243,7 @@ pub fn decode_part(data: &[u8], total: usize, start: usize, stop: usize) -> Resu
     Ok((begin, out))
 }
 
-/// Appends a frame of `data` to `out`.
+/// Append a frame of `data` to `out`.
 pub fn encode(config: &Config, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let nbytes = u32::try_from(data.len()).ok().filter(|&n| n <= i32::MAX as u32 - HEADER as u32);
     let Some(nbytes) = nbytes else {
@@ -307,14 +307,14 @@ pub fn encode(config: &Config, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Chooses a multiple of the element size, large enough to compress well, small enough that a shuffled block fits into the
+/// Choose a multiple of the element size, large enough to compress well, small enough that a shuffled block fits into the
 /// CPU cache and a partial read need not decode the whole chunk.
 fn block_size(config: &Config, nbytes: usize) -> usize {
-    let wanted = match (config.blocksize, config.compressor) {
+    let target = match (config.blocksize, config.compressor) {
         (0, _) => 256 << 10,
         (given, _) => given.max(MIN_SPLIT),
     };
-    let size = wanted.min(nbytes).max(1);
+    let size = target.min(nbytes).max(1);
     if size > config.typesize { size / config.typesize * config.typesize } else { size }
 }
 
@@ -355,7 +355,7 @@ fn encode_block(config: &Config, block: &[u8], nsplits: usize, out: &mut Vec<u8>
     Ok(())
 }
 
-/// Appends the compressed stream and returns its size; `None` for incompressible data.
+/// Append the compressed stream and return its size; `None` for incompressible data.
 fn encode_stream(config: &Config, data: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     use lz4::block::{CompressionMode, compress_bound, compress_to_buffer};
     let start = out.len();

@@ -1,14 +1,14 @@
 //! BloscLZ, the FastLZ-like format of c-blosc 1: decoder and encoder, written against the format, bounds checked.
 //!
 //! A control byte below 32 starts a literal run of (control + 1) bytes. Otherwise bits 5-7 are the match length − 2 (7:
-//! more length bytes follow, each 255 meaning another one), bits 0-4 and the next byte the distance − 1; the largest
+//! more length bytes follow, each byte 255 is followed by another one), bits 0-4 and the next byte the distance − 1; the largest
 //! distance in this form means that a 16-bit distance, counted from 8191, follows. A stream begins and ends with literals.
 
 const NEAR: usize = 8191;
 const FAR: usize = NEAR + 65535;
 const MIN_MATCH: usize = 4;
 
-/// Decodes `data` to exactly fill `out`; `None` for any other decoded size.
+/// Decode `data` to exactly fill `out`; `None` for any other decoded size.
 pub fn decode(data: &[u8], out: &mut [u8]) -> Option<()> {
     let mut at = 0;
     let mut made = 0;
@@ -53,7 +53,7 @@ pub fn decode(data: &[u8], out: &mut [u8]) -> Option<()> {
     }
 }
 
-/// Repeats the `n` bytes that begin `distance` before `made`; they may overlap their copy.
+/// Repeat the `n` bytes that begin `distance` before `made`; they may overlap their copy.
 #[inline]
 fn copy_match(out: &mut [u8], made: usize, distance: usize, n: usize) -> Option<()> {
     let from = made.checked_sub(distance)?;
@@ -76,7 +76,7 @@ fn copy_match(out: &mut [u8], made: usize, distance: usize, n: usize) -> Option<
     Some(())
 }
 
-/// Encodes `data` into `out`; `None` when it does not fit (the caller then stores it uncompressed).
+/// Encode `data` into `out`; `None` when it does not fit (the caller then stores it uncompressed).
 pub fn encode(data: &[u8], out: &mut [u8]) -> Option<usize> {
     const BITS: u32 = 14;
     let mut table = [u32::MAX; 1 << BITS];

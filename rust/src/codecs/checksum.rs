@@ -20,7 +20,7 @@ pub enum Sum {
     },
 }
 
-/// A checksum beside the data.
+/// A checksum before or after the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checksum {
     pub sum: Sum,
@@ -76,7 +76,7 @@ impl Checksum {
         }
     }
 
-    /// Verifies the checksum, and returns the data without it.
+    /// Verify the checksum, and return the data without it.
     pub fn check<'a>(&self, data: &'a [u8]) -> Result<&'a [u8]> {
         let Some(n) = data.len().checked_sub(4) else {
             return Err(Error::codec(self.name(), "a value is shorter than its checksum")
@@ -97,7 +97,7 @@ impl Checksum {
         Err(error)
     }
 
-    /// Appends `data` and its checksum to `out`.
+    /// Append `data` and its checksum to `out`.
     pub fn append(&self, data: &[u8], out: &mut Vec<u8>) {
         let sum = self.of(data).to_le_bytes();
         if self.at_start {

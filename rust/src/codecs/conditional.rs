@@ -1,4 +1,4 @@
-//! The `conditional` codec: a bit per nested codec in a header says whether it was applied.
+//! The `conditional` codec: one bit per nested codec in a header states whether the codec was applied.
 //!
 //! The configuration has `codecs`, `header_bytes` and `always`; unless `always`, all codecs are applied or none,
 //! whichever is smaller.
@@ -37,7 +37,7 @@ impl Conditional {
         Ok(Conditional { codecs, header, always: json["always"].as_bool().unwrap_or(false) })
     }
 
-    /// The codecs that were applied according to the header, and the bytes behind it.
+    /// The codecs that were applied according to the header, and the bytes after the header.
     fn applied<'a>(&self, data: &'a [u8]) -> Result<(Vec<&Codec>, &'a [u8])> {
         let Some((header, body)) = data.split_at_checked(self.header) else {
             return Err(corrupt(format!("{} bytes", data.len())).expected(format!("{} bytes or more", self.header)));
@@ -69,7 +69,7 @@ impl Conditional {
             let size = match (codec, size) {
                 (_, Some(size)) => *size,
                 (Codec::Checksum(_), None) => data.len().saturating_sub(4),
-                _ => return Err(Error::new("reference", "a codec behind one whose output has no known size")),
+                _ => return Err(Error::new("reference", "a codec after one whose output has no known size")),
             };
             codec.check_plausible(&data, size)?;
             let mut decoded = vec![0; size];

@@ -30,13 +30,13 @@ pub fn unzlib(data: &[u8], out: &mut [u8]) -> Result<()> {
 fn inflate(name: &str, wrapper: Wrapper, data: &[u8], out: &mut [u8]) -> Result<(usize, usize)> {
     scratch::with_inflater(|inflater| inflater.inflate(wrapper, data, out)).ok_or_else(|| {
         Error::codec(name, format!("a chunk is not valid {name} data"))
-            .expected(format!("a whole stream that decodes to {} bytes, with the right checksum", out.len()))
-            .got(format!("{} bytes that do not", data.len()))
+            .expected(format!("a complete stream that decodes to {} bytes, with the right checksum", out.len()))
+            .got(format!("{} bytes that are not such a stream", data.len()))
     })
 }
 
 fn trailing(name: &str, n: usize) -> Error {
-    Error::codec(name, format!("a chunk has something after its {name} stream"))
+    Error::codec(name, format!("a chunk has trailing data after its {name} stream"))
         .expected("nothing")
         .got(format!("{n} bytes"))
 }

@@ -17,7 +17,7 @@ pub enum Extension {
         block: usize,
     },
     Lzw,
-    /// Bytes before or behind a chunk, which decoding ignores.
+    /// Bytes before or after a chunk, which decoding ignores.
     Pad {
         padding: Vec<u8>,
         at_start: bool,
@@ -25,7 +25,7 @@ pub enum Extension {
 }
 
 impl Extension {
-    /// Parses the name and configuration of a codec; `None` for an unknown name.
+    /// Parse the name and configuration of a codec; `None` for an unknown name.
     pub fn from_json(name: &str, configuration: &Value) -> Result<Option<Extension>> {
         Ok(Some(match name {
             "zfp" => Extension::Zfp(Zfp::from_json(configuration)?),

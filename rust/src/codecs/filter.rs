@@ -43,7 +43,7 @@ pub enum Filter {
         keep: u32,
     },
     PackBits(PackBits),
-    /// The byte order of words of `unit` bytes, changed.
+    /// Reversed byte order of words of `unit` bytes.
     Swap {
         unit: usize,
     },
@@ -104,7 +104,7 @@ impl Filter {
             "filter.packbits" => Filter::PackBits(PackBits::from_json(configuration)?),
             "filter.swap" => match small("unit")? {
                 unit @ (2 | 4 | 8) => Filter::Swap { unit: unit as usize },
-                _ => return Err(unsupported("a byte order of such words")),
+                _ => return Err(unsupported("a byte order of words other than 2, 4 or 8 bytes")),
             },
             _ => return Ok(None),
         };
@@ -152,7 +152,7 @@ impl Filter {
     #[inline(always)]
     fn decode_now(&self, data: &[u8], out: &mut [u8]) -> Result<()> {
         if self.encoded_size(out.len()) != Some(data.len()) {
-            return Err(Error::size(self.name(), out.len(), format!("what {} encoded", data.len())));
+            return Err(Error::size(self.name(), out.len(), format!("the decoded form of {} bytes", data.len())));
         }
         match self {
             Filter::Delta { decoded, encoded } => undo_delta(*decoded, *encoded, data, out),
@@ -193,7 +193,7 @@ impl Filter {
     }
 }
 
-/// Runs `work` on blocks of elements of two sizes.
+/// Run `work` on blocks of elements of two sizes.
 #[inline(always)]
 pub fn blocks(sizes: (usize, usize), data: &[u8], out: &mut [u8], mut work: impl FnMut(&[u8], &mut [u8])) {
     data.chunks(BLOCK * sizes.0).zip(out.chunks_mut(BLOCK * sizes.1)).for_each(|(from, to)| work(from, to));
@@ -208,7 +208,7 @@ fn quantize(decoded: Number, encoded: Number, scale: f64, data: &[u8], out: &mut
     }
 }
 
-/// Converts between integer types, or between the byte orders of one float type.
+/// Convert between integer types, or between the byte orders of one float type.
 #[inline(always)]
 fn cast(from: Number, to: Number, data: &[u8], out: &mut [u8]) {
     let mut values = [0u64; BLOCK];

@@ -1,4 +1,4 @@
-//! The block stream of lz4-java, as N5 stores it: blocks with a magic word, sizes and an xxHash, and an empty one at the end.
+//! The block stream of lz4-java, as N5 stores it: blocks with a magic number, sizes and an xxHash, and an empty one at the end.
 
 use xxhash_rust::xxh32::xxh32;
 
@@ -27,16 +27,16 @@ pub fn decode(mut data: &[u8], out: &mut [u8]) -> Result<()> {
     let mut made = 0;
     loop {
         let Some((head, rest)) = data.split_at_checked(HEAD) else {
-            return Err(corrupt("a stream that ends too early"));
+            return Err(corrupt("a truncated stream"));
         };
         let (stored, size, checksum) = (word(head, 9) as usize, word(head, 13) as usize, word(head, 17));
         if &head[..8] != MAGIC {
-            return Err(corrupt("a block without its magic word"));
+            return Err(corrupt("a block without the magic number"));
         }
-        let Some((body, rest)) = rest.split_at_checked(stored) else { return Err(corrupt("a block that is cut")) };
+        let Some((body, rest)) = rest.split_at_checked(stored) else { return Err(corrupt("a truncated block")) };
         if size == 0 {
             if stored != 0 || checksum != 0 || !rest.is_empty() {
-                return Err(corrupt(format!("{} bytes behind the end", stored + rest.len())));
+                return Err(corrupt(format!("{} bytes after the end", stored + rest.len())));
             }
             return if made == out.len() { Ok(()) } else { Err(Error::size(NAME, out.len(), made)) };
         }

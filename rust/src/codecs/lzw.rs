@@ -23,14 +23,14 @@ pub fn decode(mut data: &[u8], out: &mut [u8]) -> Result<()> {
         match step.status {
             Ok(LzwStatus::Done) => break,
             Ok(LzwStatus::Ok) if step.consumed_in + step.consumed_out > 0 => {}
-            Ok(_) => return Err(corrupt("a stream that ends too early")),
+            Ok(_) => return Err(corrupt("a truncated stream")),
             Err(error) => return Err(corrupt(error.to_string())),
         }
     }
     if made != out.len() {
         return Err(Error::size("lzw", out.len(), made));
     }
-    if data.is_empty() { Ok(()) } else { Err(corrupt(format!("{} bytes behind the end", data.len()))) }
+    if data.is_empty() { Ok(()) } else { Err(corrupt(format!("{} bytes after the end", data.len()))) }
 }
 
 pub fn encode(data: &[u8], out: &mut Vec<u8>) -> Result<()> {

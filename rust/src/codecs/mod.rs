@@ -29,7 +29,7 @@ use filter::Filter;
 
 /// Largest ratio of decoded to encoded bytes of zstd, lz4, deflate and Blosc: a run of 128 KiB takes zstd four bytes.
 const MAX_RATIO: usize = 1 << 15;
-/// The same for bzip2, whose blocks of 900 kB hold run lengths: 45 MB in some 40 bytes.
+/// The largest ratio of bzip2, whose blocks of 900 kB hold run lengths: 45 MB in about 40 bytes.
 const MAX_RATIO_BZ2: usize = 1 << 21;
 
 /// One bytes → bytes codec with its configuration.
@@ -56,7 +56,7 @@ pub fn integer(configuration: &Value, name: &str, default: i64) -> Result<i64> {
 }
 
 impl Codec {
-    /// Parses a v3 name (or a numcodecs id) and its configuration; `None` for an unknown name.
+    /// Parse a v3 name (or a numcodecs id) and its configuration; `None` for an unknown name.
     pub fn from_json(name: &str, configuration: &Value) -> Result<Option<Codec>> {
         let int = |key: &str, default| integer(configuration, key, default);
         let flag = |key: &str| configuration.get(key).and_then(Value::as_bool).unwrap_or(false);
@@ -107,20 +107,22 @@ impl Codec {
         }
     }
 
-    /// Refuses data that cannot decode to `size` bytes, before that memory is allocated.
+    /// Refuse data that cannot decode to `size` bytes, before that memory is allocated.
     pub fn check_plausible(&self, data: &[u8], size: usize) -> Result<()> {
         let n = data.len();
         let most = n.saturating_mul(if matches!(self, Codec::Bz2 { .. }) { MAX_RATIO_BZ2 } else { MAX_RATIO });
         let got = match self {
             Codec::Checksum(_) => None, // allocates nothing
             Codec::Shuffle { .. } => (n != size).then(|| n.to_string()),
-            Codec::Filter(filter) => (filter.encoded_size(size) != Some(n)).then(|| format!("what {n} encoded")),
+            Codec::Filter(filter) => {
+                (filter.encoded_size(size) != Some(n)).then(|| format!("the decoded form of {n} bytes"))
+            }
             _ => (most < size).then(|| format!("at most {most}")),
         };
         got.map_or(Ok(()), |got| Err(Error::size(self.name(), size, got)))
     }
 
-    /// Decodes `data` to exactly fill `out`.
+    /// Decode `data` to exactly fill `out`.
     pub fn decode_into(&self, data: &[u8], out: &mut [u8]) -> Result<()> {
         match self {
             Codec::Blosc(_) => blosc::decode(data, out),
@@ -150,7 +152,7 @@ impl Codec {
         }
     }
 
-    /// Appends the encoded form of `data` to `out`.
+    /// Append the encoded form of `data` to `out`.
     pub fn encode(&self, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
         match self {
             Codec::Blosc(config) => blosc::encode(config, data, out),
@@ -185,7 +187,7 @@ fn whole_elements(width: usize, data: &[u8]) -> Result<()> {
         .got(format!("{} bytes", data.len())))
 }
 
-/// Appends up to `bound` bytes that `write` makes; `write` returns their number.
+/// Append up to `bound` bytes that `write` makes; `write` returns their number.
 pub fn append<E>(
     out: &mut Vec<u8>,
     bound: usize,
@@ -268,7 +270,7 @@ fn decode_lz4(data: &[u8], out: &mut [u8]) -> Result<()> {
     decode_lz4_block(block, out).ok_or_else(|| Error::codec("lz4", "a chunk is not valid lz4 data"))
 }
 
-/// Decodes one raw lz4 block that exactly fills `out`; `None` for any other decoded size.
+/// Decode one raw lz4 block that exactly fills `out`; `None` for any other decoded size.
 pub fn decode_lz4_block(block: &[u8], out: &mut [u8]) -> Option<()> {
     let size = i32::try_from(out.len()).ok()?;
     if i32::try_from(block.len()).is_err() {

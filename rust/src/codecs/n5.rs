@@ -47,7 +47,7 @@ impl N5 {
             _ => return Err(unsupported("several compressors of N5 blocks")),
         };
         if item == 0 || fill.len() != item || shape.iter().any(|&n| u32::try_from(n).is_err()) {
-            return Err(unsupported("N5 blocks of such chunks"));
+            return Err(unsupported("N5 blocks of chunks of this shape or element size"));
         }
         Ok(N5 { shape, item, fill, compressor })
     }
@@ -65,7 +65,7 @@ impl N5 {
         Ok(())
     }
 
-    /// Parses the shape of a block, slowest axis first; returns also the bytes behind its header.
+    /// Parse the shape of a block, slowest axis first; return also the bytes after its header.
     fn header<'a>(&self, data: &'a [u8]) -> Result<(Vec<usize>, &'a [u8])> {
         let number = |at: usize| data.get(at..at + 2).map(|b| u16::from_be_bytes([b[0], b[1]]));
         let (Some(mode), Some(ndim)) = (number(0), number(2)) else {
@@ -85,7 +85,7 @@ impl N5 {
         Ok((sizes, body))
     }
 
-    /// Fills `out`, which has the size of the chunk.
+    /// Fill `out`, which has the size of the chunk.
     pub fn decode_into(&self, data: &[u8], out: &mut [u8]) -> Result<()> {
         let (sizes, body) = self.header(data)?;
         if sizes == self.shape {
@@ -117,7 +117,7 @@ impl N5 {
         }
     }
 
-    /// Copies the common part of a block of `sizes` and the chunk, row by row.
+    /// Copy the common part of a block of `sizes` and the chunk, row by row.
     fn place(&self, sizes: &[usize], block: &[u8], out: &mut [u8]) {
         let common: Vec<usize> = sizes.iter().zip(&self.shape).map(|(&n, &m)| n.min(m)).collect();
         let Some((&row, outer)) = common.split_last() else {

@@ -26,7 +26,7 @@ pub struct Number {
 }
 
 impl Number {
-    /// Parses a NumPy type string: `<f4`, `>i8`, `|u1`.
+    /// Parse a NumPy type string: `<f4`, `>i8`, `|u1`.
     pub fn parse(text: Option<&str>) -> Result<Number> {
         let unsupported = || Error::new("unsupported", format!("a filter of elements {text:?}"));
         let [order, kind, size] = text.unwrap_or_default().as_bytes() else { return Err(unsupported()) };
@@ -90,7 +90,7 @@ impl Number {
     }
 }
 
-/// Runs `$body` with `$w` being the words (in native order) of `$data`, W bytes each.
+/// Run `$body` with `$w` being the words (in native order) of `$data`, W bytes each.
 macro_rules! each_word {
     ($data:expr, $swapped:expr, $out:expr, $type:ty, |$word:ident| $body:expr) => {{
         let words = $data.as_chunks::<{ size_of::<$type>() }>().0;
@@ -125,7 +125,7 @@ macro_rules! put_words {
 
 macro_rules! map_floats {
     ($name:ident, $float:ty, $bits:ty) => {
-        /// Changes floats of one type, each at its place.
+        /// Replace each float by its image under a function.
         #[inline(always)]
         pub fn $name(from: Number, to: Number, data: &[u8], out: &mut [u8], mut change: impl FnMut($float) -> $float) {
             const W: usize = size_of::<$bits>();
@@ -141,7 +141,7 @@ macro_rules! map_floats {
 map_floats!(map_f32, f32, u32);
 map_floats!(map_f64, f64, u64);
 
-/// Rounds half to even, like `rint`, without the function call that processors before SSE 4.1 need.
+/// Round half to even, like `rint`, without the function call that processors before SSE 4.1 need.
 #[inline(always)]
 pub fn rint32(value: f32) -> f32 {
     const WHOLE: f32 = 8_388_608.0; // larger floats are whole numbers
@@ -149,7 +149,7 @@ pub fn rint32(value: f32) -> f32 {
     if magnitude < WHOLE { (magnitude + WHOLE - WHOLE).copysign(value) } else { value }
 }
 
-/// Rounds like `rint32`.
+/// Round like `rint32`.
 #[inline(always)]
 pub fn rint64(value: f64) -> f64 {
     const WHOLE: f64 = 4_503_599_627_370_496.0;
@@ -157,7 +157,7 @@ pub fn rint64(value: f64) -> f64 {
     if magnitude < WHOLE { (magnitude + WHOLE - WHOLE).copysign(value) } else { value }
 }
 
-/// Loads integers, extended to 64 bits.
+/// Load integers, extended to 64 bits.
 #[inline(always)]
 pub fn load_bits(number: Number, data: &[u8], out: &mut [u64]) {
     let swapped = number.swapped;
@@ -172,7 +172,7 @@ pub fn load_bits(number: Number, data: &[u8], out: &mut [u64]) {
     }
 }
 
-/// Stores the lowest bits.
+/// Store the lowest bits.
 #[inline(always)]
 pub fn store_bits(number: Number, values: &[u64], out: &mut [u8]) {
     let swapped = number.swapped;

@@ -48,7 +48,7 @@ impl PackBits {
         };
         let (width, first, last, nbits) = (small("width")? as usize, small("first")?, small("last")?, small("nbits")?);
         if !(1..=8).contains(&width) || nbits == 0 || nbits > 8 * width as u32 || first > last || last >= nbits {
-            return Err(Error::new("unsupported", "packbits of such elements"));
+            return Err(Error::new("unsupported", "packbits of elements of this type"));
         }
         let signed = configuration["signed"].as_bool().unwrap_or(false);
         Ok(PackBits::Fields(Fields { width, first, last, nbits, signed, padding }))
@@ -65,7 +65,7 @@ impl PackBits {
         }
     }
 
-    /// Fills `out`, which has the size of the encoded `data`.
+    /// Fill `out`, which has the size of the encoded `data`.
     #[inline(always)]
     pub fn encode(&self, data: &[u8], out: &mut [u8]) {
         match self {
@@ -80,7 +80,7 @@ impl PackBits {
         }
     }
 
-    /// Fills `out`; `data` has its encoded size.
+    /// Fill `out`; `data` has its encoded size.
     #[inline(always)]
     pub fn decode(&self, data: &[u8], out: &mut [u8]) -> Result<()> {
         match self {
@@ -110,7 +110,7 @@ fn check_padding(stated: u8, there: u8) -> Result<()> {
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 
-/// Packs eight booleans into a byte, the first in the lowest bit after `order`.
+/// Pack eight booleans into a byte, the first in the lowest bit after `order`.
 #[inline(always)]
 fn pack(data: &[u8], out: &mut [u8], order: impl Fn(u64) -> u64) {
     let byte = |eight: [u8; 8]| {
@@ -127,7 +127,7 @@ fn pack(data: &[u8], out: &mut [u8], order: impl Fn(u64) -> u64) {
     }
 }
 
-/// Unpacks a byte to eight booleans; byte i of `masks` selects the bit of the i-th one.
+/// Unpack a byte to eight booleans; byte i of `masks` selects the bit of the i-th one.
 #[inline(always)]
 fn unpack(data: &[u8], out: &mut [u8], masks: u64) {
     let (whole, rest) = out.as_chunks_mut::<8>();

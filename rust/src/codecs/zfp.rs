@@ -67,7 +67,7 @@ impl Zfp {
             Some("u8") => Element::U64,
             Some("f4") => Element::F32,
             Some("f8") => Element::F64,
-            _ => return Err(unsupported("zfp of such elements")),
+            _ => return Err(unsupported("zfp of elements of this type")),
         };
         let shape = integers(&json["shape"], "shape")?;
         let count = product(&shape, 1)?;
@@ -111,7 +111,7 @@ impl Zfp {
 
     /// The options for zfp; with a fixed rate, the bits of a block of `ndim` axes.
     fn config(&self, ndim: usize) -> Result<ZfpConfig> {
-        let refused = |error: &dyn std::fmt::Display| unsupported(format!("zfp refuses its options: {error}"));
+        let refused = |error: &dyn std::fmt::Display| unsupported(format!("zfp rejects the options: {error}"));
         Ok(match self.mode {
             Mode::Reversible => ZfpConfig::reversible(),
             Mode::Accuracy(tolerance) => ZfpConfig::fixed_accuracy(tolerance),
@@ -163,7 +163,7 @@ impl Zfp {
         }
     }
 
-    /// Fills `out`, which has the size of the chunk.
+    /// Fill `out`, which has the size of the chunk.
     pub fn decode_into(&self, data: &[u8], out: &mut [u8]) -> Result<()> {
         match self.element {
             Element::I8 => store(&self.decompress(data)?, out, |v: i32| [(v >> 23).clamp(-0x80, 0x7f) as u8]),
@@ -194,7 +194,8 @@ impl Zfp {
         }
         let config = self.config(self.ndim)?;
         let field = ZfpField::new(values, self.sizes).map_err(|error| failed(&error))?;
-        let room = config.maximum_size(self.scalar(), self.sizes).ok_or_else(|| unsupported("zfp of so much"))?;
+        let room =
+            config.maximum_size(self.scalar(), self.sizes).ok_or_else(|| unsupported("zfp of a chunk of this size"))?;
         let mut stream = ZfpBitStream::new(room).map_err(|error| failed(&error))?;
         let size = stream.compress(&config, &field).map_err(|error| failed(&error))?;
         out.extend_from_slice(&stream.as_bytes()[..size]);
@@ -204,18 +205,22 @@ impl Zfp {
     fn decompress<T: ZfpScalar>(&self, data: &[u8]) -> Result<Vec<T>> {
         let mut values = vec![T::default(); self.count];
         if self.count == 0 {
-            return if data.is_empty() { Ok(values) } else { Err(corrupt("something for a chunk without elements")) };
+            return if data.is_empty() {
+                Ok(values)
+            } else {
+                Err(corrupt(format!("{} bytes for a chunk without elements", data.len())))
+            };
         }
         let config = self.config_of(data)?;
         let mut stream = ZfpBitStream::from_bytes(data).map_err(|error| corrupt(error.to_string()))?;
         let mut field = ZfpFieldMut::new(&mut values, self.sizes).map_err(|error| unsupported(error.to_string()))?;
         let used = stream.decompress(&config, &mut field).map_err(|error| match error {
             ZfpDecompressionError::Truncated { capacity, .. } => {
-                corrupt(format!("a stream cut after {capacity} bytes"))
+                corrupt(format!("a stream truncated after {capacity} bytes"))
             }
             other => corrupt(other.to_string()),
         })?;
-        // A stream ends with a whole word of 64 bits, or with a whole byte where zfp was built so.
+        // A stream ends with a whole word of 64 bits, or with a whole byte if zfp was built with words of 8 bits.
         if used != data.len().next_multiple_of(8) {
             return Err(corrupt(format!("{} bytes, of which {used} are used", data.len())));
         }

@@ -113,7 +113,7 @@ def decompress(
             if stream.eof:
                 break
             if at == len(view):
-                raise corrupt(codec, "the stream ends too early")
+                raise corrupt(codec, "the stream is truncated")
         at -= len(stream.unused_data)
         if at == len(view):
             break

@@ -257,7 +257,7 @@ class ShardLayout:
             or nbytes == 0
         ):
             raise ShardIndexError(
-                f"the shard's index entry of inner chunk {coords} is impossible",
+                f"the shard's index entry of inner chunk {coords} is invalid",
                 codec="sharding_indexed",
                 expected=f"a range within {'the shard' if body_end is None else f'bytes {index_end}-{body_end}'}"
                 + ("" if exact is None else f" of {exact} bytes"),
@@ -275,7 +275,7 @@ class ShardLayout:
         return ByteRange(stop - 1, stop)
 
     def check(self, index: ShardIndex, shard_nbytes: int) -> None:
-        """Raise `ShardIndexError` for the first entry that is impossible in a shard of that size."""
+        """Raise `ShardIndexError` for the first entry that is invalid in a shard of that size."""
         offset, nbytes = index[..., 0], index[..., 1]
         at_start = self.codec.index_location == "start"
         body = self.index_nbytes if at_start else 0, shard_nbytes - (0 if at_start else self.index_nbytes)

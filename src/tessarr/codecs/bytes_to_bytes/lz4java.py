@@ -7,7 +7,7 @@ Source: lz4-java 1.8, ``LZ4BlockOutputStream``; N5 4.0, "lz4". No name is regist
 >>> bytes(codec.encode(b"abc"))[:8]
 b'LZ4Block'
 
-Each block has a magic word, a byte for method and size, two sizes, and an xxHash of its content; an empty block ends the
+Each block has a magic number, a byte for method and size, two sizes, and an xxHash of its content; an empty block ends the
 stream. Checksums are verified.
 """
 
@@ -73,11 +73,11 @@ class Lz4JavaCodec(StepCodec):
         at, total, parts = 0, 0, []
         while True:
             if len(source) < at + _HEAD.size:
-                raise corrupt(self.name, "the stream ends too early")
+                raise corrupt(self.name, "the stream is truncated")
             magic, token, stored, size, checksum = _HEAD.unpack_from(source, at)
             at += _HEAD.size
             if magic != _MAGIC:
-                raise corrupt(self.name, "a block has no magic word")
+                raise corrupt(self.name, "a block has no magic number")
             if size == 0:
                 break
             total += size

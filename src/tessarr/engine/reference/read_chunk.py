@@ -211,7 +211,7 @@ def _exactly(piece: Buffer, within: ByteRange) -> Buffer:
     size = _size(within)
     if size is not None and memoryview(piece).nbytes != size:
         raise ShardIndexError(
-            "a shard ends before an inner chunk that its index promises",
+            "a shard ends before an inner chunk that its index lists",
             codec="sharding_indexed",
             expected=f"{size} bytes at offset {within.start}",
             got=f"{memoryview(piece).nbytes} bytes",
