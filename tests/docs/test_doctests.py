@@ -31,7 +31,8 @@ def lazy_names(module: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
-def test_the_examples_of_a_module_run(name: str) -> None:
+def test_the_examples_of_a_module_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     try:
         module = importlib.import_module(name)
     except MissingDependencyError as error:
@@ -41,6 +42,7 @@ def test_the_examples_of_a_module_run(name: str) -> None:
     )
     assert found.failed == 0
     assert found.attempted > 0
+    assert list(tmp_path.iterdir()) == [], "an example leaves files in the current directory"
 
 
 def test_there_are_examples() -> None:

@@ -16,6 +16,8 @@ The protocol, for every program that shares a directory with tessarr:
 - Names with these suffixes that begin with a period are never keys: they are not listed and cannot be set.
 - A name longer than 180 bytes of UTF-8 is replaced in hidden names by the first 32 hexadecimal digits of its SHA-256.
 
+The native engine does the same (``rust/src/replace.rs``): `tests/native/test_local_protocol.py` runs both against one table.
+
 ``flock`` works across machines on NFS (Linux ≥ 2.6.12), Lustre (mounted with ``flock``), GPFS and CephFS.
 """
 

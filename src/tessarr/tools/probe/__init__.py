@@ -78,7 +78,9 @@ def probe(
 
     Raises `ReadOnlyError` for a place that cannot be written, `StoreError` where the workers cannot begin, `ValueError`.
 
-    >>> report = probe("data", seconds=0.1, processes=2)
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report = probe(folder, seconds=0.1, processes=2)
     >>> [promise.text for promise in report.broken]
     []
     """
