@@ -8,6 +8,8 @@ from pathlib import Path
 
 from tessarr.stores import protocols
 
+from .sources import parsed
+
 SOURCE = Path(__file__).parents[2] / "src" / "tessarr"
 PUBLIC = {  # zarr-python's attributes, answered from the Protocols
     "supports_writes", "supports_deletes", "supports_listing", "supports_partial_writes",
@@ -29,7 +31,7 @@ def modules() -> list[Path]:
 def test_no_store_says_by_a_flag_what_it_can_do() -> None:
     found = []
     for path in modules():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             name = getattr(node, "attr", getattr(node, "id", None))
             if isinstance(node, ast.Assign | ast.AnnAssign):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from .sources import parsed
+
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = sorted(path for path in (ROOT / "tests").rglob("*.py") if "fixtures" not in path.parts)
 MINUTE_S = 60
@@ -48,7 +50,7 @@ def places(path: Path) -> Iterator[tuple[str, ast.AST, ast.AST]]:
             yield from walk(child, inside)
 
     name = path.relative_to(ROOT).as_posix()
-    yield from walk(ast.parse(path.read_text(encoding="utf-8")), name)
+    yield from walk(parsed(path), name)
 
 
 def reads_clock(node: ast.AST) -> bool:
@@ -63,7 +65,7 @@ def reads_clock(node: ast.AST) -> bool:
 def numbers(path: Path) -> dict[str, float]:
     """The constants of a file that are numbers."""
     found = {}
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in parsed(path).body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
             value = node.value.value
             for target in node.targets:
@@ -104,17 +106,26 @@ def gives_up_soon(node: ast.AST, parent: ast.AST, known: dict[str, float]) -> bo
     return limit is not None and limit < MINUTE_S and not isinstance(parent, ast.UnaryOp)
 
 
-@pytest.mark.parametrize("path", TESTS, ids=lambda path: path.relative_to(ROOT / "tests").as_posix())
-def test_no_test_depends_on_elapsed_time(path: Path) -> None:
-    known, found = numbers(path), list(places(path))
-    clocks = {line(*one) for one in found if reads_clock(one[1]) and one[0] not in MAY_READ_A_CLOCK}
-    soon = {line(*one) for one in found if gives_up_soon(*one[1:], known) and one[0] not in MAY_GIVE_UP_SOON}
+@pytest.fixture(scope="module")
+def every_place() -> list[tuple[dict[str, float], str, ast.AST, ast.AST]]:
+    return [(known, *one) for path in TESTS for known in [numbers(path)] for one in places(path)]
+
+
+def test_no_test_depends_on_elapsed_time(
+    every_place: list[tuple[dict[str, float], str, ast.AST, ast.AST]],
+) -> None:
+    clocks, soon = set(), set()
+    for known, place, node, parent in every_place:
+        if reads_clock(node) and place not in MAY_READ_A_CLOCK:
+            clocks.add(line(place, node, parent))
+        if gives_up_soon(node, parent, known) and place not in MAY_GIVE_UP_SOON:
+            soon.add(line(place, node, parent))
     assert not clocks, "count, or inject a clock; tests/waiting.py waits for what must happen"
     assert not soon, "a busy machine may need longer: wait PATIENCE_S of tests/waiting.py"
 
 
-def test_the_exceptions_are_needed() -> None:
-    found = [(known, *one) for path in TESTS for known in [numbers(path)] for one in places(path)]
+def test_the_exceptions_are_needed(every_place: list[tuple[dict[str, float], str, ast.AST, ast.AST]]) -> None:
+    found = every_place
     assert {place for _, place, node, _ in found if reads_clock(node)} == set(MAY_READ_A_CLOCK)
     assert {place for known, place, node, parent in found if gives_up_soon(node, parent, known)} == set(
         MAY_GIVE_UP_SOON

@@ -6,9 +6,11 @@ import ast
 import itertools
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from tessarr import built_in
 
+from .sources import parsed
 from .test_imports import MODULES, SOURCE, for_types_only
 
 KNOWN: dict[str, str] = {}
@@ -55,8 +57,7 @@ def graph() -> dict[str, set[str]]:
     found = {}
     known = {*names, "tessarr._native"}  # the Rust module, not a name in the package
     for name, path in names.items():
-        with open(path, encoding="utf-8") as file:
-            tree = ast.parse(file.read())
+        tree = parsed(Path(path))
         found[name] = {*imports_of(tree, known), *named_in(tree, known)} - {name}
     # Its strings are put together, so that they are read from the table.
     table = [*itertools.chain(*(classes.values() for classes in built_in.TABLE.values())), *built_in.ADAPTERS.values()]

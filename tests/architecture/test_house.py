@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from .sources import parsed
+
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = {".py", ".pyi", ".rs", ".toml", ".md", ".sh", ".yml", ".yaml", ".cfg", ".ini", ".json", ".csv", ".txt", ""}
 # Data of other writers is quoted as it came.
@@ -69,7 +71,7 @@ def test_methods_are_written_out_and_not_set_in_loops() -> None:
     source = Path(__file__).resolve().parents[2] / "src" / "tessarr"
     found = []
     for file in source.rglob("*.py"):
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        for node in parsed(file).body:
             calls = ast.walk(node) if isinstance(node, ast.For | ast.While) else ()
             names = (call.func.id for call in calls if isinstance(call, ast.Call) and isinstance(call.func, ast.Name))
             found += [file.relative_to(source).as_posix() for name in names if name == "setattr"]

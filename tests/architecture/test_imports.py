@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from .sources import parsed
+
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "tessarr"
 
 FLOORS = {
@@ -46,12 +48,15 @@ ROOMS_OF_A_PACKAGE = {"dask": "dask", "xarray": "xarray", "zarr_python": "zarr"}
 """Their modules, but for the door, are loaded only with the package they are named after, and subclass its classes."""
 
 MODULES = sorted(SOURCE.rglob("*.py"))
-NAMES = [path.relative_to(SOURCE).as_posix() for path in MODULES]
 
 
 def part(path: Path) -> str:
     """The folder, or the single module, of the package that a file belongs to."""
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def place(path: Path, line: int) -> str:
+    return f"{path.relative_to(SOURCE).as_posix()}:{line}"
 
 
 def for_types_only(tree: ast.Module) -> set[ast.AST]:
@@ -62,7 +67,7 @@ def for_types_only(tree: ast.Module) -> set[ast.AST]:
 
 def imported(path: Path) -> Iterator[tuple[str, int]]:
     """Every module that a file imports when it runs, inside functions too, with the line."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     skipped = for_types_only(tree)
     for node in ast.walk(tree):
         if node in skipped:
@@ -90,62 +95,67 @@ def test_there_is_something_to_look_at() -> None:
     assert len(MODULES) > 20
 
 
-@pytest.mark.parametrize("path", MODULES, ids=NAMES)
-def test_every_part_has_a_floor(path: Path) -> None:
-    assert part(path) in FLOOR_OF, "name the part in ARCHITECTURE.md and here"
+def test_every_part_has_a_floor() -> None:
+    assert {part(path) for path in MODULES} - FLOOR_OF.keys() == set(), "name the part in ARCHITECTURE.md and here"
 
 
-@pytest.mark.parametrize(
-    "path", [p for p in MODULES if part(p) != "__init__"], ids=[n for n in NAMES if n != "__init__.py"]
-)
-def test_imports_go_downward(path: Path) -> None:
+def upward(path: Path) -> Iterator[str]:
+    """The imports of a file from a higher floor, or from one that it must not know."""
     own = part(path)
-    upward = []
     for name, line in ours(path):
         floor = FLOOR_OF.get(name, FLOOR_OF["__init__"])  # a name of the one door
         if name != own and (floor > FLOOR_OF[own] or {own, name} in ALONE):
-            upward.append(f"line {line}: {own} (floor {FLOOR_OF[own]}) imports {name} (floor {floor})")
-    assert not upward
+            yield f"{place(path, line)}: {own} (floor {FLOOR_OF[own]}) imports {name} (floor {floor})"
 
 
-@pytest.mark.parametrize(
-    "path",
-    [p for p in MODULES if part(p) in PURE],
-    ids=[n for p, n in zip(MODULES, NAMES, strict=True) if part(p) in PURE],
-)
-def test_the_pure_core_does_no_input_or_output(path: Path) -> None:
-    wrong = [
-        f"line {line}: {name}"
-        for name, line in imported(path)
-        if name.split(".")[0] in IO_MODULES or name.startswith("tessarr.stores")
-    ]
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    wrong += [
-        f"line {node.lineno}: open()"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open"
-    ]
-    wrong += [
-        f"line {node.lineno}: async" for node in ast.walk(tree) if isinstance(node, ast.AsyncFunctionDef | ast.Await)
-    ]
-    assert not wrong
+def test_imports_go_downward() -> None:
+    assert [found for path in MODULES if part(path) != "__init__" for found in upward(path)] == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=NAMES)
-def test_optional_packages_are_imported_inside_functions(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+def impure(path: Path) -> Iterator[str]:
+    """What a file imports or calls that does input or output."""
+    for name, line in imported(path):
+        if name.split(".")[0] in IO_MODULES or name.startswith("tessarr.stores"):
+            yield f"{place(path, line)}: {name}"
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open":
+            yield f"{place(path, node.lineno)}: open()"
+        if isinstance(node, ast.AsyncFunctionDef | ast.Await):
+            yield f"{place(path, node.lineno)}: async"
+
+
+def test_the_pure_core_does_no_input_or_output() -> None:
+    assert [found for path in MODULES if part(path) in PURE for found in impure(path)] == []
+
+
+def loaded_early(path: Path) -> Iterator[str]:
+    """The optional packages that a file imports outside of functions."""
+    tree = parsed(path)
     inside = {
         inner
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         for inner in ast.walk(node)
     } | for_types_only(tree)
-    wrong = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom) and node not in inside:
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else [str(node.module)]
             tops = {name.split(".")[0] for name in names}
             theirs = ROOMS_OF_A_PACKAGE.get(part(path)) if path.name != "__init__.py" else None
             allowed = ALWAYS_THERE | {theirs}
-            wrong += [f"line {node.lineno}: {top}" for top in tops - allowed - set(sys.stdlib_module_names)]
-    assert not wrong
+            for top in tops - allowed - set(sys.stdlib_module_names):
+                yield f"{place(path, node.lineno)}: {top}"
+
+
+def test_optional_packages_are_imported_inside_functions() -> None:
+    assert [found for path in MODULES for found in loaded_early(path)] == []
+
+
+def test_what_is_wrong_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "metadata" / "wrong.py"
+    file.parent.mkdir()
+    file.write_text("import xarray, socket\nfrom tessarr.core import array\nasync def f():\n    open('x')\n")
+    monkeypatch.setitem(globals(), "SOURCE", tmp_path)
+    assert [*upward(file)] == ["metadata/wrong.py:2: metadata (floor 2) imports core (floor 5)"]
+    assert {found.partition(" ")[2] for found in impure(file)} == {"socket", "async", "open()"}
+    assert [*loaded_early(file)] == ["metadata/wrong.py:1: xarray"]

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from .sources import parsed
+
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "tessarr"
 PURE = ("metadata", "dtypes", "grids", "keys", "codecs", "indexing", "model", "conventions")
 CHANGES = {"add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "setdefault", "update"}
@@ -30,7 +32,7 @@ EXCEPTIONS: dict[str, str] = {
 
 def findings(path: Path) -> Iterator[str]:
     """``file:name`` of every piece of state that a module keeps."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     file = path.relative_to(SOURCE).as_posix()
     own = {
         target.id

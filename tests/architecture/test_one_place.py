@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from .sources import parsed
+
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "tessarr"
 
 
@@ -12,7 +14,7 @@ def uses(module: str, names: set[str]) -> list[str]:
     """``file:line`` of every use of `names` of `module` in the package, imported one by one or through the module."""
     found = []
     for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             by_attribute = isinstance(node, ast.Attribute) and node.attr in names and ast.unparse(node.value) == module
             by_import = (
                 isinstance(node, ast.ImportFrom) and node.module == module and names & {a.name for a in node.names}

@@ -10,6 +10,8 @@ from typing import Any
 
 from tessarr.settings import DEFAULTS, WITHOUT_EFFECT
 
+from .sources import parsed
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "tessarr"
 ONLY_REPORTS = "cli/doctor.py"
@@ -31,7 +33,7 @@ def read() -> set[str]:
     for path in SOURCE.rglob("*.py"):
         if path.relative_to(SOURCE).as_posix() == ONLY_REPORTS:
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("config.get", "settings.get") and node.args:
                 (name, *_) = node.args
                 if isinstance(name, ast.Constant):

@@ -92,9 +92,10 @@ def offenders(source: str, suffix: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_prose_uses_the_words_of_the_field(path: Path) -> None:
-    assert not offenders(path.read_text(encoding="utf-8"), path.suffix)
+def test_prose_uses_the_words_of_the_field() -> None:
+    found = {path.relative_to(ROOT): offenders(path.read_text(encoding="utf-8"), path.suffix) for path in SOURCES}
+    assert len(found) > 500
+    assert {path.as_posix(): words for path, words in found.items() if words} == {}
 
 
 @pytest.mark.parametrize(
