@@ -59,7 +59,8 @@ def test_no_store_rewires_the_methods_of_its_subclasses() -> None:
 
 def test_the_abilities_are_runtime_checkable_protocols() -> None:
     named = (
-        "Get GetRanges FetchOne Set Delete List ListDir Size ConditionalSet ConditionalDelete Lock Update Splice Remote"
+        "Get GetRanges FetchOne Set Delete List ListDir Size ConditionalSet ConditionalDelete RenamePrefix Lock Update "
+        "Splice Remote"
     )
     for name in named.split():
         ability = getattr(protocols, name)

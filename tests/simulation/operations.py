@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -135,8 +135,17 @@ def create(store: Any, number: int) -> Generator[None, None, Any]:
 
 def create_below(store: Any, number: int) -> Generator[None, None, Any]:
     """Create an array below groups that are not there."""
+    zarr_format: Any = tessarr.open_group(store, mode="r").metadata.zarr_format
     yield
-    tessarr.create_array(store, name=f"h/i/c{number}", shape=(2,), chunks=(2,), dtype="i4", fill_value=0)
+    layout: dict[str, Any] = {"shape": (2,), "chunks": (2,), "dtype": "i4", "zarr_format": zarr_format}
+    tessarr.create_array(store, name=f"h/i/c{number}", fill_value=0, **layout)
+
+
+def create_group(store: Any, number: int) -> Generator[None, None, Any]:
+    """Create a group where others create an array."""
+    root = tessarr.open_group(store, mode="r+")
+    yield
+    root.create_group("n", attributes={"by": number})
 
 
 def require(store: Any, number: int) -> Generator[None, None, Any]:
@@ -148,8 +157,10 @@ def require(store: Any, number: int) -> Generator[None, None, Any]:
 
 def overwrite(store: Any, number: int) -> Generator[None, None, Any]:
     """Replace an array by another one without chunks."""
+    zarr_format: Any = tessarr.open_group(store, mode="r").metadata.zarr_format
     yield
-    tessarr.create_array(store, name="a", shape=(5,), chunks=(CHUNK,), dtype="i4", fill_value=0, overwrite=True)
+    layout: dict[str, Any] = {"shape": (5,), "chunks": (CHUNK,), "dtype": "i4", "zarr_format": zarr_format}
+    tessarr.create_array(store, name="a", fill_value=0, overwrite=True, **layout)
 
 
 def delete(store: Any, number: int) -> Generator[None, None, Any]:
@@ -236,8 +247,8 @@ ALL: dict[str, Operation] = {
     operation.__name__: operation
     for operation in (
         *(append, append_many, grow, shrink, write_part, write_element, write_chunk, clear_chunk, clear_part),
-        *(write_shard, set_attribute, set_same_attribute, create, create_below, require, overwrite, delete),
-        *(delete_group, move, consolidate, store_model, replace_model, migrate_all, repair_all, rechunk),
+        *(write_shard, set_attribute, set_same_attribute, create, create_below, create_group, require, overwrite),
+        *(delete, delete_group, move, consolidate, store_model, replace_model, migrate_all, repair_all, rechunk),
         *(read_chunk, read_shard),
     )
 }
@@ -251,19 +262,66 @@ ATOMIC = frozenset(
 """Operations of which a client that dies leaves all or nothing."""
 
 
-_CHANGES_NODES = frozenset(
-    {delete_group.__name__, move.__name__, replace_model.__name__, write_shard.__name__, repair_all.__name__}
-)
-UNPROMISED: tuple[tuple[str, frozenset[str], str], ...] = (
-    ("move", _CHANGES_NODES, "a move copies and deletes key by key, and must be the only writer below the node"),
-    ("store_model", frozenset({"store_model"}), "of two hierarchies with one root, members of both stay"),
-    (
+ATOMICALLY_CHANGED = frozenset({"memory", "local"})
+"""Kinds of places in which a node with all below it is removed, replaced and moved in one step."""
+EVERYWHERE = frozenset({"memory", "local", "object", "generations"})
+REQUESTS = EVERYWHERE - ATOMICALLY_CHANGED
+
+
+class Unpromised(NamedTuple):
+    """Why what two operations come to together need not be serial: it is whole all the same."""
+
+    one: str
+    others: frozenset[str]
+    kinds: frozenset[str]
+    """The kinds of worlds in which that is so."""
+    reason: str
+
+
+UNPROMISED = (
+    Unpromised(
+        "move",
+        frozenset({"delete_group", "move", "replace_model", "write_shard", "repair_all", "migrate_all"}),
+        REQUESTS,
+        "object storage has no conditional removal: a move is noticed up to the last comparison of versions",
+    ),
+    Unpromised(
+        "migrate_all",
+        frozenset({"overwrite", "delete", "delete_group", "replace_model"}),
+        REQUESTS,
+        "to remove a node takes several requests, between which a migration describes it",
+    ),
+    Unpromised(
+        "delete_group",
+        frozenset({"replace_model"}),
+        REQUESTS,
+        "to remove a node and to replace it take several requests",
+    ),
+    Unpromised(
+        "overwrite",
+        frozenset({"append", "append_many"}),
+        REQUESTS,
+        "to replace a node takes several requests, and reservations of v2 are an object of their own",
+    ),
+    Unpromised(
+        "migrate_all",
+        frozenset({"create_below"}),
+        EVERYWHERE,
+        "missing groups and the node below are created one after the other, and may be of two formats",
+    ),
+    Unpromised(
         "repair_all",
-        frozenset({"delete", "delete_group", "overwrite", "replace_model", "store_model", "migrate_all"}),
-        "a repair finds a node that is half deleted or half there, and completes it",
+        frozenset({"store_model"}),
+        EVERYWHERE,
+        "a repair creates the group that is missing above members, and a hierarchy is stored members first",
+    ),
+    Unpromised(
+        "repair_all",
+        frozenset({"delete", "delete_group", "overwrite", "replace_model"}),
+        REQUESTS,
+        "a repair finds a node that is half removed, and completes it",
     ),
 )
-"""Operation, others beside it, and why what they come to need not be serial: it is whole all the same."""
 
 
 def whole(operation: Operation, number: int) -> Callable[[Any], Any]:

@@ -123,6 +123,8 @@ class Case:
     operations: tuple[tuple[Operation, int], ...]
     """Per client: the operation and the client's number."""
     make_world: Callable[[], Any] = field(compare=False)
+    kind: str = ""
+    """The kind of the world, where operations promise less in some."""
 
     @property
     def is_atomic(self) -> bool:
@@ -133,8 +135,14 @@ class Case:
     def unpromised(self) -> str | None:
         """Why the operations need not be serial when they run at the same time; ``None`` when they must."""
         names = [operation.__name__ for operation, _ in self.operations]
-        found = [reason for one, others, reason in UNPROMISED if _are_among(one, others, names)]
-        return found[0] if found else None
+        return next(
+            (
+                unpromised.reason
+                for unpromised in UNPROMISED
+                if self.kind in unpromised.kinds and _are_among(unpromised.one, unpromised.others, names)
+            ),
+            None,
+        )
 
     def orders(self, lengths: Sequence[int]) -> Iterator[tuple[int, ...]]:
         """Every order of so many steps of each client, as client numbers."""

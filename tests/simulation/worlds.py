@@ -101,6 +101,10 @@ class Thread(MemoryStore):
         self._point(changes=True)
         super().replace_prefix(prefix, items)
 
+    def rename_prefix(self, source: str, dest: str) -> bool:
+        self._point(changes=True)
+        return super().rename_prefix(source, dest)
+
     def list(self, prefix: str = "") -> Iterator[str]:
         self._point()
         return super().list(prefix)

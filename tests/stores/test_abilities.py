@@ -53,6 +53,7 @@ OTHERS: Mapping[str, tuple[Callable[[Store], Store], set[str]]] = {
     "CacheStore": (CacheStore, set()),
 }
 BY_VALUE = {
+    "RenamePrefix",
     "GetRanges",
     "GetIfChanged",
     "GetPartialValues",
@@ -126,9 +127,16 @@ def test_what_the_shipped_stores_can_do(tmp_path: Path) -> None:
     assert found["nothing"] == set()
     assert found["four methods"] == four
     assert found["mapping"] == four | {"GetRanges", "Lock"}
-    assert found["memory"] == conditional | {"ConditionalDelete", "Lock", "DeleteMany"}
-    assert found["local"] == conditional | {"Lock", "Update", "Splice", "ListDir", "PlainFiles"}
-    assert found["local without locks"] == four | {"GetRanges", "Size", "Splice", "ListDir", "PlainFiles"}
+    assert found["memory"] == conditional | {"ConditionalDelete", "Lock", "DeleteMany", "RenamePrefix"}
+    assert found["local"] == conditional | {"Lock", "Update", "Splice", "ListDir", "PlainFiles", "RenamePrefix"}
+    assert found["local without locks"] == four | {
+        "GetRanges",
+        "Size",
+        "Splice",
+        "ListDir",
+        "PlainFiles",
+        "RenamePrefix",
+    }
     assert found["zip"] == conditional - {"Delete"} | {"Lock", "ListDir"}
     assert found["sqlite"] == conditional | {"Update", "DeleteMany"}
     assert found["everything"] == set(ABILITIES)

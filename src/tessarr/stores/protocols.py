@@ -278,6 +278,19 @@ class ConditionalDelete(Protocol, metaclass=_Ability):
 
 
 @runtime_checkable
+class RenamePrefix(Protocol, metaclass=_Ability):
+    """All values under a prefix can be renamed in one atomic step."""
+
+    def rename_prefix(self, source: str, dest: str) -> bool:
+        """Rename every key under the prefix `source` to one under `dest`, in one step.
+
+        Returns ``False``, having done nothing, when nothing is under `source`, when something is under `dest`, or where it
+        cannot be done in one step (another file system, a symbolic link).
+        """
+        ...
+
+
+@runtime_checkable
 class Lock(Protocol, metaclass=_Ability):
     """A lock excludes every other writer of the place: all processes that may write it, and machines where there are some."""
 

@@ -10,7 +10,8 @@ Source: UPG-01 to UPG-10 of the requirements; `tessarr.model.conversion` holds t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Literal
@@ -18,10 +19,11 @@ from typing import Any, Literal
 import numpy as np
 
 from tessarr.core.locate import locate
+from tessarr.core.stored.consolidate import consolidate
 from tessarr.core.stored.consolidated import follow_changes
-from tessarr.core.stored.metadata_io import keyed_documents, replace_documents
+from tessarr.core.stored.metadata_io import keyed_documents
 from tessarr.core.stored.walk import Entry, read_entries, walk
-from tessarr.errors import MetadataValidationError, NodeNotFoundError, Problem, TessarrError
+from tessarr.errors import ConflictError, MetadataValidationError, NodeNotFoundError, Problem, StoreError, TessarrError
 from tessarr.indexing.boxes import Box, chunk_box
 from tessarr.metadata import consolidated, formats
 from tessarr.metadata.array import ArrayMetadata
@@ -32,7 +34,7 @@ from tessarr.stores.base import Store
 from tessarr.stores.path import ancestors, prefix_of
 from tessarr.stores.url import StoreLike
 from tessarr.tools.transfer import identical
-from tessarr.types import JSONObject, Progress, ZarrFormat
+from tessarr.types import Buffer, JSONObject, Progress, ZarrFormat
 
 Verify = Literal["all", "sample"]
 _SAMPLES = 8
@@ -136,10 +138,11 @@ def migrate(
     `overwrite` replaces existing documents of the new format. `dry_run` only plans.
 
     Repeat a migration that was stopped (killed) to finish it, or revert it by `undo`: until the root's new document is
-    written, which comes last, the hierarchy is read as before.
+    written, which comes last, the hierarchy is read as before. What other writers change meanwhile is in the new documents
+    too. An array or group that was opened before goes on changing the old ones: open it again.
 
     Raises `MetadataValidationError` listing every blocker of every node, before anything is written (a dry run returns
-    them); `NodeNotFoundError` when there is nothing to migrate.
+    them); `NodeNotFoundError` when there is nothing to migrate; `ConflictError` when another migration was faster.
     """
     place, path, _ = locate(store, path, "r+")
     plan = _plan(place, path, to_format, keep_array_dimensions, overwrite)
@@ -154,7 +157,9 @@ def migrate(
         raise MetadataValidationError(
             f"the hierarchy cannot be migrated to Zarr v{to_format}", problems, store=place.url, path=f"/{path}"
         )
-    _write(place, plan, progress)
+    written = _write(place, plan, progress, overwrite)
+    if plan.steps[0].from_format != 1:  # of a v1 array only the chunks change
+        _settle(place, plan, written, lambda: _plan(place, path, to_format, keep_array_dimensions, True))
     if remove_old:
         for step in reversed(plan.steps):
             place.delete_many(step.old_keys)
@@ -354,14 +359,89 @@ def _unravel(rank: int, counts: list[int]) -> tuple[int, ...]:
     return tuple(reversed(coords))
 
 
-def _write(store: Store, plan: Migration, progress: Progress | None) -> None:
-    """Write the documents, deepest first; restore the old ones after an error."""
-    steps = sorted(plan.steps, key=lambda step: -len(step.path.split("/")) if step.path else 1)
+def _write(store: Store, plan: Migration, progress: Progress | None, overwrite: bool) -> dict[str, bytes]:
+    """Write the documents, deepest first, and return them: key → value. After an error the written ones are removed again.
 
-    def documents() -> Iterator[tuple[str, bytes]]:
+    Without `overwrite` a document that another writer has created since stays. Raises `ConflictError` when that is the
+    document of the first node, which makes the new description valid: another migration has finished.
+    """
+    steps = sorted(plan.steps, key=lambda step: -len(step.path.split("/")) if step.path else 1)
+    written: dict[str, bytes] = {}
+    before: dict[str, Buffer | None] = {}
+    try:
         for number, step in enumerate(steps):
             if progress:
                 progress(number, len(steps), f"write /{step.path}")
-            yield from keyed_documents(step.path, step.documents).items()
+            for key, data in keyed_documents(step.path, step.documents).items():
+                old = store.get(key)
+                if not _write_document(store, step, key, data, overwrite):
+                    if step is plan.steps[0]:  # there was none when the plan was made
+                        raise _other_migration(store, plan)
+                    continue
+                before[key] = old
+                written[key] = data
+                plan.written.append(key)
+    except ConflictError:  # the documents are those of the other migration
+        raise
+    except BaseException:
+        for key, old in reversed(before.items()):
+            _replace(store, key, written.get(key), old)
+        plan.written.clear()
+        raise
+    return written
 
-    plan.written += replace_documents(store, documents())
+
+def _write_document(store: Store, step: Step, key: str, data: bytes, overwrite: bool) -> bool:
+    """Write a document; without `overwrite` unless there is one. Returns ``False`` where there is one, or the node is gone."""
+    try:
+        if not overwrite:
+            return store.set_if_not_exists(key, data)
+        store.set(key, data)
+    except StoreError:  # on local files: the directory was removed or moved
+        if any(store.exists(old) for old in step.old_keys):
+            raise
+        return False
+    return True
+
+
+def _other_migration(store: Store, plan: Migration) -> ConflictError:
+    return ConflictError(
+        f"another writer has described this node in Zarr v{plan.to_format} at the same time",
+        store=store.url,
+        path=f"/{plan.path}",
+        hint="Another migration has finished: open the hierarchy again",
+    )
+
+
+def _settle(store: Store, plan: Migration, written: dict[str, bytes], replan: Callable[[], Migration]) -> None:
+    """Apply what other writers changed in the old documents since the plan, until nothing changes any more.
+
+    From when the first node's new document is there, writers that open the hierarchy change the new documents. Those stay.
+    """
+    while True:
+        steps: list[Step] = []
+        with suppress(NodeNotFoundError):  # deleted since
+            steps = [step for step in replan().steps if step.documents]
+        now = {key: data for step in steps for key, data in keyed_documents(step.path, step.documents).items()}
+        changes = {key: now.get(key) for key in written.keys() | now.keys() if written.get(key) != now.get(key)}
+        if not changes:
+            break
+        for key, data in changes.items():
+            _replace(store, key, written.get(key), data)
+        written = now
+    if plan.to_format == 3:
+        for step in reversed(plan.steps):
+            if consolidated.FIELD in step.documents.get("zarr.json", {}):
+                with suppress(NodeNotFoundError):  # deleted since
+                    consolidate(store, step.path, 3)
+
+
+def _replace(store: Store, key: str, expected: Buffer | None, new: Buffer | None) -> None:
+    """Replace the value of `key` if it is `expected`; ``None`` stands for no value."""
+
+    def change(stored: Buffer | None) -> Buffer | None:
+        if (stored is None) != (expected is None):
+            return stored
+        return new if stored is None or expected is None or bytes(stored) == bytes(expected) else stored
+
+    store.update(key, change)

@@ -17,6 +17,7 @@ from tessarr.core.asynchronous.sans_io import Call, Steps, run_steps, store_call
 from tessarr.core.stored.consolidated import follow_change_steps
 from tessarr.core.stored.parse_cache import parse_entry
 from tessarr.core.stored.walk import Entry, check_answers, read_entries_steps
+from tessarr.core.stored.write_new import write_new_steps
 from tessarr.errors import (
     ArrayInsteadError,
     ArrayNotFoundError,
@@ -287,25 +288,26 @@ def create_documents_steps(
     if overwrite and (existing is not None or clears):
         yield [store_call(store, "replace_prefix", prefix_of(path), documents)]
     else:
-        *before, (own_key, own) = documents.items()
-        for key, data in before:
-            yield [store_call(store, "set", key, data)]
-        # Only if no other writer has created a node here since.
-        written = yield [store_call(store, "set" if existing else "set_if_not_exists", own_key, own)]
-        if existing is None and written == [False]:
+        other = yield from write_new_steps(store, path, documents, replace=existing is not None)
+        if other is not None:
             if not overwrite:
-                raise _contains(store, path, (yield from read_kinds_steps(store, path))[path] or "array")
+                raise _contains(store, other, (yield from read_kinds_steps(store, other))[other])
             yield [store_call(store, "replace_prefix", prefix_of(path), documents)]
     below = dict.fromkeys(key.rpartition("/")[0] for key in reversed(documents))
     yield from follow_change_steps(store, path, replaced=not keep, below=[*made, *below])
 
 
-def _contains(store: Store, path: str, kind: str) -> TessarrError:
-    return _contains_error(kind)(
-        f"path '/{path}' contains {'an array' if kind == 'array' else 'a group'}",
+def _contains(store: Store, path: str, kind: str | None) -> TessarrError:
+    what = {"array": "an array", "group": "a group"}.get(
+        kind or "", "documents of a node that another writer is creating"
+    )
+    return _contains_error(kind or "group")(
+        f"path '/{path}' contains {what}",
         store=store.url,
         path=f"/{path}",
-        hint="Open it, choose another path, or replace it with overwrite=True (mode='w')",
+        hint="Open it, choose another path, or replace it with overwrite=True (mode='w')"
+        if kind
+        else "If no other writer is there, one was killed: create the node with overwrite=True",
     )
 
 

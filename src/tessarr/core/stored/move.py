@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from tessarr.core.asynchronous.sans_io import raise_if_cancelled
+from tessarr.core.asynchronous.sans_io import raise_if_cancelled, run_steps
 from tessarr.core.stored import metadata_io
-from tessarr.core.stored.consolidated import follow_changes
+from tessarr.core.stored.consolidated import follow_change_steps, follow_changes
 from tessarr.core.stored.walk import walk
-from tessarr.errors import BaseZarrError, ContainsArrayError, ContainsGroupError, NodeNotFoundError
-from tessarr.stores.base import Store
+from tessarr.errors import BaseZarrError, ConflictError, ContainsArrayError, ContainsGroupError, NodeNotFoundError
+from tessarr.metadata import formats
+from tessarr.metadata.group import GroupMetadata
+from tessarr.stores.base import Store, Version
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.path import prefix_of
+from tessarr.stores.protocols import ConditionalSet, RenamePrefix
 
 
 def copy_key(source: Store, key: str, dest: Store, new_key: str, dry_run: bool = False) -> int:
@@ -24,24 +27,65 @@ def copy_key(source: Store, key: str, dest: Store, new_key: str, dry_run: bool =
 
 
 def move_node(store: Store, source: str, dest: str) -> None:
-    """Move a node and all nodes below: copy every key, then delete the old keys.
+    """Move a node and all nodes below.
 
-    Raises `NodeNotFoundError` when there is no node at `source`, `ContainsArrayError` or `ContainsGroupError` when
-    there is one at `dest`, `BaseZarrError` for a move into itself.
+    Where the store can rename a prefix (`RenamePrefix`), that is one step. Elsewhere every value is copied, then the old
+    ones are removed. A change that another writer makes while they are copied is noticed by the versions of the values: the
+    copies are removed, and the move fails. A later one is not noticed, nor one in a store without versions.
+
+    Raises `NodeNotFoundError` when there is no node at `source`, `ContainsArrayError` or `ContainsGroupError` when there is one
+    at `dest`, `BaseZarrError` for a move into itself, `ConflictError` when another writer changed the node meanwhile.
     """
+    node = _require_source(store, source)
+    if (dest + "/").startswith(source + "/"):
+        raise BaseZarrError("a node cannot be moved into itself", path=f"/{source}", got=f"/{dest}")
+    _require_free(store, dest)
+    metadata_io.check_path(dest, node.zarr_format)
+    metadata_io.require_ancestors(store, dest, node.zarr_format)
+    old, new = prefix_of(source), prefix_of(dest)
+    if isinstance(store, RenamePrefix) and store.rename_prefix(old, new):
+        run_steps(follow_change_steps(store, source, replaced=True))
+    else:
+        _require_source(store, source)
+        _require_free(store, dest)
+        _copy_all(store, old, new)
+        metadata_io.delete_node(store, source)
+    follow_changes(store, [entry.path for entry in walk(store, dest)])
+
+
+def _require_source(store: Store, source: str) -> metadata_io.NodeMetadata:
     node = metadata_io.read_node(store, source)
     if node is None:
         raise NodeNotFoundError("no node to move", store=store.url, path=f"/{source}")
-    if (dest + "/").startswith(source + "/"):
-        raise BaseZarrError("a node cannot be moved into itself", path=f"/{source}", got=f"/{dest}")
+    return node
+
+
+def _require_free(store: Store, dest: str) -> None:
     present = metadata_io.read_node(store, dest)
     if present is not None:
-        way = ContainsGroupError if type(present).__name__ == "GroupMetadata" else ContainsArrayError
+        way = ContainsGroupError if isinstance(present, GroupMetadata) else ContainsArrayError
         raise way("a node exists at the destination", store=store.url, path=f"/{dest}")
-    metadata_io.check_path(dest, node.zarr_format)
-    metadata_io.require_ancestors(store, dest, node.zarr_format)
-    prefix = prefix_of(source)
-    for key in sorted(store.list_prefix(prefix)):
-        copy_key(store, key, store, prefix_of(dest) + key[len(prefix) :])
-    metadata_io.delete_node(store, source)
-    follow_changes(store, [entry.path for entry in walk(store, dest, zarr_format=node.zarr_format)])
+
+
+def _copy_all(store: Store, old: str, new: str) -> None:
+    """Copy the values under `old` to `new`, the node's own documents last. Remove the copies, and raise `ConflictError`, when a
+    value was changed, added or removed meanwhile."""
+    version = store.version if isinstance(store, ConditionalSet) else None
+    own = {old + name for name in formats.DOCUMENT_NAMES}
+    copied: dict[str, Version | None] = {}
+    made: list[str] = []
+    try:
+        for key in sorted(store.list_prefix(old), key=lambda key: (key in own, key)):
+            copied[key] = None if version is None else version(key)
+            target = new + key[len(old) :]
+            if key not in own:
+                copy_key(store, key, store, target)
+            elif (value := store.get(key)) is not None and not store.set_if_not_exists(target, value):
+                raise ConflictError("another writer has created a node at the destination", store=store.url, key=target)
+            made.append(target)
+        if version is not None and {key: version(key) for key in store.list_prefix(old)} != copied:
+            hint = "Nothing was moved; try again"
+            raise ConflictError("the node was changed while it was copied", store=store.url, key=old, hint=hint)
+    except BaseException:
+        store.delete_many(made)
+        raise

@@ -36,6 +36,7 @@ from tessarr.stores.local import lock as filelock
 from tessarr.stores.local import replace as localswap
 from tessarr.stores.local import tree as localtree
 from tessarr.stores.local.file import ABSENT, READ, FileValue, version_of
+from tessarr.stores.local.hints import HINTS
 from tessarr.stores.local.sync import make_directories, sync_names
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import (
@@ -421,6 +422,21 @@ class LocalStore(ConditionalStore):
         except OSError as error:
             raise self._trouble("replace", prefix, error) from error
 
+    def rename_prefix(self, source: str, dest: str) -> bool:
+        """See `RenamePrefix`: one rename of a directory."""
+        check_prefix(source)
+        check_prefix(dest)
+        if not (source and dest):
+            return False
+        path, target = self._writable_path(source[:-1]), self._writable_path(dest[:-1])
+        try:
+            if not localtree.rename_tree(path, target, self._base, durable=self.durable):
+                return False
+        except OSError as error:
+            raise self._trouble("rename", source, error) from error
+        self._prune(source[:-1])
+        return True
+
     def remove_leftovers(self, *, older_than_s: float = 86_400) -> int:
         """Remove hidden temporary files and trees that killed processes left. Returns their number.
 
@@ -478,22 +494,7 @@ class LocalStore(ConditionalStore):
             store=self.url,
             key=key,
             got=f"{errno.errorcode.get(number or 0, number)}: {error.strerror}",
-            hint=_HINTS.get(number or 0),
+            hint=HINTS.get(number or 0),
         )
         trouble.errno = number
         return trouble
-
-
-_HINTS = {
-    errno.ENOENT: "A directory on the way is a link that leads nowhere, or other processes keep removing it",
-    errno.ENOSPC: "The disk is full; the old value is unchanged",
-    errno.EDQUOT: "The quota is used up; the old value is unchanged",
-    errno.EACCES: "Check the permissions of the file and its directory",
-    errno.EROFS: "The file system is mounted read-only",
-    errno.ENOTDIR: "A value is where a directory should be: no key may begin with another key and a slash",
-    errno.EEXIST: "A value is where a directory should be: no key may begin with another key and a slash",
-    errno.EISDIR: "A directory is where the value should be: no key may begin with another key and a slash",
-    errno.ENAMETOOLONG: "Use shorter names; most file systems allow 255 bytes",
-    errno.ENOLCK: "The file system has no locks; open the store with file_locks=False and write from one process",
-    errno.EOPNOTSUPP: "The file system has no locks; open the store with file_locks=False and write from one process",
-}

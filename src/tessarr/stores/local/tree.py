@@ -6,6 +6,7 @@ Hidden names (`tessarr.stores.local.lock`) are skipped, and names that are not U
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import stat
@@ -112,6 +113,30 @@ def _discard(doomed: str) -> None:
         os.unlink(doomed)
     else:
         shutil.rmtree(doomed)
+
+
+def rename_tree(path: str, target: str, root: str, *, durable: bool) -> bool:
+    """Rename the directory at `path` to `target`, both below `root`, in one step.
+
+    Returns ``False``, having done nothing, where there is no directory, where something is at `target`, and where the directory
+    cannot be renamed: a link, which may be relative, or a place on another file system.
+    """
+    if os.path.islink(path):
+        return False
+    make_directories(os.path.dirname(target), root, durable=durable)
+    try:
+        os.rename(path, target)
+    except OSError as error:
+        if error.errno in _NOT_RENAMED:
+            return False
+        raise
+    if durable:
+        sync_names(target, root, "the directory has its new name")
+        sync_names(path, root, "the directory has its new name")
+    return True
+
+
+_NOT_RENAMED = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY, errno.EISDIR, errno.EXDEV, errno.EBUSY)
 
 
 def replace_tree(path: str, root: str, items: Mapping[str, Buffer], *, durable: bool) -> None:

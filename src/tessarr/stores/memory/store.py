@@ -228,6 +228,20 @@ class MemoryStore(ConditionalStore):
                 self._map.pop(key, None)
             self._map.update(new)
 
+    def rename_prefix(self, source: str, dest: str) -> bool:
+        """See `RenamePrefix`."""
+        self._check_writable(dest)
+        check_prefix(source)
+        check_prefix(dest)
+        with _state_lock:
+            keys = [key for key in self._map if key.startswith(source)]
+            if not keys or any(key.startswith(dest) for key in self._map):
+                return False
+            for key in keys:
+                self._map[dest + key[len(source) :]] = self._map.pop(key)
+                self._versions.pop(key, None)
+        return True
+
     # -- listing -----------------------------------------------------------------------------------------------
 
     def list(self, prefix: str = "") -> Iterator[str]:

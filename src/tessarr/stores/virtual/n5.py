@@ -203,6 +203,11 @@ class N5Store(WrapperStore):
     def delete_if(self, key: str, version: Version | None) -> None:
         raise UnsupportedOperationError("an N5 container has no conditional deletion", store=self.url, key=key)
 
+    @fallback
+    def rename_prefix(self, source: str, dest: str) -> bool:
+        """Return ``False``: the documents of an N5 node are made of others, so that a node is copied."""
+        return False
+
 
 class N5FSStore(N5Store):
     """zarr-python 2's name of `N5Store` for containers that fsspec opens."""

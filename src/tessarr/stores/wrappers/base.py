@@ -18,7 +18,15 @@ from tessarr.common.segments import Piece, Stored
 from tessarr.stores.base import ANY, Any_, Fetch, Listing, LockContext, Store, Version
 from tessarr.stores.fetch import Fetched, Unchanged
 from tessarr.stores.path import check_prefix
-from tessarr.stores.protocols import ConditionalDelete, ConditionalSet, FetchOne, Remote, forwarding, only_if
+from tessarr.stores.protocols import (
+    ConditionalDelete,
+    ConditionalSet,
+    FetchOne,
+    Remote,
+    RenamePrefix,
+    forwarding,
+    only_if,
+)
 from tessarr.types import Buffer, ByteRange
 
 _List = list
@@ -355,6 +363,13 @@ class ForwardingStore(WrapperStore):
         new = {self._inner_key(key): value for key, value in items.items()}
         async with self._around_async("replace_prefix", prefix):
             await self.store.replace_prefix_async(self._inner_key(prefix), new)
+
+    @forwarding
+    def rename_prefix(self, source: str, dest: str) -> bool:
+        self._check_writable(dest)
+        assert isinstance(self.store, RenamePrefix)
+        with self._around("rename_prefix", source):
+            return self.store.rename_prefix(self._inner_key(source), self._inner_key(dest))
 
     # -- listing -----------------------------------------------------------------------------------------------
 

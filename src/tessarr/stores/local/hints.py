@@ -1,0 +1,17 @@
+"""What to do about errors of the operating system: error number → hint."""
+
+import errno
+
+HINTS = {
+    errno.ENOENT: "A directory on the way is a link that leads nowhere, or other processes keep removing it",
+    errno.ENOSPC: "The disk is full; the old value is unchanged",
+    errno.EDQUOT: "The quota is used up; the old value is unchanged",
+    errno.EACCES: "Check the permissions of the file and its directory",
+    errno.EROFS: "The file system is mounted read-only",
+    errno.ENOTDIR: "A value is where a directory should be: no key may begin with another key and a slash",
+    errno.EEXIST: "A value is where a directory should be: no key may begin with another key and a slash",
+    errno.EISDIR: "A directory is where the value should be: no key may begin with another key and a slash",
+    errno.ENAMETOOLONG: "Use shorter names; most file systems allow 255 bytes",
+    errno.ENOLCK: "The file system has no locks; open the store with file_locks=False and write from one process",
+    errno.EOPNOTSUPP: "The file system has no locks; open the store with file_locks=False and write from one process",
+}
