@@ -45,7 +45,7 @@ RESULTS = ROOT / "scripts" / "ecosystem_results.json"
 PAGE = ROOT / "docs" / "ecosystem.md"
 ALONE = "zarr-python"
 """The mode that every project is run in first."""
-MODES = (ALONE, "tessarr", "patch", "pipeline")
+MODES = (ALONE, "tessarr", "patch", "pipeline", "engine")
 PASSED = ("passed", "xpassed")
 UNFINISHED = 75
 """The exit status while tests are left: EX_TEMPFAIL of sysexits.h."""
@@ -74,6 +74,8 @@ class Project(NamedTuple):
     """The mode that is compared with zarr-python alone."""
     like: str | None = None
     """The project whose environment, tests and outcomes with zarr-python alone it has."""
+    counts: str = ""
+    """A regular expression that the names of the tests match which count."""
 
     @property
     def place(self) -> Path:
@@ -121,6 +123,7 @@ def projects() -> dict[str, Project]:
             entry.get("public", False),
             entry.get("mode", "tessarr"),
             entry.get("like"),
+            entry.get("counts", ""),
         )
         for name, entry in entries.items()
     }
@@ -260,7 +263,7 @@ def _pytest(
         start = ["-m", "tessarr.as_zarr", *(["--v2"] if project.zarr == 2 else []), "-m", "pytest"]
         arguments += ["-p", "no:zarr", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
     elif mode != ALONE:
-        arguments += ["-p", "ecosystem_inside"]
+        arguments += ["-p", "ecosystem_xarray" if mode == "engine" else "ecosystem_inside"]
         environment["ECOSYSTEM_MODE"] = mode
     with journal.with_suffix(".log").open("w", encoding="utf-8") as log:
         subprocess.run(
@@ -343,7 +346,7 @@ class Comparison(NamedTuple):
 def compare(project: Project, ledger: list[dict[str, Any]]) -> Comparison:
     """Compare the outcomes of both modes."""
     before, after = (outcomes(project, mode) for mode in project.modes)
-    counted = [test for test, (outcome, _) in before.items() if outcome in PASSED]
+    counted = [test for test, (outcome, _) in before.items() if outcome in PASSED and re.search(project.counts, test)]
     if project.public:
         private = private_names(project)
         counted = [test for test in counted if not private.get(test.partition("[")[0], [])]

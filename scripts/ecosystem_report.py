@@ -115,7 +115,7 @@ def pytest_sessionfinish(session: Any) -> None:
     """Say who answered ``import zarr``, and whether all tests were run."""
     zarr = sys.modules.get("zarr")
     answered = "nobody" if zarr is None else "tessarr" if "tessarr" in repr(zarr) else "zarr-python"
-    inside = sys.modules.get("ecosystem_inside")
+    inside = sys.modules.get("ecosystem_inside") or sys.modules.get("ecosystem_xarray")
     answered = inside.answered() if inside is not None else answered
     done = not session.shouldstop
     _write(finished=done, answered_by=answered, version=getattr(zarr, "__version__", None))

@@ -19,3 +19,10 @@ def test_all_holds_every_extra_for_users() -> None:
     (everything,) = extras["all"]
     named = everything.removeprefix("tessarr[").removesuffix("]").split(",")
     assert sorted(named) == sorted(set(extras) - {"all", "apps", "peers", "test", "docs", "dev"})
+
+
+def test_no_package_but_ours_is_shipped() -> None:
+    # A second distribution with a top-level package `zarr` would break environments that have zarr-python.
+    source = Path(__file__).parents[2] / "src"
+    packages = [path.name for path in source.iterdir() if (path / "__init__.py").exists() or path.suffix == ".py"]
+    assert packages == ["tessarr"]

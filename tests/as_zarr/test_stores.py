@@ -263,3 +263,12 @@ def test_a_zip_store_that_was_given_is_not_closed_by_save(tmp_path: Path) -> Non
     with ZipStore(tmp_path / "x.zip", mode="w") as store:
         tessarr.save(store, np.arange(3))
         assert tessarr.open_array(store, mode="r")[:].tolist() == [0, 1, 2]
+
+
+@pytest.mark.usefixtures("shapes")
+def test_stores_of_tessarr_stay_synchronous_under_the_alias(tmp_path: Path) -> None:
+    store = tessarr.storage.LocalStore(tmp_path)
+    store.set("a", b"1")
+    assert store.get("a") == b"1"
+    array = tessarr.create_array(store, name="x", shape=2, dtype="i4")
+    assert array.store is store
