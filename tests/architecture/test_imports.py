@@ -28,7 +28,7 @@ FLOORS = {
         "dask",
         "iohub",
         "napari",
-        "server",
+        "serve",
         "testing",
         "xarray",
         "zarr_python",

@@ -18,7 +18,7 @@ NEVER = {
     "asyncio", "concurrent.futures", "http", "http.client", "importlib.metadata", "multiprocessing", "sqlite3", "ssl",
     "unittest", "urllib.request", "zipfile",
     # Floors 5 and 6, and the Rust module, whose thread pool starts with it.
-    "tessarr.cli", "tessarr.conventions", "tessarr.server", "tessarr.testing", "tessarr.tools",
+    "tessarr.cli", "tessarr.conventions", "tessarr.serve", "tessarr.testing", "tessarr.tools",
     "tessarr._native",
 }  # fmt: skip
 
