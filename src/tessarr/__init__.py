@@ -52,7 +52,7 @@ _HOME = {
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 _DOORS = frozenset(
-    "abc api attrs buffer codecs convenience core creation dtype errors experimental hierarchy registry storage sync "  # noqa: SIM905
+    "abc api attrs buffer codecs convenience core creation dtype errors experimental hierarchy registry serve storage sync "  # noqa: SIM905
     "testing".split()
 )
 

@@ -68,6 +68,7 @@ MIRRORS = {
 }
 """Modules of a room that only stand there because zarr-python has a module of that name: ``zarr.core.sync``."""
 LISTS = {
+    "cli/verbs": "one module per verb",
     "facade/zarr3/core": "zarr-python's modules, one for each of its own",
     "metadata": "documents: one module per format and per kind of node, and what they share",
     "conventions": "one module per convention, and the contract that they share",
@@ -169,6 +170,7 @@ TOLD_APART = {
     "info": "the verb; the summary",
     "migrate": "the verb; the tool",
     "repair": "the verb; the tool",
+    "serve": "the verb; arrays of zarr-python whose selections tessarr serves",
     "zarr_python": "codecs of other packages, and any store, written for zarr-python",
 }
 """Names that several modules have, and what their folders tell of them."""

@@ -19,7 +19,7 @@ from importlib import import_module
 from tessarr.cli.printing import ERROR, OK, note, print_json
 from tessarr.errors import TessarrError, ZarrUserWarning
 
-VERBS = ("info", "tree", "cat", "tail", "convert", "check", "repair", "migrate", "diff", "pyramid", "doctor")
+VERBS = ("info", "tree", "cat", "tail", "convert", "check", "repair", "migrate", "diff", "pyramid", "serve", "doctor")
 """Verbs in the order of the help; each is a module of `tessarr.cli.verbs` with ``add(verbs)`` and ``run(arguments) ->
 int``.
 """

@@ -21,14 +21,17 @@ class Fetch(NamedTuple):
 class Fetched(list[Buffer]):
     """The response to a `Fetch` whose key exists: one buffer for a whole value, else one per range."""
 
-    __slots__ = ("version",)
+    __slots__ = ("size", "version")
 
     version: Version | None
     """The version that all buffers are of; ``None`` where the store does not know the version."""
+    size: int | None
+    """Bytes of the whole value; ``None`` where the response did not say so."""
 
-    def __init__(self, parts: Iterable[Buffer], version: Version | None = None) -> None:
+    def __init__(self, parts: Iterable[Buffer], version: Version | None = None, size: int | None = None) -> None:
         super().__init__(parts)
         self.version = version
+        self.size = size
 
 
 @final

@@ -136,7 +136,7 @@ class NetworkStore(AsyncStore):
                 else:
                     answered = request.ranges == ((only.start, only.start + body.nbytes),)
                 if answered:
-                    return Fetched([body.toreadonly()], only.version)
+                    return Fetched([body.toreadonly()], only.version, only.size)
                 answers = [only]
             else:
                 found = await self._get_spans(key, spans)
@@ -152,7 +152,12 @@ class NetworkStore(AsyncStore):
                 answers += more
             versions = {answer.version for answer in answers} - {None}
             if len(versions) < 2:
-                return Fetched(_parts(answers, request.ranges), versions.pop() if versions else None)
+                sizes = {answer.size for answer in answers} - {None}
+                return Fetched(
+                    _parts(answers, request.ranges),
+                    versions.pop() if versions else None,
+                    sizes.pop() if len(sizes) == 1 else None,
+                )
         raise StoreError(
             "the object changed while it was being read", store=self.url, key=key, got=f"{_READ_ATTEMPTS} times"
         )
@@ -292,10 +297,10 @@ def _select(found: Fetched | None, shared: Fetch, request: Fetch) -> Fetched | N
         return found
     if shared.ranges is not None:
         places = {part: number for number, part in enumerate(shared.ranges)}
-        return Fetched([found[places[part]] for part in request.ranges or ()], found.version)
+        return Fetched([found[places[part]] for part in request.ranges or ()], found.version, found.size)
     view = flat(found[0])
     parts = [ByteRange(0)] if request.ranges is None else request.ranges
-    return Fetched([view[slice(*part.bounds(view.nbytes))].data for part in parts], found.version)
+    return Fetched([view[slice(*part.bounds(view.nbytes))].data for part in parts], found.version, found.size)
 
 
 def _remaining_spans(head: Answer) -> list[ByteRange | None]:

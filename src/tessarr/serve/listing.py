@@ -1,0 +1,191 @@
+"""List what is below a path: as HTML, which fsspec, GDAL, neuroglancer and wget read, and as WebDAV, which obstore reads.
+
+Listings name nodes and documents. Chunk keys, which may be millions, are in the HTML only where the query is ``keys``, and
+always in WebDAV, whose clients list a store's keys.
+
+Source: RFC 4918 (PROPFIND, ``multistatus``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import NamedTuple
+from urllib.parse import parse_qs, quote
+
+from tessarr.core.asynchronous.sans_io import Steps, store_call
+from tessarr.core.stored.walk import read_entries_steps
+from tessarr.errors import UnsupportedOperationError
+from tessarr.metadata.consolidated import V2_KEY
+from tessarr.metadata.formats import DOCUMENT_NAMES
+from tessarr.serve.content import key_steps
+from tessarr.serve.http.messages import Request, Response, content, problem
+from tessarr.serve.http.paths import Path, quoted
+from tessarr.serve.served import Served
+from tessarr.stores.protocols import List
+
+PAGE = 1000
+"""Links of one page of HTML."""
+MAX_ENTRIES = 10_000
+"""Resources that one PROPFIND lists; more are refused."""
+_NODE_DOCUMENTS = ("zarr.json", ".zarray", ".zgroup")
+_POLICY = "default-src 'none'; frame-ancestors 'self'; base-uri 'none'; form-action 'none'"
+_HEAD = Request(method="HEAD", path="")
+_EPOCH = "Thu, 01 Jan 1970 00:00:00 GMT"
+"""Versions are not times, and clients of WebDAV insist on a time."""
+
+
+class Children(NamedTuple):
+    """What is directly below a path: names."""
+
+    files: list[str]
+    folders: list[str]
+
+
+def html_steps(served: Served, path: Path, query: str) -> Steps[Response | None]:
+    """Answer a GET of a directory; ``None``: there is no such node, or it may not be listed."""
+    asked = parse_qs(query, keep_blank_values=True, max_num_fields=10, errors="replace")
+    keys, after = "keys" in asked, asked.get("after", [""])[0]
+    children = yield from _children_steps(served, path, keys=keys)
+    if children is None:
+        return None
+    names = sorted([(name, False) for name in children.files] + [(name, True) for name in children.folders])
+    later = [one for one in names if one[0] > after]
+    page, more = later[:PAGE], len(later) > PAGE
+    nodes = page if keys else (yield from _nodes_steps(served, path, page))
+    return content(200, _page(path, nodes, keys, page[-1][0] if more else None), "text/html; charset=utf-8", (
+        ("Content-Security-Policy", _POLICY),
+    ))  # fmt: skip
+
+
+def _page(path: Path, names: Sequence[tuple[str, bool]], keys: bool, last: str | None) -> bytes:
+    title = escape("/" + path.key)
+    lines = [f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title></head><body>']
+    lines += [f"<h1>{title}</h1>", "<ul>"]
+    if path.segments:
+        lines.append(f'<li><a href="../{"?keys" if keys else ""}">..</a></li>')
+    for name, is_folder in names:
+        link = quoted(name) + ("/" if is_folder else "") + ("?keys" if is_folder and keys else "")
+        lines.append(f'<li><a href="{link}">{escape(name)}{"/" if is_folder else ""}</a></li>')
+    lines.append("</ul>")
+    if last is not None:
+        lines.append(f'<p><a href="?{"keys&amp;" if keys else ""}after={quote(last, safe="")}">more</a></p>')
+    lines.append("</body></html>\n")
+    return "\n".join(lines).encode()
+
+
+def _nodes_steps(served: Served, path: Path, names: Sequence[tuple[str, bool]]) -> Steps[list[tuple[str, bool]]]:
+    """Select documents, and folders that are nodes."""
+    folders = [name for name, is_folder in names if is_folder]
+    entries = yield from read_entries_steps(
+        served.store, [served.key(path.prefix + name) for name in folders], _NODE_DOCUMENTS, v1=False
+    )
+    nodes = {name for name, entry in zip(folders, entries, strict=True) if entry.kind is not None}
+    return [one for one in names if (one[0] in nodes if one[1] else one[0] in DOCUMENT_NAMES)]
+
+
+def _children_steps(served: Served, path: Path, *, keys: bool) -> Steps[Children | None]:
+    """List the children of a directory, without those that are never served; ``None``: it is not served."""
+    segments = path.segments
+    if served.is_private([*segments, "zarr.json"]):
+        return None
+    entry = yield from served.node_steps(path.key)
+    is_listed = entry is not None or served.scope == "store"
+    if not is_listed and not (keys and (yield from served.is_below_array_steps(path.key))):
+        return None
+    if entry is not None and entry.kind == "array" and not keys:
+        return Children([name for name in entry.values if name in DOCUMENT_NAMES], [])
+    if not isinstance(served.store, List):
+        raise UnsupportedOperationError("this store cannot list its keys", store=served.store.url)
+    prefix = f"{served.key(path.key)}/" if served.key(path.key) else ""
+    (listing,) = yield [store_call(served.store, "list_dir", prefix)]
+    files = [key[len(prefix) :] for key in listing.keys]
+    folders = [key[len(prefix) : -1] for key in listing.prefixes]
+    if not files and not folders and entry is None:
+        return None
+    if not served.as_stored and ".zgroup" in files and V2_KEY not in files:
+        files.append(V2_KEY)
+    kept = Children(
+        [name for name in files if not served.is_private([*segments, name])],
+        [name for name in folders if not served.is_private([*segments, name, "zarr.json"])],
+    )
+    return kept
+
+
+# -- WebDAV ------------------------------------------------------------------------------------------------------------------
+
+
+def propfind_steps(served: Served, path: Path, request: Request, base: str) -> Steps[Response | None]:
+    """Answer PROPFIND with the depth of the request; `base` is the path of URLs of the root, without a slash at its end.
+
+    A depth of infinity is refused where there are more than `MAX_ENTRIES` resources, as RFC 4918, 9.1 provides for.
+    """
+    depth = (request.header("depth") or "infinity").strip().lower()
+    if depth not in ("0", "1", "infinity"):
+        return problem(400, "Depth is 0, 1 or infinity")
+    responses: list[str] = []
+    if not path.is_directory and path.segments:
+        described = yield from key_steps(served, path.key, _HEAD)
+        if described is not None:
+            return _multistatus([_file(base, path.key, described)])
+    level = [path]
+    first = True
+    while level:
+        deeper: list[Path] = []
+        for folder in level:
+            children = yield from _children_steps(served, folder, keys=True)
+            if children is None:
+                if first:
+                    return None
+                continue
+            if first:
+                responses.append(_folder(base, folder))
+                first = False
+            if depth == "0":
+                continue
+            responses += yield from _files_steps(served, folder, children.files, base)
+            below = [Path((*folder.segments, name), True) for name in children.folders]
+            responses += [_folder(base, one) for one in below]
+            deeper += below
+            if len(responses) > MAX_ENTRIES:
+                return content(403, _TOO_DEEP, "application/xml; charset=utf-8")
+        level = deeper if depth == "infinity" else []
+    return _multistatus(responses)
+
+
+_TOO_DEEP = b'<?xml version="1.0" encoding="utf-8"?>\n<D:error xmlns:D="DAV:"><D:propfind-finite-depth/></D:error>\n'
+
+
+def _files_steps(served: Served, folder: Path, names: Sequence[str], base: str) -> Steps[list[str]]:
+    """Describe the files of a folder that may be read."""
+    found: list[str] = []
+    for name in names[: MAX_ENTRIES + 1]:
+        key = folder.prefix + name
+        described = yield from key_steps(served, key, _HEAD)
+        if described is not None:
+            found.append(_file(base, key, described))
+    return found
+
+
+def _folder(base: str, path: Path) -> str:
+    return _response(f"{base}/{quoted(path.prefix)}", "<D:resourcetype><D:collection/></D:resourcetype>")
+
+
+def _file(base: str, key: str, described: Response) -> str:
+    etag = described.header("etag")
+    tag = "" if etag is None else f"<D:getetag>{escape(etag)}</D:getetag>"
+    length = f"<D:getcontentlength>{described.nbytes}</D:getcontentlength>"
+    return _response(f"{base}/{quoted(key)}", f"<D:resourcetype/>{length}{tag}")
+
+
+def _response(path: str, properties: str) -> str:
+    return (
+        f"<D:response><D:href>{escape(path)}</D:href><D:propstat><D:prop>{properties}"
+        f"<D:getlastmodified>{_EPOCH}</D:getlastmodified></D:prop>"
+        "<D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>"
+    )
+
+
+def _multistatus(responses: Sequence[str]) -> Response:
+    head = '<?xml version="1.0" encoding="utf-8"?>\n<D:multistatus xmlns:D="DAV:">'
+    return content(207, "\n".join([head, *responses, "</D:multistatus>\n"]).encode(), "application/xml; charset=utf-8")

@@ -1,0 +1,111 @@
+"""Respond to an HTTP request: a pure function of what is served and the request, which yields the calls of the store.
+
+| request | answer |
+|---|---|
+| GET, HEAD of a key | 200 or 206 with the bytes as stored; 304, 412, 416 by conditions and ranges; 404 for no value |
+| GET, HEAD of a path with ``/`` | HTML with links to nodes and documents; with the query ``keys`` to every key |
+| GET of a node without ``/`` | 404, which clients of keys need; 308 to the listing for ``Accept: text/html`` |
+| PROPFIND | 207 with the keys below |
+| OPTIONS | 204 with ``Allow``, and what pages of other origins may do |
+| other methods | 405 |
+
+Responses are never compressed: sizes and ranges are those of the stored bytes.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+
+from tessarr.core.asynchronous.sans_io import Steps
+from tessarr.errors import KeyValidationError, TessarrError, UnsupportedOperationError
+from tessarr.serve import listing
+from tessarr.serve.content import key_steps
+from tessarr.serve.http import cors
+from tessarr.serve.http.messages import Request, Response, problem, with_headers, without_content
+from tessarr.serve.http.paths import Path, below, host_is_allowed, parse_path, quoted, without_token
+from tessarr.serve.served import MAX_DEPTH, Served
+
+_LOG = logging.getLogger("tessarr.serve")
+_ALWAYS = (
+    ("Cache-Control", "no-cache, no-transform"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "no-referrer"),
+)
+
+
+def respond(served: Served, request: Request) -> Steps[Response]:
+    """Respond to a request. Every error becomes a response; failures of the store are logged, without the token."""
+    response = yield from _checked_steps(served, request)
+    if request.method == "HEAD":
+        response = without_content(response)
+    policy = "same-origin" if served.cors is None else "cross-origin"
+    response = with_headers(response, (*_ALWAYS, ("Cross-Origin-Resource-Policy", policy)))
+    return cors.with_cors(served.cors, request, response)
+
+
+def _checked_steps(served: Served, request: Request) -> Steps[Response]:
+    if not host_is_allowed(request, served.allowed_hosts):
+        return problem(421, "this host name is not served here; allow it with --allowed-host")
+    if request.method not in served.methods:
+        return problem(405, "", (("Allow", ", ".join(served.methods)),))
+    if request.method == "OPTIONS":
+        return cors.preflight(served.cors, request, served.methods)
+    path = below(request.path, served.root_path)
+    rest = request.path if path is None else path
+    if served.token is not None:
+        found = without_token(request, rest, served.token)
+        if found is None:
+            return problem(401, "the URL needs its token", (("WWW-Authenticate", "Bearer"),))
+        rest = found
+    if served.name:
+        inside = below(rest, f"/{quoted(served.name)}")
+        if inside is None:
+            return problem(404)
+        rest = inside
+    rest = rest or "/"
+    parsed = Path((), True) if rest.strip("/") == "" else parse_path(_without_double_slash(rest))
+    if parsed is None or len(parsed.segments) > MAX_DEPTH:
+        return problem(404)
+    try:
+        return (yield from _found_steps(served, parsed, request)) or problem(404)
+    except KeyValidationError:
+        return problem(404)
+    except UnsupportedOperationError:
+        return problem(501, "this store cannot list its keys")
+    except Exception as error:
+        if getattr(error, "errno", None) == errno.ENAMETOOLONG:  # no file has such a name
+            return problem(404)
+        _LOG.exception("could not answer %s of %r", request.method, parsed.key)
+        kind = error.kind if isinstance(error, TessarrError) else type(error).__name__
+        return problem(500, f"the value could not be read ({kind}); it is not missing")
+
+
+def _without_double_slash(path: str) -> str:
+    """Forgive ``URL/`` + ``/zarr.json``: slashes at the root are one."""
+    return "/" + path.lstrip("/")
+
+
+def _found_steps(served: Served, path: Path, request: Request) -> Steps[Response | None]:
+    """Answer for a decoded path; ``None``: there is nothing."""
+    if request.method == "PROPFIND":
+        return (yield from listing.propfind_steps(served, path, request, _base(served, request)))
+    if path.is_directory:
+        return (yield from listing.html_steps(served, path, request.query))
+    response = yield from key_steps(served, path.key, request)
+    if response is not None or "text/html" not in (request.header("accept") or ""):
+        return response
+    if (yield from served.node_steps(path.key)) is None:
+        return None
+    query = f"?{request.query}" if request.query else ""
+    return problem(308, "", (("Location", f"{quoted(path.segments[-1])}/{query}"),))
+
+
+def _base(served: Served, request: Request) -> str:
+    """Return the path of URLs of the root, as the client wrote it: with or without the token."""
+    base = served.base
+    if below(request.path, base) is not None or not served.token:
+        return base
+    name = f"/{quoted(served.name)}" if served.name else ""
+    at = request.path.find(name)
+    return request.path[: at + len(name)] if name and at >= 0 else base

@@ -1,0 +1,149 @@
+"""What is served: a store, a path in it, and which keys below it belong to the hierarchy.
+
+The keys of a hierarchy are the documents of its nodes, and the chunk keys of its arrays, by their grids and key encodings.
+Every other file that happens to be in the directory stays private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from secrets import token_hex
+from typing import Literal, NamedTuple
+
+from tessarr.core.asynchronous.sans_io import Steps
+from tessarr.core.stored.parse_cache import parse_entry
+from tessarr.core.stored.walk import NAMES, Entry, read_entries_steps
+from tessarr.errors import TessarrError
+from tessarr.keys.base import ChunkKeyEncoding
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata.consolidated import V2_KEY
+from tessarr.serve.http.cors import CorsOptions
+from tessarr.stores.base import Store
+from tessarr.stores.local import lock as filelock
+from tessarr.stores.path import join
+
+Scope = Literal["hierarchy", "store"]
+"""Whether only the keys of the hierarchy are served, or every key."""
+METHODS = ("GET", "HEAD", "OPTIONS", "PROPFIND")
+MAX_DEPTH = 64
+"""Segments of a key. Longer ones are missing: each segment may cost a request for documents."""
+_V2_V3_DOCUMENTS = frozenset({"zarr.json", ".zarray", ".zgroup", ".zattrs", V2_KEY})
+_V1_DOCUMENTS = frozenset({"meta", "attrs"})
+_OME_XML = "OME/METADATA.ome.xml"
+"""The file that the layout of bioformats2raw keeps beside its nodes."""
+_MAX_KNOWN = 10_000
+
+
+class _Chunks(NamedTuple):
+    """The chunk keys of one array."""
+
+    encoding: ChunkKeyEncoding
+    counts: tuple[int, ...]
+    """Chunks along each axis."""
+
+    def holds(self, name: str) -> bool:
+        coords = self.encoding.decode(name, len(self.counts))
+        return coords is not None and all(0 <= index < count for index, count in zip(coords, self.counts, strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """Hold a served place and how it is served."""
+
+    store: Store
+    path: str = ""
+    """The node in the store whose keys are served, relative to it."""
+    scope: Scope = "hierarchy"
+    name: str = ""
+    """Name of the place in URLs, after the token; empty for none."""
+    token: str | None = None
+    """Without it in the path (or as a bearer token) requests are refused; ``None``: everyone may read."""
+    root_path: str = ""
+    """The path under which a reverse proxy offers the server."""
+    allowed_hosts: Collection[str] | None = None
+    """Values of the header ``Host`` that are answered; ``None``: all."""
+    cors: CorsOptions | None = None
+    methods: tuple[str, ...] = METHODS
+    as_stored: bool = False
+    """Send documents as they are stored, without consolidated metadata that are made up."""
+    boundary: str = field(default_factory=partial(token_hex, 24))
+    """Separates ranges of one response."""
+    _known: dict[str, _Chunks] = field(default_factory=dict)
+
+    @property
+    def base(self) -> str:
+        """The path of URLs of the root, without a slash at its end."""
+        from tessarr.serve.http.paths import TOKEN_SEGMENT, quoted
+
+        token = f"/{TOKEN_SEGMENT}/{self.token}" if self.token is not None else ""
+        return f"{self.root_path.rstrip('/')}{token}" + (f"/{quoted(self.name)}" if self.name else "")
+
+    def key(self, relative: str) -> str:
+        """Return the key in the store of a key below the root of URLs."""
+        return join(self.path, relative)
+
+    def is_private(self, segments: Sequence[str]) -> bool:
+        """Whether a key is never served: a hidden file, or a file of this library's writers."""
+        if self.scope == "store":
+            return any(filelock.is_hidden(name) for name in segments)
+        *folders, name = segments
+        return any(folder.startswith(".") for folder in folders) or (
+            name.startswith(".") and name not in _V2_V3_DOCUMENTS
+        )
+
+    def belongs_steps(self, relative: str) -> Steps[bool]:
+        """Return whether a key may be served. It need not exist."""
+        segments = relative.split("/")
+        if self.is_private(segments):
+            return False
+        if self.scope == "store" or segments[-1] in _V2_V3_DOCUMENTS or join("", relative).endswith(_OME_XML):
+            return True
+        for count in range(len(segments)):
+            known = self._known.get("/".join(segments[:count]))
+            if known is not None and known.holds("/".join(segments[count:])):
+                return True
+        entries = yield from self._entries_steps(["/".join(segments[:count]) for count in range(len(segments))])
+        if segments[-1] in _V1_DOCUMENTS and 1 in entries[-1].formats:
+            return True
+        for count, entry in enumerate(entries):
+            chunks = _chunks_of(entry)
+            if chunks is not None:
+                if len(self._known) >= _MAX_KNOWN:
+                    self._known.clear()
+                self._known["/".join(segments[:count])] = chunks
+                if chunks.holds("/".join(segments[count:])):
+                    return True
+        return False
+
+    def node_steps(self, relative: str) -> Steps[Entry | None]:
+        """Read the documents of the node at a path below the root; ``None``: there is no node."""
+        (entry,) = yield from self._entries_steps([relative])
+        return entry if entry.kind is not None else None
+
+    def is_below_array_steps(self, relative: str) -> Steps[bool]:
+        """Return whether a path is an array or below one, so that it holds chunk keys."""
+        segments = relative.split("/") if relative else []
+        paths = ["/".join(segments[:count]) for count in range(len(segments) + 1)]
+        entries = yield from self._entries_steps(paths)
+        return any(entry.kind == "array" for entry in entries)
+
+    def _entries_steps(self, paths: Sequence[str]) -> Steps[list[Entry]]:
+        # Documents of v1 are looked for at one path only: at the root, or where a request names them.
+        read = yield from read_entries_steps(self.store, [self.key(path) for path in paths], NAMES)
+        return read
+
+
+def _chunks_of(entry: Entry) -> _Chunks | None:
+    """Return the chunk keys of a node; ``None`` for a group, a missing and an unreadable node."""
+    if entry.kind != "array":
+        return None
+    try:
+        metadata = parse_entry(entry, entry.formats[0])
+        if not isinstance(metadata, ArrayMetadata):
+            return None
+        axes = metadata.chunk_grid.axes(metadata.shape)
+    except (TessarrError, ValueError):
+        return None
+    return _Chunks(metadata.chunk_key_encoding, tuple(axis.nchunks for axis in axes))

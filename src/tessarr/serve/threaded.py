@@ -1,0 +1,237 @@
+"""Serve an application over HTTP/1.1 with the standard library alone: one thread per connection.
+
+Threads suit stores and codecs, which are synchronous and release the GIL. A connection has a limit for the bytes of a head,
+for the seconds in which a head must arrive and in which a window must be received; connections beyond the limit wait in the
+backlog.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import logging
+import os
+import selectors
+import socket
+import threading
+import time
+import weakref
+from contextlib import suppress
+
+from tessarr.core.asynchronous.sans_io import run_steps
+from tessarr.serve.apps import App
+from tessarr.serve.http.messages import Response, problem, without_content
+from tessarr.serve.http.wire import HEAD_END, MAX_HEAD, BadHead, Head, dump_head, parse_head
+from tessarr.stores.buffers import byte_view
+from tessarr.types import Buffer
+
+MAX_CONNECTIONS = 512
+HEAD_S = 20.0
+"""Seconds in which a head must arrive after its first byte."""
+IDLE_S = 120.0
+"""Seconds for which a connection without request stays open."""
+SEND_S = 120.0
+"""Seconds in which a client must receive one window: 9 kB/s."""
+_BACKLOG = 1024
+_LOG = logging.getLogger("tessarr.serve")
+
+
+class Server:
+    """A listening socket, and the threads that serve its connections.
+
+    The socket listens when the object is made, so that the port is known and held. After a fork the child process closes
+    its copy: only the parent serves.
+    """
+
+    def __init__(self, app: App, sock: socket.socket) -> None:
+        self.app = app
+        self.socket = sock
+        sock.listen(_BACKLOG)
+        sock.setblocking(False)
+        self._wake, self._woken = socket.socketpair()
+        self._slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self._open: set[socket.socket] = set()
+        self._busy: set[socket.socket] = set()
+        """Connections with a request that is not answered yet."""
+        self._lock = threading.Lock()
+        self._closing = False
+        self._runs = False
+        self._pid = os.getpid()
+        _SERVERS.add(self)
+
+    def run(self) -> None:
+        """Accept connections until `stop` is called, from another thread or a signal handler."""
+        self._runs = True
+        try:
+            self._accept_all()
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        for one in (self.socket, self._wake, self._woken):
+            one.close()
+
+    def _accept_all(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.socket, selectors.EVENT_READ)
+            selector.register(self._woken, selectors.EVENT_READ)
+            while not self._closing:
+                selector.select()
+                if self._closing:
+                    break
+                with suppress(BlockingIOError, ConnectionError, InterruptedError):
+                    self._accept()
+
+    def _accept(self) -> None:
+        connection, _ = self.socket.accept()
+        while not self._slots.acquire(timeout=1.0):
+            if self._closing:
+                connection.close()
+                return
+        with self._lock:
+            self._open.add(connection)
+        threading.Thread(target=self._serve, args=(connection,), name="tessarr-serve", daemon=True).start()
+
+    def wait(self) -> None:
+        """Wait until connections are accepted: the socket listens since the object was made."""
+
+    def stop(self) -> None:
+        """Stop accepting connections."""
+        self._closing = True
+        with suppress(OSError):
+            self._wake.send(b"x")
+
+    def close(self, timeout_s: float) -> None:
+        """Stop, wait up to `timeout_s` for responses in flight, then end their connections."""
+        self.stop()
+        end = time.monotonic() + timeout_s
+        with self._lock:
+            idle = self._open - self._busy
+        for connection in idle:
+            _shut(connection)
+        while self._busy and time.monotonic() < end:
+            time.sleep(0.01)
+        with self._lock:
+            left = list(self._open)
+        for connection in left:
+            _shut(connection)
+        if not self._runs:
+            self._release()
+
+    def _serve(self, connection: socket.socket) -> None:
+        try:
+            with connection:
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._requests(connection)
+        except (OSError, TimeoutError):  # the client is gone, or too slow
+            pass
+        except Exception:
+            _LOG.exception("a response ended before its length")
+        finally:
+            with self._lock:
+                self._open.discard(connection)
+                self._busy.discard(connection)
+            self._slots.release()
+
+    def _requests(self, connection: socket.socket) -> None:
+        """Answer the requests of a connection, one after another."""
+        received = b""
+        while not self._closing:
+            head, received = _read_head(connection, received)
+            if head is None:
+                return
+            if isinstance(head, BadHead):
+                _send(connection, problem(head.status, head.text), closes=True)
+                return
+            with self._lock:
+                self._busy.add(connection)
+            if (head.request.header("expect") or "").lower() == "100-continue" and head.nbytes:
+                connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+            received = _skip(connection, received, head.nbytes)
+            response = self.app.respond(head.request)
+            closes = not head.keeps_alive or self._closing
+            if head.request.method == "HEAD":
+                response = without_content(response)
+            _send(connection, response, closes=closes)
+            with self._lock:
+                self._busy.discard(connection)
+            if closes:
+                return
+
+
+def _read_head(connection: socket.socket, received: bytes) -> tuple[Head | BadHead | None, bytes]:
+    """Read the next head; return it (``None``: the client sent no further request) and the bytes after it."""
+    connection.settimeout(IDLE_S)
+    end: float | None = None
+    while HEAD_END not in received:
+        if len(received) > MAX_HEAD:
+            return BadHead(431, f"the head has more than {MAX_HEAD} bytes"), b""
+        if received and end is None:
+            end = time.monotonic() + HEAD_S
+        if end is not None:
+            left = end - time.monotonic()
+            if left <= 0:
+                return BadHead(408, f"the head did not arrive within {HEAD_S:.0f} seconds"), b""
+            connection.settimeout(left)
+        try:
+            more = connection.recv(MAX_HEAD)
+        except TimeoutError:
+            if end is None:
+                return None, b""
+            continue
+        if not more:
+            return None, b""
+        received = received.lstrip(b"\r\n") + more if not received.strip(b"\r\n") else received + more
+    head, _, rest = received.partition(HEAD_END)
+    if len(head) > MAX_HEAD:
+        return BadHead(431, f"the head has more than {MAX_HEAD} bytes"), b""
+    return parse_head(head), rest
+
+
+def _skip(connection: socket.socket, received: bytes, nbytes: int) -> bytes:
+    """Read the content of a request and ignore it; return the bytes after it."""
+    connection.settimeout(HEAD_S)
+    while len(received) < nbytes:
+        more = connection.recv(min(nbytes - len(received), 1 << 16))
+        if not more:
+            raise ConnectionError
+        received += more
+    return received[nbytes:]
+
+
+def _send(connection: socket.socket, response: Response, *, closes: bool) -> None:
+    """Send a response, window by window. An error ends the connection before the announced length is reached."""
+    connection.settimeout(SEND_S)
+    head = dump_head(response, closes=closes, date=email.utils.formatdate(usegmt=True))
+    if not response.windows:
+        connection.sendall(head)
+    for number, window in enumerate(response.windows):
+        data: Buffer = run_steps(window()) if callable(window) else window
+        view = byte_view(data)
+        if number == 0 and view.nbytes < 1 << 16:  # in one packet
+            connection.sendall(head + bytes(view))
+            continue
+        if number == 0:
+            connection.sendall(head)
+        connection.sendall(view)
+
+
+def _shut(connection: socket.socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+# -- after a fork -------------------------------------------------------------------------------------------------------------
+
+_SERVERS: weakref.WeakSet[Server] = weakref.WeakSet()
+
+
+def _close_in_child() -> None:
+    """Close the copies of sockets in a forked process, which has none of the threads that serve them."""
+    for server in list(_SERVERS):
+        server.socket.close()
+        for connection in list(server._open):
+            connection.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_in_child)
