@@ -55,6 +55,60 @@ def test_coordinates_of_many_chunks_are_read_in_one_round() -> None:
     assert len(store.waves) == 2
 
 
+def times(ds: xr.Dataset) -> xr.Dataset:
+    """Add what datasets of weather have beside `time`: its bounds, a time of reference, times of two dimensions."""
+    start = np.datetime64("2026-01-01T00", "ns")
+    hours = start + np.arange(ds.sizes["time"]) * np.timedelta64(1, "h")
+    days = np.arange(ds.sizes["step"]) * np.timedelta64(1, "D")
+    stored_as = {"units": "hours since 2026-01-01", "dtype": "int64"}
+    ds = ds.assign_coords(
+        time=("time", hours, {"bounds": "time_bounds"}, stored_as),
+        reference=((), start, {}, stored_as),
+        valid_time=(("time", "step"), hours[:, None] + days, {}, stored_as),
+    )
+    bounds = np.stack([hours, hours + np.timedelta64(1, "h")], axis=1)
+    return ds.assign(time_bounds=(("time", "side"), bounds))
+
+
+def test_everything_that_decoding_of_times_looks_at_is_read_in_one_round() -> None:
+    ds = times(grid({"time": 12, "step": 3, "x": 4}))
+    store = stored(ds, valid_time={"chunks": (4, 3)}, time={"chunks": (2,), **ds.time.encoding})
+    found = tessarr.xarray.open_dataset(store)
+    waves = chunk_waves(store)
+    assert len(store.waves) == 2
+    first_and_last = {"valid_time/c/0/0", "valid_time/c/2/0"}
+    whole = {f"time/c/{n}" for n in range(6)} | {"time_bounds/c/0/0", "reference/c", "step/c/0", "x/c/0"}
+    assert sorted(waves[0]) == sorted(whole | first_and_last)
+    xr.testing.assert_identical(found.drop_encoding().load(), ds.drop_encoding())
+
+
+def test_a_single_coordinate_of_time_is_read_once() -> None:
+    ds = times(grid({"time": 12, "step": 3})).time.drop_vars("reference").to_dataset(name="v")
+    store = stored(ds.drop_attrs())
+    tessarr.xarray.open_dataset(store, drop_variables=["v"])
+    assert chunk_waves(store) == [["time/c/0"]]
+
+
+@pytest.mark.parametrize("decode", [False, {"valid_time": False}])
+def test_times_that_are_not_decoded_are_not_read(decode: Any) -> None:
+    store = stored(times(grid({"time": 12, "step": 3})))
+    found = tessarr.xarray.open_dataset(store, decode_times=decode)
+    assert found.valid_time.dtype == "i8"
+    read = {key.split("/")[0] for keys in chunk_waves(store) for key in keys}
+    assert read == ({"time", "step"} if decode is False else {"time", "step", "time_bounds", "reference"})
+
+
+def test_values_of_a_batch_are_those_of_the_array() -> None:
+    ds = times(grid({"time": 12, "step": 3}))
+    store = stored(ds, valid_time={"chunks": (4, 3)})
+    raw = ds.valid_time.values
+    lazy = tessarr.xarray.open_dataset(store)
+    assert lazy.valid_time[:1, :1].values == raw[0, 0]
+    assert lazy.valid_time[-1, 2].values == raw[-1, 2]
+    assert np.array_equal(lazy.valid_time[[0, 5], [1, 2]].values, raw[np.ix_([0, 5], [1, 2])])
+    assert np.array_equal(lazy.time_bounds[[3, 0], [1, 0]].values, ds.time_bounds.values[np.ix_([3, 0], [1, 0])])
+
+
 def test_a_dropped_coordinate_is_not_read() -> None:
     store = stored(grid({"t": 4, "y": 3, "x": 2}))
     tessarr.xarray.open_dataset(store, drop_variables=["t"])

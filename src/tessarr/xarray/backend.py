@@ -63,7 +63,7 @@ class TessarrBackendEntrypoint(BackendEntrypoint):
             use_zarr_fill_value_as_mask=use_zarr_fill_value_as_mask,
             cache_members=cache_members,
         )
-        store.drop(drop_variables)
+        store.expect(drop_variables, decode_times)
         decoding: dict[str, object] = {
             "mask_and_scale": mask_and_scale,
             "decode_times": decode_times,

@@ -46,7 +46,7 @@ _STORE_OPTIONS = (
 class TessarrStore(ZarrStore):
     """Read and write the variables of one Zarr group. Made by `open_group` and `open_store`."""
 
-    __slots__ = ("_batch", "_dropped", "warns_of_shared")
+    __slots__ = ("_batch", "_decodes_times", "_dropped", "warns_of_shared")
 
     @classmethod
     def open_group(cls, store: Store, mode: str = "r", group: str | None = None, **options: object) -> Self:
@@ -77,14 +77,19 @@ class TessarrStore(ZarrStore):
         """Take `zarr_group`, a `tessarr.Group`; the options are those of xarray's `ZarrStore`."""
         self._batch: CoordinateBatch | None = None
         self._dropped: frozenset[str] = frozenset()
+        self._decodes_times: object = True
         self.warns_of_shared = False
         super().__init__(zarr_group, mode, **options)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
-    def drop(self, names: str | Iterable[str] | None) -> None:
-        """Exclude variables from the batched read at opening, because the caller drops them."""
-        self._dropped = frozenset([names] if isinstance(names, str) else names or ())
+    def expect(self, dropped: str | Iterable[str] | None, decodes_times: object) -> None:
+        """Set which variables the caller drops, and whether (a mapping: of which) it decodes times when it opens them.
+
+        What xarray then reads while it opens the dataset is read in one batch.
+        """
+        self._dropped = frozenset([dropped] if isinstance(dropped, str) else dropped or ())
+        self._decodes_times = decodes_times
 
     def arrays(self) -> tuple[tuple[str, Array], ...]:
         """Return names and arrays."""
@@ -97,10 +102,10 @@ class TessarrStore(ZarrStore):
         return tuple(name for name, _ in self.arrays())
 
     def get_variables(self) -> object:
-        """Return the variables by name; the coordinates of dimensions share their requests."""
+        """Return the variables by name; those that xarray reads while it opens them share their requests."""
         wanted = {name: array for name, array in self.arrays() if name not in self._dropped}
         named = {name: array for name, array in wanted.items() if is_dimension_named(name, array)}
-        self._batch = CoordinateBatch(named) if len(named) > 1 else None
+        self._batch = CoordinateBatch(named, times(wanted, self._decodes_times))
         try:
             return super().get_variables()
         finally:
@@ -234,6 +239,25 @@ def _place_options(options: Mapping[str, object]) -> dict[str, Any]:
         "storage_options": options.get("storage_options"),
         "zarr_format": options.get("zarr_format"),
     }
+
+
+def times(arrays: Mapping[str, Array], decoded: object) -> dict[str, Array]:
+    """Return the arrays whose values xarray decodes as times: those with such units, and the bounds of these.
+
+    `decoded` is the argument ``decode_times`` of xarray: a mapping has an entry for each variable that is an exception.
+    """
+    if not decoded:
+        return {}
+    kept = decoded if isinstance(decoded, Mapping) else {}
+    found = {}
+    for name, array in arrays.items():
+        units = array.attrs.get("units")
+        if isinstance(units, str) and "since" in units:
+            bounds = array.attrs.get("bounds")
+            found.update(
+                {other: arrays[other] for other in (name, bounds) if isinstance(other, str) and other in arrays}
+            )
+    return {name: array for name, array in found.items() if kept.get(name, True)}
 
 
 def is_dimension_named(name: str, array: Array) -> bool:

@@ -1,4 +1,4 @@
-"""A tessarr array as xarray's lazily indexed data, and coordinates that are read together."""
+"""A tessarr array as xarray's lazily indexed data, and the reads of an opening, made together."""
 
 from __future__ import annotations
 
@@ -11,46 +11,72 @@ from xarray.backends.common import BackendArray
 from xarray.coding.strings import create_vlen_dtype
 from xarray.core import indexing
 
-from tessarr.types import AnyArray
+from tessarr.types import AnyArray, SelectionLike
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
 
 MOST_BYTES = 64 << 20
 """Limit on the decoded bytes of coordinates that are read ahead; the smallest ones come first."""
+Element = tuple[int, ...]
+"""The index of one element."""
 
 
 class CoordinateBatch:
-    """Read the coordinates of a group's dimensions together, in one batch, on the first read of one.
+    """Read what xarray reads while it opens a dataset together, in one batch, on the first read of one.
 
-    xarray loads these one after another when it makes its indexes; with a remote store each would wait for a round trip.
-    An error of one coordinate is raised only when that one is read.
+    xarray loads the coordinates of dimensions (`whole`) one after another when it makes its indexes, and of each variable
+    whose times it decodes the first and the last element (`ends`); with a remote store each would wait for a round trip.
+    An error of one variable is raised only when that one is read.
     """
 
-    def __init__(self, arrays: Mapping[str, Array]) -> None:
+    def __init__(self, whole: Mapping[str, Array], ends: Mapping[str, Array] | None = None) -> None:
         self._lock = threading.Lock()
-        self._waiting: dict[str, Array] = {}
-        self._values: dict[str, AnyArray] = {}
+        self._waiting: dict[tuple[str, Element | None], tuple[Array, SelectionLike]] = {}
+        self._held: dict[tuple[str, Element | None], AnyArray] = {}
         left = MOST_BYTES
-        for name, array in sorted(arrays.items(), key=lambda item: item[1].nbytes):
-            left -= array.nbytes
-            if left >= 0:
-                self._waiting[name] = array
+        for name, array in sorted({**(ends or {}), **whole}.items(), key=lambda item: item[1].nbytes):
+            if name in whole or array.nchunks == 1:
+                left -= array.nbytes
+                if left >= 0:
+                    self._waiting[name, None] = array, Ellipsis
+            elif array.size:
+                for element in ((0,) * array.ndim, tuple(length - 1 for length in array.shape)):
+                    self._waiting[name, element] = array, element
+        self._names = frozenset(name for name, _ in self._waiting)
 
     def values(self, name: str) -> AnyArray | None:
-        """Return all values of the coordinate `name`, in the array's dtype; ``None`` when it is not in the batch."""
+        """Return all values of the variable `name`, in the array's dtype; ``None`` when they are not in the batch."""
+        return self._get(name, None)
+
+    def select(self, name: str, key: indexing.ExplicitIndexer, shape: tuple[int, ...]) -> AnyArray | None:
+        """Return the values of `name`, of shape `shape`, that `key` selects; ``None`` when they are not in the batch."""
+        values = self.values(name)
+        if values is not None:  # with one axis all kinds of indexers are equivalent
+            return values[key.tuple] if values.ndim == 1 or isinstance(key, indexing.BasicIndexer) else None
+        if not isinstance(key, indexing.BasicIndexer):
+            return None
+        ranges = [range(n)[one] if isinstance(one, slice) else one for n, one in zip(shape, key.tuple, strict=True)]
+        if any(isinstance(one, range) and len(one) != 1 for one in ranges):
+            return None
+        value = self._get(name, tuple(one[0] if isinstance(one, range) else int(one) for one in ranges))
+        return None if value is None else np.reshape(value, [1] * sum(isinstance(one, range) for one in ranges))
+
+    def _get(self, name: str, element: Element | None) -> AnyArray | None:
+        if name not in self._names:
+            return None
         from tessarr.core.array_parts.read_many import read_many
         from tessarr.errors import TessarrError
 
         with self._lock:
-            if name in self._waiting:
-                waiting, self._waiting = self._waiting, {}
+            waiting, self._waiting = self._waiting, {}
+            if waiting:
                 try:
-                    read = read_many((array, Ellipsis) for array in waiting.values())
+                    read = read_many(waiting.values())
                 except TessarrError:
                     read = []  # reading the faulty one raises the error
-                self._values.update(zip(waiting, read, strict=False))
-            return self._values.get(name)
+                self._held.update(zip(waiting, read, strict=False))
+            return self._held.get((name, element))
 
 
 class LazyArray(BackendArray):
@@ -80,9 +106,9 @@ class LazyArray(BackendArray):
         return np.asarray(value, dtype=self.dtype) if self.dtype.kind == "T" and isinstance(value, str) else value
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        held = None if self._batch is None else self._batch.values(self._name)
+        held = None if self._batch is None else self._batch.select(self._name, key, self.shape)
         if held is not None:
-            return self._result(held[key.tuple])  # 1-d, where all kinds of indexers are equivalent
+            return self._result(held)
         array = self._array
         read: Callable[[Any], Any] = array.__getitem__
         if isinstance(key, indexing.VectorizedIndexer):
