@@ -2,8 +2,9 @@
 
     python benchmarks/latency_server.py DIRECTORY SECONDS      prints its port, and serves until its input ends
 
-``GET`` and ``HEAD`` with one range, kept-alive connections, ETags. ``GET /-/requests`` gives how many requests came since
-the last such question, without waiting. Requests wait side by side, as those to a place far away do.
+``GET`` and ``HEAD`` with one range, kept-alive connections, ETags. The directories in DIRECTORY are buckets of S3 as well, and
+can be listed. ``GET /-/requests`` gives how many requests came since the last such question, without waiting. Requests wait
+side by side, as those to a place far away do.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import sys
 from collections.abc import Iterator
 from email.utils import formatdate
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import parse_qs, unquote
+from xml.sax.saxutils import escape
 
 COUNT = "/-/requests"
 
@@ -49,6 +51,11 @@ class Server:
         self.requests += 1
         await asyncio.sleep(self.latency_s)
         path = self.root / unquote(target.partition("?")[0]).lstrip("/")
+        asked_for = parse_qs(target.partition("?")[2])
+        if "list-type" in asked_for:
+            return _message(
+                "200 OK", listing(path, asked_for.get("prefix", [""])[0]), {"Content-Type": "application/xml"}
+            )
         if not path.is_file():
             return _message("404 Not Found", b"")
         stat = path.stat()
@@ -69,6 +76,22 @@ class Server:
         with path.open("rb") as file:
             file.seek(start)
             return _message(status, file.read(stop - start), extra)
+
+
+def listing(bucket: Path, prefix: str) -> bytes:
+    """Return the response to ListObjectsV2 with the delimiter ``/``: all objects and prefixes right below `prefix`."""
+    found = []
+    for path in sorted((bucket / prefix).iterdir()):
+        key = escape(f"{prefix}{path.name}")
+        if path.is_dir():
+            found.append(f"<CommonPrefixes><Prefix>{key}/</Prefix></CommonPrefixes>")
+            continue
+        size, changed = path.stat().st_size, "2026-01-01T00:00:00.000Z"
+        found.append(
+            f"<Contents><Key>{key}</Key><LastModified>{changed}</LastModified><ETag>&quot;{size:x}&quot;</ETag>"
+            f"<Size>{size}</Size><StorageClass>STANDARD</StorageClass></Contents>"
+        )
+    return f"<ListBucketResult><IsTruncated>false</IsTruncated>{''.join(found)}</ListBucketResult>".encode()
 
 
 def _message(status: str, body: bytes, extra: dict[str, str] | None = None) -> list[bytes]:

@@ -74,8 +74,8 @@ class Peer:
         """Open an array at an ``http:`` URL for reading, as if for the first time."""
         raise NotSupportedError
 
-    def open_dataset(self, url: str) -> Any:
-        """Open a dataset of xarray at an ``http:`` URL, as if for the first time."""
+    def open_dataset(self, endpoint: str, bucket: str, *, consolidated: bool) -> Any:
+        """Open the dataset of xarray in a bucket of the S3 service at `endpoint`, as if for the first time."""
         raise NotSupportedError("no engine of xarray")
 
     def read(self, array: Any, selection: tuple[Any, ...]) -> np.ndarray:

@@ -36,10 +36,11 @@ class Tessarr(Peer):
     def open_url(self, url: str) -> Any:
         return tessarr.open_array(url, mode="r")
 
-    def open_dataset(self, url: str) -> Any:
+    def open_dataset(self, endpoint: str, bucket: str, *, consolidated: bool) -> Any:
         import xarray as xr
 
-        return xr.open_dataset(url, engine="tessarr")
+        options = {"endpoint": endpoint, "region": "us-east-1", "anon": True}
+        return xr.open_dataset(f"s3://{bucket}", engine="tessarr", consolidated=consolidated, storage_options=options)
 
     def dask_array(self, path: str, chunks: tuple[int, ...]) -> Any:
         import tessarr.dask

@@ -39,12 +39,15 @@ class ZarrPython(Peer):
         store = zarr.storage.ObjectStore(HTTPStore.from_url(url, client_options={"allow_http": True}), read_only=True)
         return zarr.open_array(store, mode="r")
 
-    def open_dataset(self, url: str) -> Any:
+    def open_dataset(self, endpoint: str, bucket: str, *, consolidated: bool) -> Any:
         import xarray as xr
-        from obstore.store import HTTPStore
+        from obstore.store import S3Store
 
-        store = zarr.storage.ObjectStore(HTTPStore.from_url(url, client_options={"allow_http": True}), read_only=True)
-        return xr.open_dataset(store, engine="zarr", consolidated=True)
+        place = S3Store(
+            bucket, endpoint=endpoint, region="us-east-1", skip_signature=True, client_options={"allow_http": True}
+        )
+        store = zarr.storage.ObjectStore(place, read_only=True)
+        return xr.open_dataset(store, engine="zarr", consolidated=consolidated)
 
     def dask_array(self, path: str, chunks: tuple[int, ...]) -> Any:
         import dask.array
