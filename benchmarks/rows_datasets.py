@@ -55,9 +55,12 @@ def dataset(variant: str) -> str:
     name = f"dataset-{variant.replace(',', '').replace(' ', '-')}"
     if not (DATA / name).exists():
         part = Path(f"{DATA / name}.{os.getpid()}")
-        version = 2 if variant.endswith("version 2") else 3
         tessarr.xarray.to_zarr(
-            contents(variant), part, mode="w", consolidated=is_consolidated(variant), zarr_format=version
+            contents(variant),
+            part,
+            mode="w",
+            consolidated=is_consolidated(variant),
+            zarr_format=2 if variant.endswith("version 2") else 3,
         )
         part.rename(DATA / name)
     return name

@@ -63,6 +63,15 @@ def test_names_are_the_same_in_another_process(tmp_path: Path) -> None:
     assert name.strip() == tessarr.dask.from_array(z).name != tessarr.dask.from_array(z, chunks="chunks").name
 
 
+def test_names_differ_for_other_places_and_other_documents(tmp_path: Path) -> None:
+    places: list[Any] = [{}, {}, tmp_path / "a.zarr", tmp_path / "b.zarr"]
+    names = {tessarr.dask.from_array(made(place)).name for place in places}
+    assert len(names) == 4
+    z = tessarr.open_array(tmp_path / "a.zarr", path="a")
+    z.resize((31, 20))
+    assert tessarr.dask.from_array(z).name not in names
+
+
 class Counting(MemoryStore):
     """How often each chunk was written."""
 
