@@ -9,6 +9,13 @@ use pyo3::types::{PyBytes, PyList, PyString};
 
 const HEAD: usize = 4;
 
+/// Elements, and bytes of each, that are enough to tell whether a block is of a language beyond ASCII.
+const SAMPLE: usize = 8;
+const SAMPLE_BYTES: usize = 1 << 10;
+
+/// Texts of more bytes are never padded: NumPy's fixed-width types end at 2 GiB.
+const WIDEST_BEYOND_ASCII: usize = 1 << 20;
+
 /// The length of the element that starts at `at`, if all its bytes are inside `data`.
 fn length(data: &[u8], at: usize) -> Option<usize> {
     let (head, rest) = data.get(at..)?.split_first_chunk::<HEAD>()?;
@@ -81,6 +88,11 @@ impl<'a> Block<'a> {
         !self.nul && self.width.saturating_mul(self.count) <= 64 * self.count + 4 * (self.end - self.at)
     }
 
+    /// Whether the first elements have characters beyond ASCII, as those that follow then have as a rule.
+    pub fn starts_beyond_ascii(&self) -> bool {
+        self.elements().take(SAMPLE).any(|item| !item[..item.len().min(SAMPLE_BYTES)].is_ascii())
+    }
+
     /// Write the elements into `out`, which is zero and holds `count` times `width` bytes.
     pub fn pad(&self, out: &mut [u8]) {
         for (item, place) in self.elements().zip(out.chunks_exact_mut(self.width.max(1))) {
@@ -93,7 +105,9 @@ impl<'a> Block<'a> {
 type Found<'py> = (Bound<'py, PyAny>, usize, usize);
 
 /// `count` texts of `data` from the position `at` on: `(texts, width, end)`. `texts` holds them padded with NUL to `width`
-/// bytes, which is at most `widest`, or, with a `width` of 0, is a list of `str`. `None`: too little data, or not UTF-8.
+/// bytes, or, with a `width` of 0, is a list of `str`. `None`: too little data, or not UTF-8.
+///
+/// Texts of more than `widest` bytes are padded only beyond ASCII: a `str` of them is decoded here, and encoded by NumPy again.
 #[pyfunction]
 pub fn vlen_texts<'py>(
     py: Python<'py>,
@@ -102,15 +116,22 @@ pub fn vlen_texts<'py>(
     count: usize,
     widest: usize,
 ) -> PyResult<Option<Found<'py>>> {
-    let Some(block) = Block::new(data, at, count).filter(Block::is_text) else { return Ok(None) };
-    if (1..=widest).contains(&block.width) && block.pads_well() {
+    let Some(block) = Block::new(data, at, count) else { return Ok(None) };
+    let narrow = block.width <= widest || (block.width <= WIDEST_BEYOND_ASCII && block.starts_beyond_ascii());
+    if block.width > 0 && block.pads_well() && narrow {
+        if !block.is_text() {
+            return Ok(None);
+        }
         let padded = PyBytes::new_with(py, block.width * count, |out| {
             block.pad(out);
             Ok(())
         })?;
         return Ok(Some((padded.into_any(), block.width, block.end)));
     }
-    let texts = block.elements().map(|item| PyString::from_bytes(py, item)).collect::<PyResult<Vec<_>>>()?;
+    // Python checks that they are UTF-8.
+    let Ok(texts) = block.elements().map(|item| PyString::from_bytes(py, item)).collect::<PyResult<Vec<_>>>() else {
+        return Ok(None);
+    };
     Ok(Some((PyList::new(py, texts)?.into_any(), 0, block.end)))
 }
 

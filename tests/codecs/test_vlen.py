@@ -111,6 +111,24 @@ def test_text_that_is_no_utf_8_is_an_error() -> None:
             VLenUTF8Codec().decode(stored, spec_of("string", (1,)))
 
 
+LONG = ["x" * 999, "é" * 500, "日本" * 200, "z" * 300 + "é", "", "é\0" * 70, "a" * 2000 + "\U0001f600"]
+
+
+@pytest.mark.parametrize("alike", [True, False])
+@pytest.mark.parametrize("first", range(len(LONG)))
+def test_long_texts_come_back(first: int, alike: bool) -> None:
+    texts = [LONG[first]] * 40 if alike else [LONG[(first + number) % len(LONG)] for number in range(40)]
+    spec = spec_of("string", (40,))
+    encoded = data(VLenUTF8Codec().encode(text_array(texts), spec))
+    assert VLenUTF8Codec().decode(encoded, spec).tolist() == texts
+    body = len(texts[0].encode())
+    if body:  # the middle of one of the texts is not UTF-8
+        wrong = bytearray(encoded)
+        wrong[8 + body // 2] = 0xFF
+        with pytest.raises(CodecError, match="corrupt"):
+            VLenUTF8Codec().decode(bytes(wrong), spec)
+
+
 def test_a_lone_surrogate_cannot_be_stored() -> None:
     chunk = np.array(["\ud800"], object)
     with pytest.raises(CodecError, match="cannot encode"):

@@ -18,11 +18,11 @@ from tessarr.codecs.raw import flat_bytes
 from tessarr.common import extension
 from tessarr.types import AnyArray, Buffer
 
-BLOCK, BLOCK_BYTES = 2048, 1 << 17
-"""Elements per block, and about how many of their bytes: a block fits into the CPU cache."""
+BLOCK, BLOCK_BYTES = 2048, 1 << 20
+"""Elements per block, and about how many of their bytes: a block fits into the CPU's cache, and long texts share calls."""
 
 WIDEST = 128
-"""Texts of more bytes are not padded: padding would cost more than making Python objects of them."""
+"""ASCII texts of more bytes are not padded: padding would cost more than making Python objects of them."""
 
 
 @cache
