@@ -99,3 +99,14 @@ def test_the_package_core_has_the_names_that_other_pipelines_import() -> None:
 
     assert core.BatchedCodecPipeline is BatchedCodecPipeline
     assert core.Buffer is Buffer
+
+
+def test_private_names_that_pydantic_zarr_reads_are_there() -> None:
+    group = tessarr.create_group({}, attributes={"a": 1})
+    array = group.create_array("x", shape=2, dtype="i4", config={"write_empty_chunks": True})
+    assert array._async_array._config == array.config
+    assert array._async_array._config.write_empty_chunks
+    consolidated = tessarr.consolidate_metadata(group.store).metadata.consolidated_metadata
+    document = consolidated.to_dict()
+    assert document["kind"] == "inline"
+    assert list(document["metadata"]) == ["x"]

@@ -153,6 +153,9 @@ class Consolidated:
         nodes = dict(self.items())
         return dump_v3(nodes) if self.zarr_format == 3 else dump_v2(nodes)
 
+    to_dict = to_json
+    """zarr-python's name."""
+
 
 def parse_v3(obj: object, diagnostics: list[Diagnostic] | None = None) -> Consolidated | None:
     """Parse the ``consolidated_metadata`` member of a group's ``zarr.json``.

@@ -112,6 +112,9 @@ class AsyncArray(_AsyncNode):
     def config(self) -> Any:
         return self._node.config
 
+    _config = config
+    """zarr-python's name, which pydantic-zarr reads."""
+
     @property
     def shape(self) -> Shape:
         """Lengths of the axes."""
