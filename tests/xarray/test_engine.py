@@ -19,6 +19,7 @@ import xarray as xr
 import tessarr
 import tessarr.xarray
 from tessarr.errors import GroupNotFoundError, ZarrRuntimeWarning
+from tessarr.storage import MemoryStore, WrapperStore
 
 
 def weather(steps: int = 6) -> xr.Dataset:
@@ -166,6 +167,16 @@ def test_members_are_read_without_consolidated_metadata_and_that_is_said(tmp_pat
     with pytest.warns(ZarrRuntimeWarning, match="consolidated"):
         xr.testing.assert_identical(xr.open_dataset(tmp_path / "a.zarr", engine="tessarr").load(), weather())
     xr.testing.assert_identical(tessarr.xarray.open_dataset(tmp_path / "a.zarr", consolidated=False).load(), weather())
+
+
+@pytest.mark.parametrize("consolidated", [None, True])
+def test_a_store_without_consolidated_metadata_is_written(consolidated: bool | None) -> None:
+    class Unconsolidated(WrapperStore):
+        supports_consolidated_metadata = False  # type: ignore[assignment]
+
+    store = Unconsolidated(MemoryStore())
+    tessarr.xarray.to_zarr(weather(), store, consolidated=consolidated)
+    xr.testing.assert_identical(tessarr.xarray.open_dataset(store).load(), weather())
 
 
 def test_it_works_where_zarr_python_is_not_installed(tmp_path: Path) -> None:

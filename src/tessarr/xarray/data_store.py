@@ -170,10 +170,12 @@ class TessarrStore(ZarrStore):
             self.consolidate()
 
     def consolidate(self) -> None:
-        """Consolidate the metadata of the whole store."""
+        """Consolidate the metadata of the whole store; no effect on a store that has none, such as Icechunk's."""
         from tessarr.core.creation.shorthands import consolidate_metadata
 
-        consolidate_metadata(self.zarr_group.store, zarr_format=self.zarr_group.zarr_format)
+        store = self.zarr_group._store
+        if store.supports_consolidated_metadata:
+            consolidate_metadata(store, zarr_format=self.zarr_group.zarr_format)
 
     def _check_allowed(self, variables: Mapping[object, object], there: tuple[str, ...]) -> None:
         """Raise `ValueError` for variables that the mode, or `append_dim`, does not allow."""
