@@ -172,7 +172,7 @@ def test_members_are_read_without_consolidated_metadata_and_that_is_said(tmp_pat
 @pytest.mark.parametrize("consolidated", [None, True])
 def test_a_store_without_consolidated_metadata_is_written(consolidated: bool | None) -> None:
     class Unconsolidated(WrapperStore):
-        supports_consolidated_metadata = False  # type: ignore[assignment]
+        supports_consolidated_metadata = False
 
     store = Unconsolidated(MemoryStore())
     tessarr.xarray.to_zarr(weather(), store, consolidated=consolidated)
