@@ -52,7 +52,7 @@ class Halted:
     def __init__(self, store: Client, values: Any) -> None:
         self.steps = append_steps(tessarr.open_array(store, mode="r+"), values, 0)
         before = set(store.bucket.values)
-        self.at = next(self.steps)
+        self.at = self.steps.send(None)
         while True:
             self.answers = [call.now() for call in self.at]
             if any(key.rpartition("/")[2] not in ("zarr.json", ".tessarr_append") for key in {*store.list()} - before):

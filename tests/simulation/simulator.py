@@ -443,6 +443,8 @@ class _VirtualClock(clock.Clock):
         try:
             if attempt.begun:
                 run_steps(steps)
+            else:
+                steps.close()
         except (Crashed, StoreError):
             return
 

@@ -15,7 +15,6 @@ from tessarr.core.array_parts.views import Blocks, OIndex, VIndex
 from tessarr.core.asynchronous.async_array import AsyncArray
 from tessarr.core.asynchronous.sans_io import (
     Call,
-    Steps,
     async_variant,
     run_steps,
     run_steps_async,
@@ -81,11 +80,11 @@ class Array(Selecting):
         self.__dict__.update(held.__dict__)
 
     @classmethod
-    def _open_steps(
+    async def _open_steps(
         cls, store: Store, path: str, zarr_format: ZarrFormat | None, mode: str, config: ArrayConfigLike | None
-    ) -> Steps[Array]:
+    ) -> Array:
         """Open the array that must be at `path`."""
-        found = yield from metadata_io.require_node_steps(store, path, zarr_format, ArrayMetadata)
+        found = await metadata_io.require_node_steps(store, path, zarr_format, ArrayMetadata)
         assert isinstance(found, ArrayMetadata)
         return Array._opened(store, path, found, read_only=mode == "r", config=config)
 
@@ -154,10 +153,10 @@ class Array(Selecting):
         """The user attributes."""
         return Attributes(self)
 
-    def _adopt_steps(self, metadata: ArrayMetadata, since: object) -> Steps[None]:
+    async def _adopt_steps(self, metadata: ArrayMetadata, since: object) -> None:
         """Adopt `metadata`, which was stored; if another thread changed the array since then, read the stored metadata."""
         if not self._adopt(metadata, since):
-            yield from self._refresh_steps()
+            await self._refresh_steps()
 
     @property
     def config(self) -> Any:
@@ -224,15 +223,15 @@ class Array(Selecting):
             first = until
 
     @sans_io
-    def astype(self, dtype: npt.DTypeLike) -> Steps[AnyArray]:
+    async def astype(self, dtype: npt.DTypeLike) -> AnyArray:
         """Read all elements into a NumPy array of `dtype`."""
-        (values,) = yield [Call(lambda: self[...], self.read_async, isinstance(self._store, Remote))]
+        values = await Call(lambda: self[...], self.read_async, isinstance(self._store, Remote))
         return np.asarray(values).astype(dtype)
 
     # -- changing ------------------------------------------------------------------------------------------------------
 
     @sans_io
-    def resize(self, *new_shape: Any, delete_outside_chunks: bool = True, clear: bool = False) -> Steps[None]:
+    async def resize(self, *new_shape: Any, delete_outside_chunks: bool = True, clear: bool = False) -> None:
         """Change the shape in place. `new_shape`: one shape, or a length per axis.
 
         Growing writes metadata only; the new area reads as fill value. Shrinking deletes the chunks that are wholly outside
@@ -252,19 +251,17 @@ class Array(Selecting):
         from tessarr.core.array_parts.resize import resize_steps
 
         shape = new_shape[0] if len(new_shape) == 1 else new_shape
-        yield from resize_steps(
-            self, (shape,) if isinstance(shape, int) else tuple(shape), delete_outside_chunks, clear
-        )
+        await resize_steps(self, (shape,) if isinstance(shape, int) else tuple(shape), delete_outside_chunks, clear)
 
     @sans_io
-    def append(
+    async def append(
         self,
         data: npt.ArrayLike,
         axis: int = 0,
         *,
         on_hole: Literal["wait", "void", "error"] = "wait",
         expire: float = 600,
-    ) -> Steps[Shape]:
+    ) -> Shape:
         """Add `data` after the last element of `axis`. Returns the new shape.
 
         `data`: on all other axes of the array's lengths. The data is stored before the shape: an append that fails, or is
@@ -281,10 +278,10 @@ class Array(Selecting):
         """
         from tessarr.core.array_parts.append import append_steps
 
-        return (yield from append_steps(self, data, axis, on_hole, expire))
+        return await append_steps(self, data, axis, on_hole, expire)
 
     @sans_io
-    def follow(self, **options: Unpack[FollowOptions]) -> Steps[Follower[AnyArray]]:
+    async def follow(self, **options: Unpack[FollowOptions]) -> Follower[AnyArray]:
         """Iterate over the rows along an axis, those to come included: ``(rows, block)``, each row once, in order.
 
         `rows` is a slice of the axis, `block` a new array of these rows: whole chunks (shards) of up to 64 MiB, unless
@@ -303,12 +300,12 @@ class Array(Selecting):
         """
         from tessarr.core.streams.follow import ArrayFollower
 
-        return (yield from ArrayFollower({"": self}, options).begin_steps())
+        return await ArrayFollower({"": self}, options).begin_steps()
 
     @sans_io
-    def update_attributes(self, new_attributes: Mapping[str, object]) -> Steps[Array]:
+    async def update_attributes(self, new_attributes: Mapping[str, object]) -> Array:
         """Set several attributes in one write. Returns the array."""
-        yield from steps_of(Attributes.update)(self.attrs, new_attributes)
+        await steps_of(Attributes.update)(self.attrs, new_attributes)
         return self
 
     def _require_writable(self) -> None:
@@ -319,15 +316,15 @@ class Array(Selecting):
             raise ReadOnlyError(f"the array is read-only: {reason}", store=self._store.url, path=self.name)
 
     @sans_io
-    def refresh(self) -> Steps[None]:
+    async def refresh(self) -> None:
         """Reload the metadata: the shape and attributes that other writers changed."""
-        yield from self._refresh_steps()
+        await self._refresh_steps()
 
-    def _refresh_steps(self) -> Steps[None]:
+    async def _refresh_steps(self) -> None:
         done = False
         while not done:
             state = self._state
-            node = yield from metadata_io.require_node_steps(
+            node = await metadata_io.require_node_steps(
                 self._store, self._path, self._metadata.zarr_format, ArrayMetadata
             )
             assert isinstance(node, ArrayMetadata)
@@ -341,15 +338,15 @@ class Array(Selecting):
         return array_info(self)
 
     @sans_io
-    def info_complete(self) -> Steps[ArrayInfo]:
+    async def info_complete(self) -> ArrayInfo:
         """Summarise the array as `info` does, with the number of stored chunks and bytes."""
-        stored = yield from steps_of(Array.nbytes_stored)(self)
-        return array_info(self, stored, (yield from self._count_chunks_steps()))
+        stored = await steps_of(Array.nbytes_stored)(self)
+        return array_info(self, stored, await self._count_chunks_steps())
 
     @sans_io
-    def nbytes_stored(self) -> Steps[int]:
+    async def nbytes_stored(self) -> int:
         """Add up the bytes of all values stored for this array, metadata included."""
-        (nbytes,) = yield [store_call(self._store, "getsize_prefix", prefix_of(self._path))]
+        nbytes = await store_call(self._store, "getsize_prefix", prefix_of(self._path))
         return int(nbytes)
 
     @property
@@ -357,16 +354,16 @@ class Array(Selecting):
         """Number of stored chunks (with shards: number of stored shards times inner chunks per shard)."""
         return run_steps(self._count_chunks_steps())
 
-    def _count_chunks_steps(self) -> Steps[int]:
+    async def _count_chunks_steps(self) -> int:
         per_value = prod(self._metadata.chunks) // prod(self.chunks) if self._sharding else 1
-        return per_value * len((yield from self._list_chunks_steps()))
+        return per_value * len(await self._list_chunks_steps())
 
     def stored_chunks(self) -> Iterator[tuple[tuple[int, ...], str]]:
         """Iterate over ``(grid index, key)`` of every stored chunk (with shards: shard) within the array."""
         return self._chunks_among(self._bound.store.list_prefix(prefix_of(self._path)))
 
-    def _list_chunks_steps(self) -> Steps[list[tuple[tuple[int, ...], str]]]:
-        (keys,) = yield [store_call(self._bound.store, "list_prefix", prefix_of(self._path))]
+    async def _list_chunks_steps(self) -> list[tuple[tuple[int, ...], str]]:
+        keys = await store_call(self._bound.store, "list_prefix", prefix_of(self._path))
         return [*self._chunks_among(keys)]
 
     def _chunks_among(self, keys: Iterable[str]) -> Iterator[tuple[tuple[int, ...], str]]:
@@ -378,14 +375,14 @@ class Array(Selecting):
                 yield coords, key
 
     @sans_io
-    def digest(self, hashname: str = "sha1") -> Steps[bytes]:
+    async def digest(self, hashname: str = "sha1") -> bytes:
         """Compute a digest of metadata, attributes and stored chunks, by the hash `hashname` of `hashlib`."""
-        return (yield from digest_steps(self, hashname))
+        return await digest_steps(self, hashname)
 
     @sans_io
-    def hexdigest(self, hashname: str = "sha1") -> Steps[str]:
+    async def hexdigest(self, hashname: str = "sha1") -> str:
         """Compute `digest` as hexadecimal text."""
-        return (yield from steps_of(Array.digest)(self, hashname)).hex()
+        return (await steps_of(Array.digest)(self, hashname)).hex()
 
     def __repr__(self) -> str:
         return f"<Array {self._store.url.rstrip('/')}{self.name if self._path else ''} shape={self.shape} dtype={self.dtype}>"

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias
 
 from tessarr.common import strict_json
-from tessarr.core.asynchronous.sans_io import Steps, async_variant, run_steps, sans_io, steps_of
+from tessarr.core.asynchronous.sans_io import async_variant, run_steps, sans_io, steps_of
 
 if TYPE_CHECKING:
     from _typeshed import SupportsKeysAndGetItem
@@ -61,21 +61,21 @@ class Attributes(MutableMapping[str, Any]):
         self._change(lambda old: {key: value for key, value in old.items() if key != name})
 
     @sans_io
-    def update(self, items: Items = (), /, **named: object) -> Steps[None]:
+    async def update(self, items: Items = (), /, **named: object) -> None:
         """Set several attributes in one write."""
         new = strict_json.plain(dict(items, **named))
-        yield from self._node._change_attributes_steps(lambda old: {**old, **new})
+        await self._node._change_attributes_steps(lambda old: {**old, **new})
 
     @sans_io
-    def put(self, attributes: Mapping[str, object]) -> Steps[None]:
+    async def put(self, attributes: Mapping[str, object]) -> None:
         """Replace all attributes in one write. Raises `TypeError` for what JSON cannot hold."""
         new = strict_json.plain(dict(attributes))
-        yield from self._node._change_attributes_steps(lambda old: new)
+        await self._node._change_attributes_steps(lambda old: new)
 
     @sans_io
-    def clear(self) -> Steps[None]:
+    async def clear(self) -> None:
         """Remove all attributes in one write."""
-        yield from steps_of(Attributes.put)(self, {})
+        await steps_of(Attributes.put)(self, {})
 
     def asdict(self) -> dict[str, object]:
         """Return a copy as plain dicts and lists."""
@@ -83,9 +83,9 @@ class Attributes(MutableMapping[str, Any]):
         return copy
 
     @sans_io
-    def refresh(self) -> Steps[None]:
+    async def refresh(self) -> None:
         """Reload the attributes from the store."""
-        yield from steps_of(type(self._node).refresh)(self._node)  # type: ignore[arg-type]
+        await steps_of(type(self._node).refresh)(self._node)  # type: ignore[arg-type]
 
     update_async = async_variant(update)
     put_async = async_variant(put)

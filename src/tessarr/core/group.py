@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tessarr.common import strict_json
 from tessarr.core.asynchronous.async_group import AsyncGroup
-from tessarr.core.asynchronous.sans_io import Steps, run_steps
+from tessarr.core.asynchronous.sans_io import run_steps
 from tessarr.core.creation.zarr2_keywords import check_chunk_store
 from tessarr.core.group_parts.group_methods import GroupMethods
 from tessarr.core.group_parts.members import Members
@@ -49,18 +49,18 @@ class Group(GroupMethods):
         self.__dict__.update(opened.__dict__)
 
     @classmethod
-    def _open_steps(
+    async def _open_steps(
         cls,
         store: Store,
         path: str,
         zarr_format: ZarrFormat | None,
         mode: str,
         use_consolidated: bool | str | None = None,
-    ) -> Steps[Group]:
+    ) -> Group:
         """Open the group that must be at `path`. See `tessarr.open_group`."""
         wanted = key_of_consolidated(store, path, zarr_format, use_consolidated)
-        found, beside = yield from metadata_io.read_node_and_key_steps(store, path, zarr_format, GroupMetadata, wanted)
-        found = yield from metadata_io.expect_kind_steps(found, store, path, zarr_format, GroupMetadata)
+        found, beside = await metadata_io.read_node_and_key_steps(store, path, zarr_format, GroupMetadata, wanted)
+        found = await metadata_io.expect_kind_steps(found, store, path, zarr_format, GroupMetadata)
         return Group._opened(store, path, found, mode, use_consolidated, beside)
 
     @classmethod
@@ -79,12 +79,12 @@ class Group(GroupMethods):
         return made._with_consolidated(use_consolidated, beside)
 
     @classmethod
-    def _create_steps(
+    async def _create_steps(
         cls, store: Store, path: str, zarr_format: ZarrFormat, attributes: Mapping[str, object] | None, overwrite: bool
-    ) -> Steps[Group]:
+    ) -> Group:
         """Create a group. See `tessarr.create_group`."""
         metadata = GroupMetadata(zarr_format=zarr_format, attributes=strict_json.plain(dict(attributes or {})))
-        yield from metadata_io.create_node_steps(store, path, metadata, overwrite=overwrite)
+        await metadata_io.create_node_steps(store, path, metadata, overwrite=overwrite)
         return Group._make(store, path, metadata, read_only=False)
 
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tessarr.core.asynchronous.sans_io import Steps, store_call
+from tessarr.core.asynchronous.sans_io import gather_calls, store_call
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -115,7 +115,7 @@ def group_info(group: Members, kinds: Sequence[bool] | None = None) -> GroupInfo
     return GroupInfo(items, group.zarr_format)
 
 
-def digest_steps(array: Array, hashname: str) -> Steps[bytes]:
+async def digest_steps(array: Array, hashname: str) -> bytes:
     """Compute a digest over the metadata, attributes and every stored chunk, in key order."""
     import hashlib
 
@@ -128,10 +128,11 @@ def digest_steps(array: Array, hashname: str) -> Steps[bytes]:
     for name in sorted(documents):
         total.update(documents[name])
     prefix = prefix_of(array.path)
-    keys = sorted(key for _, key in (yield from array._list_chunks_steps()))
+    keys = sorted(key for _, key in await array._list_chunks_steps())
     for start in range(0, len(keys), _BATCH):
         some = keys[start : start + _BATCH]
-        for key, value in zip(some, (yield [store_call(array._store, "get", key) for key in some]), strict=True):
+        values = await gather_calls([store_call(array._store, "get", key) for key in some])
+        for key, value in zip(some, values, strict=True):
             total.update(key[len(prefix) :].encode())
             total.update(b"" if value is None else byte_view(value))
     return bytes(total.digest())

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from tessarr.core.asynchronous.sans_io import Steps, async_variant
+from tessarr.core.asynchronous.sans_io import async_variant
 from tessarr.core.stored import metadata_io
 from tessarr.stores.base import Store
 from tessarr.stores.locks import ForkSafeLock
@@ -55,7 +55,7 @@ class Node:
         """Wrap the node in `AsyncArray` or `AsyncGroup`."""
         raise NotImplementedError
 
-    def _change_attributes_steps(self, change: Callable[[dict[str, object]], dict[str, object]]) -> Steps[None]:
+    async def _change_attributes_steps(self, change: Callable[[dict[str, object]], dict[str, object]]) -> None:
         self._require_writable()
         order = 0
 
@@ -64,9 +64,7 @@ class Node:
             order = next(_ORDER)  # in the order of the stored changes: `change` runs under the store's lock
             return change(old)
 
-        changed = yield from metadata_io.change_attributes_steps(
-            self._store, self._path, self._metadata, change_in_order
-        )
+        changed = await metadata_io.change_attributes_steps(self._store, self._path, self._metadata, change_in_order)
         with STATE_LOCK:
             if order > self._attributes_order:
                 self._metadata = self._metadata.with_attributes(changed.attributes)

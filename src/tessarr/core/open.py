@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import Any
 
 from tessarr.core.array import Array
-from tessarr.core.asynchronous.sans_io import Steps, async_variant, sans_io, steps_of
+from tessarr.core.asynchronous.sans_io import async_variant, sans_io, steps_of
 from tessarr.core.creation.arrays import create
 from tessarr.core.creation.metadata import ArrayConfig, ArrayConfigLike
 from tessarr.core.creation.zarr2_keywords import check_chunk_store, check_keywords
@@ -48,7 +48,7 @@ def _node(
 
 
 @sans_io
-def open(  # noqa: A001 - zarr-python's name
+async def open(  # noqa: A001 - zarr-python's name
     store: StoreLike = None,
     mode: str | None = None,
     *,
@@ -57,7 +57,7 @@ def open(  # noqa: A001 - zarr-python's name
     storage_options: Mapping[str, object] | None = None,
     config: ArrayConfigLike | None = None,
     **kwargs: Any,
-) -> Steps[Array | Group]:
+) -> Array | Group:
     """Open whatever is at a place: an array or a group.
 
     `store` is a store, a path, a URL, a mapping, or ``None`` for a new store in memory. `mode` is explained at the head of
@@ -77,18 +77,18 @@ def open(  # noqa: A001 - zarr-python's name
     if mode in ("r", "r+", "a"):
         use = kwargs.get("use_consolidated")
         beside_it = key_of_consolidated(where, here, number, use)
-        found, beside = yield from metadata_io.read_node_and_key_steps(where, here, number, None, beside_it)
+        found, beside = await metadata_io.read_node_and_key_steps(where, here, number, None, beside_it)
         if found is not None or mode != "a":
             kind = ArrayMetadata if wants_array else None
-            found = yield from metadata_io.expect_kind_steps(found, where, here, number, kind)
+            found = await metadata_io.expect_kind_steps(found, where, here, number, kind)
             check_keywords(kwargs)
             node = _node(where, here, found, mode, _config_of(config, kwargs))
             return node._with_consolidated(use, beside) if isinstance(node, Group) else node
         mode = "w-"
     if wants_array:
         creating = steps_of(open_array)(where, mode=mode, path=here, zarr_format=number, config=config, **kwargs)
-        return (yield from creating)
-    return (yield from steps_of(open_group)(where, mode=mode, path=here, zarr_format=number, **kwargs))
+        return await creating
+    return await steps_of(open_group)(where, mode=mode, path=here, zarr_format=number, **kwargs)
 
 
 def _config_of(config: ArrayConfigLike | None, legacy: Mapping[str, object]) -> ArrayConfigLike | None:
@@ -99,7 +99,7 @@ def _config_of(config: ArrayConfigLike | None, legacy: Mapping[str, object]) -> 
 
 
 @sans_io
-def open_array(
+async def open_array(
     store: StoreLike = None,
     mode: str | None = None,
     *,
@@ -108,7 +108,7 @@ def open_array(
     storage_options: Mapping[str, object] | None = None,
     config: ArrayConfigLike | None = None,
     **kwargs: Any,
-) -> Steps[Array]:
+) -> Array:
     """Open the array at a place, or create one where the mode allows it.
 
     The other keywords are those of `tessarr.create` and are used only to create.
@@ -120,16 +120,16 @@ def open_array(
     number = requested_format(store, zarr_format or kwargs.pop("zarr_version", None))
     found: NodeMetadata | None = None
     if mode in ("r", "r+"):
-        found = yield from metadata_io.require_node_steps(where, here, number, ArrayMetadata)
+        found = await metadata_io.require_node_steps(where, here, number, ArrayMetadata)
     elif mode == "a":
-        (found,) = yield from metadata_io.read_nodes_steps(where, [here], number, ArrayMetadata)
+        (found,) = await metadata_io.read_nodes_steps(where, [here], number, ArrayMetadata)
         if found is not None or ("shape" not in kwargs and "data" not in kwargs):
-            found = yield from metadata_io.expect_kind_steps(found, where, here, number, ArrayMetadata)
+            found = await metadata_io.expect_kind_steps(found, where, here, number, ArrayMetadata)
     if found is not None:
         check_keywords(kwargs)
         return _node(where, here, _with_separator(found, kwargs), mode, _config_of(config, kwargs))  # type: ignore[return-value]
     arguments = {**kwargs, "overwrite": mode == "w" or kwargs.get("overwrite", False)}
-    return (yield from steps_of(create)(store=where, path=here, zarr_format=number, config=config, **arguments))
+    return await steps_of(create)(store=where, path=here, zarr_format=number, config=config, **arguments)
 
 
 def _with_separator(found: NodeMetadata, kwargs: Mapping[str, object]) -> NodeMetadata:
@@ -143,7 +143,7 @@ def _with_separator(found: NodeMetadata, kwargs: Mapping[str, object]) -> NodeMe
 
 
 @sans_io
-def open_group(
+async def open_group(
     store: StoreLike = None,
     mode: str | None = None,
     *,
@@ -157,7 +157,7 @@ def open_group(
     attributes: Mapping[str, object] | None = None,
     use_consolidated: bool | str | None = None,
     zarr_version: int | None = None,
-) -> Steps[Group]:
+) -> Group:
     """Open the group at a place, or create one where the mode allows it.
 
     `use_consolidated`: ``None`` uses consolidated metadata if it is there, ``True`` requires it (`ValueError`), ``False``
@@ -169,32 +169,32 @@ def open_group(
     check_chunk_store(where, chunk_store)
     number = requested_format(store, zarr_format or zarr_version)
     if mode in ("r", "r+"):
-        return (yield from Group._open_steps(where, here, number, mode, use_consolidated))
+        return await Group._open_steps(where, here, number, mode, use_consolidated)
     if mode == "a":
         wanted = key_of_consolidated(where, here, number, use_consolidated)
-        found, beside = yield from metadata_io.read_node_and_key_steps(where, here, number, GroupMetadata, wanted)
+        found, beside = await metadata_io.read_node_and_key_steps(where, here, number, GroupMetadata, wanted)
         if found is not None:
-            found = yield from metadata_io.expect_kind_steps(found, where, here, number, GroupMetadata)
+            found = await metadata_io.expect_kind_steps(found, where, here, number, GroupMetadata)
             return Group._opened(where, here, found, mode, use_consolidated, beside)
-    return (yield from Group._create_steps(where, here, format_of_new(None, number), attributes, mode == "w"))
+    return await Group._create_steps(where, here, format_of_new(None, number), attributes, mode == "w")
 
 
 @sans_io
-def open_consolidated(*args: Any, use_consolidated: bool = True, **kwargs: Any) -> Steps[Group]:
+async def open_consolidated(*args: Any, use_consolidated: bool = True, **kwargs: Any) -> Group:
     """Open a group by its consolidated metadata.
 
     Raises `ValueError` when it has none, `TypeError` for ``use_consolidated=False``.
     """
     if use_consolidated is not True:
         raise TypeError("'use_consolidated' must be True in 'open_consolidated'; use 'open_group' otherwise")
-    return (yield from steps_of(open_group)(*args, use_consolidated=use_consolidated, **kwargs))
+    return await steps_of(open_group)(*args, use_consolidated=use_consolidated, **kwargs)
 
 
 # -- creating ------------------------------------------------------------------------------------------------------------
 
 
 @sans_io
-def create_group(
+async def create_group(
     store: StoreLike = None,
     *,
     path: str | None = None,
@@ -202,18 +202,18 @@ def create_group(
     overwrite: bool = False,
     attributes: Mapping[str, object] | None = None,
     storage_options: Mapping[str, object] | None = None,
-) -> Steps[Group]:
+) -> Group:
     """Create a group.
 
     Raises `ContainsGroupError` or `ContainsArrayError` when a node exists there and not `overwrite`.
     """
     where, here, _ = locate(store, path, "w" if overwrite else None, storage_options)
     number = format_of_new(store, zarr_format)
-    return (yield from Group._create_steps(where, here, number, attributes, overwrite))
+    return await Group._create_steps(where, here, number, attributes, overwrite)
 
 
 @sans_io
-def group(
+async def group(
     store: StoreLike = None,
     overwrite: bool = False,
     *,
@@ -226,7 +226,7 @@ def group(
     attributes: Mapping[str, object] | None = None,
     storage_options: Mapping[str, object] | None = None,
     zarr_version: int | None = None,
-) -> Steps[Group]:
+) -> Group:
     """Open a group, creating it if it is missing; with `overwrite` replace the node there.
 
     `cache_attrs`, `synchronizer` and `meta_array` are accepted and have no effect; `chunk_store` must be `store`.
@@ -237,8 +237,8 @@ def group(
     place: dict[str, Any] = {"path": path, "zarr_format": number, "storage_options": storage_options}
     if not overwrite:
         with suppress(GroupNotFoundError):
-            return (yield from steps_of(open_group)(store, mode="r+", **place))
-    return (yield from steps_of(create_group)(store, overwrite=overwrite, attributes=attributes, **place))
+            return await steps_of(open_group)(store, mode="r+", **place)
+    return await steps_of(create_group)(store, overwrite=overwrite, attributes=attributes, **place)
 
 
 open_async = async_variant(open)

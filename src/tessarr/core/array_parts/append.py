@@ -34,7 +34,6 @@ from tessarr.core.array_parts.resize import (
     with_shape,
     write_call,
 )
-from tessarr.core.asynchronous.sans_io import Steps
 from tessarr.engine.bound import bind
 from tessarr.errors import (
     UnsupportedOperationError,
@@ -47,9 +46,9 @@ if TYPE_CHECKING:
     from tessarr.core.array import Array
 
 
-def append_steps(
+async def append_steps(
     array: Array, data: npt.ArrayLike, axis: int, on_hole: OnHole = "wait", expire_s: float = EXPIRE_S
-) -> Steps[Shape]:
+) -> Shape:
     """Add `data` after the last element of `axis`. Returns the new shape.
 
     `data`: on all other axes of the array's lengths. The data is stored before the shape: an append that fails, or is
@@ -71,8 +70,8 @@ def append_steps(
     holes = HolePolicy(on_hole, expire_s)
     require_exclusion(array)
     if must_reserve(array):
-        return (yield from append_reserved_steps(array, data, axis, holes))
-    return (yield from hold_shape_lock_steps(array, _append_locked_steps(array, data, axis, holes)))
+        return await append_reserved_steps(array, data, axis, holes)
+    return await hold_shape_lock_steps(array, _append_locked_steps(array, data, axis, holes))
 
 
 def require_exclusion(array: Array) -> None:
@@ -88,18 +87,18 @@ def require_exclusion(array: Array) -> None:
     )
 
 
-def _append_locked_steps(array: Array, data: npt.ArrayLike, axis: int, holes: HolePolicy) -> Steps[Shape]:
+async def _append_locked_steps(array: Array, data: npt.ArrayLike, axis: int, holes: HolePolicy) -> Shape:
     """Append while the lock of the shape is held."""
-    yield from array._refresh_steps()
+    await array._refresh_steps()
     if array._metadata.pending is not None:  # copied from a store where appends reserve regions
-        return (yield from append_reserved_steps(array, data, axis, holes))
+        return await append_reserved_steps(array, data, axis, holes)
     values, axis = fit_elements(array, data, axis, array.shape, array.dtype)
     state, old_shape, start = array._state, array.shape, array.shape[axis]
     new_shape = with_length(old_shape, axis, start + values.shape[axis])
     metadata = with_shape(array._metadata, new_shape)
     if values.size:
         bound = bind(array._store, array.path, metadata, array._options)
-        yield [write_call(array, bound, rows_from(new_shape, axis, start), values)]
-    yield from change_shape_steps(array, metadata, old_shape)
-    yield from array._adopt_steps(metadata, state)
+        await write_call(array, bound, rows_from(new_shape, axis, start), values)
+    await change_shape_steps(array, metadata, old_shape)
+    await array._adopt_steps(metadata, state)
     return new_shape

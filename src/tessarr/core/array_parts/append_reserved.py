@@ -32,7 +32,7 @@ from tessarr.core.array_parts.resize import (
 )
 from tessarr.core.array_parts.selection_methods import as_elements
 from tessarr.core.asynchronous import clock
-from tessarr.core.asynchronous.sans_io import Call, Steps, run_steps
+from tessarr.core.asynchronous.sans_io import Call, run_steps
 from tessarr.engine.bound import RuntimeOptions, bind
 from tessarr.errors import (
     BaseZarrError,
@@ -95,7 +95,7 @@ def rows_from(shape: Shape, axis: int, start: int) -> Outer:
     return Outer(tuple(slice(start if i == axis else 0, n, 1) for i, n in enumerate(shape)))
 
 
-def append_reserved_steps(array: Array, data: npt.ArrayLike, axis: int, holes: HolePolicy) -> Steps[Shape]:
+async def append_reserved_steps(array: Array, data: npt.ArrayLike, axis: int, holes: HolePolicy) -> Shape:
     """Append to a region that is reserved first."""
     refuse_format_1(array)
     values, axis = fit_elements(array, data, axis, array.shape, array.dtype)
@@ -106,13 +106,11 @@ def append_reserved_steps(array: Array, data: npt.ArrayLike, axis: int, holes: H
     region: Region | None = None
     earlier: set[tuple[int, int]] | None
     try:
-        region, metadata = yield from _reserve_steps(array, values, axis, owner, holes, attempt)
-        yield from _store_steps(array, metadata, axis, region, values, attempt)
-        earlier = yield from _publish_steps(array, axis, owner, region, attempt)
+        region, metadata = await _reserve_steps(array, values, axis, owner, holes, attempt)
+        await _store_steps(array, metadata, axis, region, values, attempt)
+        earlier = await _publish_steps(array, axis, owner, region, attempt)
     except Exception as error:
-        is_published = attempt.begun and (
-            yield from _release_after_error_steps(error, array, axis, owner, region, attempt)
-        )
+        is_published = attempt.begun and (await _release_after_error_steps(error, array, axis, owner, region, attempt))
         if not is_published or region is None:
             raise
         earlier = None  # published, though the response was lost
@@ -122,9 +120,9 @@ def append_reserved_steps(array: Array, data: npt.ArrayLike, axis: int, holes: H
         raise
     try:
         if earlier is None:
-            earlier = _earlier_regions(region, _pending(array, (yield from read_reservations_steps(array)), axis))
-            yield from array._refresh_steps()
-        yield from _wait_for_earlier_steps(array, axis, region, earlier, holes)
+            earlier = _earlier_regions(region, _pending(array, await read_reservations_steps(array), axis))
+            await array._refresh_steps()
+        await _wait_for_earlier_steps(array, axis, region, earlier, holes)
     except StoreError as error:
         if isinstance(error, ConflictError):
             raise
@@ -143,14 +141,14 @@ def _earlier_regions(region: Region, pending: Reservations) -> set[tuple[int, in
     return {other[:2] for other in pending.reserved if other.start < region.start}
 
 
-def _reserve_steps(
+async def _reserve_steps(
     array: Array,
     values: AnyArray,
     axis: int,
     owner: str,
     holes: HolePolicy,
     attempt: clock.Attempt,
-) -> Steps[tuple[Region, ArrayMetadata]]:
+) -> tuple[Region, ArrayMetadata]:
     """Reserve the next region of `axis` for `values`. Returns the region and the metadata of the stored document."""
     length, back_off = values.shape[axis], _BackOff(array, holes)
 
@@ -165,13 +163,13 @@ def _reserve_steps(
         return {**new.with_member(document), **_grown_grid(array, document, axis, new.stop)}
 
     while True:
-        document = yield from change_reservations_steps(array, change, attempt=attempt)
+        document = await change_reservations_steps(array, change, attempt=attempt)
         pending = _pending(array, document, axis)
         region = pending.of(owner)
         if region is not None:
             return region, metadata_of(array, document)
-        if not (yield from back_off.handle_abandoned_steps(pending, None)):
-            yield [back_off.pause()]
+        if not await back_off.handle_abandoned_steps(pending, None):
+            await back_off.pause()
 
 
 def _must_void_first(pending: Reservations, holes: HolePolicy) -> bool:
@@ -233,7 +231,7 @@ def _grown_grid(array: Array, document: Document, axis: int, stop: int) -> dict[
     return {name: members[name] for name in ("chunk_grid",) if name in members}
 
 
-def _store_steps(
+async def _store_steps(
     array: Array,
     metadata: ArrayMetadata,
     axis: int,
@@ -241,7 +239,7 @@ def _store_steps(
     values: AnyArray,
     attempt: clock.Attempt | None = None,
     options: RuntimeOptions | None = None,
-) -> Steps[None]:
+) -> None:
     """Store `values` in `region`.
 
     The array is bound with a shape that ends with the region's last chunk: a chunk shared with the next region must not
@@ -258,10 +256,10 @@ def _store_steps(
     bound = bind(store, array.path, metadata.with_(shape=whole), options or array._options)
     call = write_call(array, bound, rows_from(shape, axis, region.start), values)
     if attempt is None:
-        yield [call]
+        await call
         return
     attempt.in_doubt = True
-    yield [attempt.shielded(_clear_doubt(call, attempt))]
+    await attempt.shielded(_clear_doubt(call, attempt))
 
 
 def _clear_doubt(call: Call, attempt: clock.Attempt) -> Call:
@@ -275,9 +273,9 @@ def _clear_doubt(call: Call, attempt: clock.Attempt) -> Call:
     return call._replace(now=now)
 
 
-def _publish_steps(
+async def _publish_steps(
     array: Array, axis: int, owner: str, region: Region, attempt: clock.Attempt | None = None
-) -> Steps[set[tuple[int, int]]]:
+) -> set[tuple[int, int]]:
     """Publish the region of `owner`, whose data is stored. Returns `_earlier_regions` of the region."""
     state = array._state
     attempts = 0
@@ -296,8 +294,8 @@ def _publish_steps(
         shape = with_length(tuple(document["shape"]), axis, new.published())
         return new.with_member({**document, "shape": list(shape)})
 
-    document = yield from change_reservations_steps(array, change, publish=True, attempt=attempt)
-    yield from array._adopt_steps(metadata_of(array, document), state)
+    document = await change_reservations_steps(array, change, publish=True, attempt=attempt)
+    await array._adopt_steps(metadata_of(array, document), state)
     return _earlier_regions(region, _pending(array, document, axis))
 
 
@@ -314,14 +312,14 @@ def _voided_error(array: Array, region: Region) -> ConflictError:
 # -- failed and abandoned appends --------------------------------------------------------------------------------------
 
 
-def _release_after_error_steps(
+async def _release_after_error_steps(
     error: Exception, array: Array, axis: int, owner: str, region: Region | None, attempt: clock.Attempt
-) -> Steps[bool]:
+) -> bool:
     """Call `_release_steps` after `error`; return whether the region is published. A failure is added as a note to `error`."""
     if not isinstance(error, StoreError) and not isinstance(array._store, Remote):
         attempt.in_doubt = False  # an error of the data, and no request is in flight
     try:
-        published = yield from _release_steps(array, axis, owner, region, attempt)
+        published = await _release_steps(array, axis, owner, region, attempt)
         if attempt.in_doubt and region is not None and not published:
             error.add_note(
                 f"rows {region.start} to {region.stop} hold fill value: a request of this append may still be carried out"
@@ -336,7 +334,7 @@ def _release_after_error_steps(
         return False
 
 
-def _release_steps(array: Array, axis: int, owner: str, region: Region | None, attempt: clock.Attempt) -> Steps[bool]:
+async def _release_steps(array: Array, axis: int, owner: str, region: Region | None, attempt: clock.Attempt) -> bool:
     """Release the region of `owner`, whose append failed: retract a region at the end of the array, void any other.
 
     A region is voided, too, while a request for its chunks may still be carried out (`attempt`).
@@ -362,13 +360,13 @@ def _release_steps(array: Array, axis: int, owner: str, region: Region | None, a
             return None
         return given.with_member(document)
 
-    yield from change_reservations_steps(array, change)
+    await change_reservations_steps(array, change)
     for mine in left:
-        yield from _void_steps(array, axis, mine, is_own=True)
+        await _void_steps(array, axis, mine, is_own=True)
     return published
 
 
-def _void_steps(array: Array, axis: int, region: Region, *, is_own: bool = False) -> Steps[None]:
+async def _void_steps(array: Array, axis: int, region: Region, *, is_own: bool = False) -> None:
     """Fill `region` with fill value and publish the region. Warns, unless the caller reserved the region (`is_own`)."""
     owner = clock.CLOCK.owner()
 
@@ -378,7 +376,7 @@ def _void_steps(array: Array, axis: int, region: Region, *, is_own: bool = False
             return None
         return pending.take_over(region, owner, clock.CLOCK.now()).with_member(document)
 
-    document = yield from change_reservations_steps(array, change)
+    document = await change_reservations_steps(array, change)
     mine = _pending(array, document, axis).of(owner)
     if mine is None:
         return
@@ -387,29 +385,29 @@ def _void_steps(array: Array, axis: int, region: Region, *, is_own: bool = False
     fill = metadata.data_type.default_fill() if metadata.fill_value is None else metadata.fill_value
     # Stored even where all is fill value, so that a late request that creates the chunk is refused.
     stored = replace(array._options, write_empty_chunks=True)
-    yield from _store_steps(array, metadata, axis, mine, np.broadcast_to(fill, shape), options=stored)
-    yield from _publish_steps(array, axis, owner, mine)
+    await _store_steps(array, metadata, axis, mine, np.broadcast_to(fill, shape), options=stored)
+    await _publish_steps(array, axis, owner, mine)
     if not is_own:
         rows = f"rows {region.start} to {region.stop} of {array.name}"
         message = f"{rows} were reserved and never stored; they read as fill value"
         warn(message, ZarrRuntimeWarning)
 
 
-def _wait_for_earlier_steps(
+async def _wait_for_earlier_steps(
     array: Array, axis: int, region: Region, earlier: set[tuple[int, int]], holes: HolePolicy
-) -> Steps[None]:
+) -> None:
     """Wait until the appends at `earlier` are published, so that readers see `region`."""
     back_off = _BackOff(array, holes)
     while earlier:
-        yield [back_off.pause()]
+        await back_off.pause()
         state = array._state
-        document = yield from read_reservations_steps(array)
+        document = await read_reservations_steps(array)
         pending = _pending(array, document, axis)
         earlier &= _earlier_regions(region, pending)
         if earlier:
-            yield from back_off.handle_abandoned_steps(pending, region)
+            await back_off.handle_abandoned_steps(pending, region)
         else:
-            yield from array._adopt_steps(metadata_of(array, document), state)
+            await array._adopt_steps(metadata_of(array, document), state)
 
 
 def end_abandoned(array: Array, expire_s: float = EXPIRE_S) -> bool:
@@ -421,18 +419,18 @@ def end_abandoned(array: Array, expire_s: float = EXPIRE_S) -> bool:
     return run_steps(_end_abandoned_steps(array, expire_s))
 
 
-def _end_abandoned_steps(array: Array, expire_s: float) -> Steps[bool]:
-    document = yield from read_reservations_steps(array)
+async def _end_abandoned_steps(array: Array, expire_s: float) -> bool:
+    document = await read_reservations_steps(array)
     pending = reservations.parse(document)
     if pending is None:
         return bool(document) and tuple(document["shape"]) != array.shape
     now = clock.CLOCK.now()
     holes = pending.abandoned(now, expire_s)
     for region in holes:
-        yield from _void_steps(array, pending.axis, region)
+        await _void_steps(array, pending.axis, region)
     if pending.closed is None or now - pending.closed[1] < expire_s:
         return bool(holes) or tuple(document["shape"]) != array.shape
-    yield from reopen_steps(array, pending.closed)
+    await reopen_steps(array, pending.closed)
     return True
 
 
@@ -450,7 +448,7 @@ class _BackOff:
         self._pause_s, pause_s = min(self._pause_s * 1.5, _PAUSES_S[1]), self._pause_s
         return clock.CLOCK.pause(random.uniform(0.5, 1.0) * pause_s)
 
-    def handle_abandoned_steps(self, pending: Reservations, mine: Region | None) -> Steps[bool]:
+    async def handle_abandoned_steps(self, pending: Reservations, mine: Region | None) -> bool:
         """Apply the policy to abandoned regions (before `mine`). Returns whether a region was voided."""
         expire_s = self._holes.expire_s
         holes = pending.abandoned(clock.CLOCK.now(), expire_s, None if mine is None else mine.start)
@@ -458,7 +456,7 @@ class _BackOff:
         if not holes and not closed:
             return False
         if self._holes.policy == "void" and holes:
-            yield from _void_steps(self._array, pending.axis, holes[0])
+            await _void_steps(self._array, pending.axis, holes[0])
             return True
         if self._holes.policy == "wait":
             if not self._warned:

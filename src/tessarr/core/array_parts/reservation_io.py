@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tessarr.core.asynchronous.clock import Attempt
-from tessarr.core.asynchronous.sans_io import Steps, store_call
+from tessarr.core.asynchronous.sans_io import store_call
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.consolidated import follow_change_steps
 from tessarr.errors import ConflictError, UnsupportedOperationError
@@ -50,9 +50,9 @@ class _StaleError(Exception):
     """End an update that began from reservations which another writer has replaced."""
 
 
-def change_reservations_steps(
+async def change_reservations_steps(
     array: Array, change: Change, *, publish: bool = False, attempt: Attempt | None = None
-) -> Steps[Document]:
+) -> Document:
     """Change the reservations of `array` in one update. Returns the document after the update.
 
     With `publish` the change may concern the shape, and consolidated metadata above is updated too. The update is a call of
@@ -67,18 +67,18 @@ def change_reservations_steps(
         return new
 
     if array._metadata.zarr_format == 3:
-        return (yield from _change_document_steps(array, wanted, publish, attempt))
-    yield from _catch_up_steps(array)
-    document = yield from _change_beside_steps(array, wanted, attempt)
-    return (yield from _catch_up_steps(array)) if publish else document
+        return await _change_document_steps(array, wanted, publish, attempt)
+    await _catch_up_steps(array)
+    document = await _change_beside_steps(array, wanted, attempt)
+    return await _catch_up_steps(array) if publish else document
 
 
-def read_reservations_steps(array: Array) -> Steps[Document]:
+async def read_reservations_steps(array: Array) -> Document:
     """Read the document with the reservations; ``{}`` when there is no document."""
     if array._metadata.zarr_format != 3:
-        return (yield from _catch_up_steps(array))
+        return await _catch_up_steps(array)
     key = f"{prefix_of(array.path)}zarr.json"
-    (data,) = yield [store_call(array._store, "get", key)]
+    data = await store_call(array._store, "get", key)
     return {} if data is None else _loads("zarr.json", data, key)
 
 
@@ -112,7 +112,7 @@ def metadata_of(array: Array, document: Document) -> ArrayMetadata:
 # -- Zarr v3 -----------------------------------------------------------------------------------------------------------
 
 
-def _change_document_steps(array: Array, change: Change, publish: bool, attempt: Attempt) -> Steps[Document]:
+async def _change_document_steps(array: Array, change: Change, publish: bool, attempt: Attempt) -> Document:
     found: list[Document] = []
 
     def rewrite(document: Document) -> Document:
@@ -124,12 +124,12 @@ def _change_document_steps(array: Array, change: Change, publish: bool, attempt:
 
     place = (array._store, array.path)
     try:
-        yield from metadata_io.rewrite_document_steps(
+        await metadata_io.rewrite_document_steps(
             *place, array._metadata, rewrite, follow=publish, sent=attempt.shielded
         )
     except _UnchangedError:
         if publish:
-            yield from follow_change_steps(*place)
+            await follow_change_steps(*place)
     return found[0]
 
 
@@ -155,23 +155,23 @@ def _joined(document: Document, record: Document) -> Document:
     return {**document, MEMBER: member} if member and document else document
 
 
-def _read_both_steps(array: Array) -> Steps[Document]:
+async def _read_both_steps(array: Array) -> Document:
     prefix = prefix_of(array.path)
     # The reservations first: the shape that is read after them includes every region published before them.
-    (beside,) = yield [store_call(array._store, "get", prefix + BESIDE)]
+    beside = await store_call(array._store, "get", prefix + BESIDE)
     while True:
-        (data,) = yield [store_call(array._store, "get", prefix + _DOCUMENT)]
+        data = await store_call(array._store, "get", prefix + _DOCUMENT)
         document = {} if data is None else _loads(_DOCUMENT, data, prefix + _DOCUMENT)
         joined = _joined(document, _record(beside, prefix + BESIDE))
         if not _is_ahead(joined):
             return joined
         before = beside
-        (beside,) = yield [store_call(array._store, "get", prefix + BESIDE)]
+        beside = await store_call(array._store, "get", prefix + BESIDE)
         if _same(before, beside):
             return joined
 
 
-def _change_beside_steps(array: Array, change: Change, attempt: Attempt) -> Steps[Document]:
+async def _change_beside_steps(array: Array, change: Change, attempt: Attempt) -> Document:
     """Change the object beside the document. Of a new shape only the length to reach (``stop``) is stored here."""
     store, prefix = array._store, prefix_of(array.path)
     found: list[Document] = []
@@ -194,7 +194,7 @@ def _change_beside_steps(array: Array, change: Change, attempt: Attempt) -> Step
 
     while True:
         try:
-            yield [attempt.shielded(store_call(store, "update", prefix + BESIDE, rewrite))]
+            await attempt.shielded(store_call(store, "update", prefix + BESIDE, rewrite))
         except _StaleError:
             continue
         except _UnchangedError:
@@ -213,10 +213,10 @@ def _same(a: Buffer | None, b: Buffer | None) -> bool:
     return (a is None) == (b is None) and (a is None or b is None or bytes(a) == bytes(b))
 
 
-def _catch_up_steps(array: Array) -> Steps[Document]:
+async def _catch_up_steps(array: Array) -> Document:
     """Update the shape to match the reservations, then empty the reservations if none is pending."""
     store, prefix = array._store, prefix_of(array.path)
-    document = yield from _read_both_steps(array)
+    document = await _read_both_steps(array)
     pending = reservations.parse(document)
     if pending is None or document["shape"][pending.axis] >= pending.published():
         if pending is None or pending.reserved or "stop" not in document[MEMBER]:
@@ -230,7 +230,7 @@ def _catch_up_steps(array: Array) -> Steps[Document]:
                 shape[now.axis] = max(shape[now.axis], now.published())
             return {**stored, "shape": shape}
 
-        yield from metadata_io.rewrite_document_steps(store, array.path, array._metadata, follow)
+        await metadata_io.rewrite_document_steps(store, array.path, array._metadata, follow)
 
     def forget(old: Buffer | None) -> bytes:
         record = _record(old, prefix + BESIDE)
@@ -242,5 +242,5 @@ def _catch_up_steps(array: Array) -> Steps[Document]:
         return formats.dumps({BESIDE: {**(now.to_json(now.stop) or {}), _EPOCH: record[_EPOCH] + 1}})[BESIDE]
 
     with suppress(_UnchangedError):
-        yield [store_call(store, "update", prefix + BESIDE, forget)]
-    return (yield from _read_both_steps(array))
+        await store_call(store, "update", prefix + BESIDE, forget)
+    return await _read_both_steps(array)

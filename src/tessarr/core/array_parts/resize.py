@@ -47,7 +47,7 @@ _HOLDERS: dict[tuple[str, str], int] = {}
 same thread would be a deadlock, and is an error instead."""
 
 
-def resize_steps(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear: bool) -> Steps[None]:
+async def resize_steps(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear: bool) -> None:
     """Change the shape of `array` in place.
 
     Growing writes metadata only; the new area reads as fill value. Shrinking deletes the chunks that are now wholly
@@ -60,10 +60,10 @@ def resize_steps(array: Array, new_shape: Shape, delete_outside_chunks: bool, cl
     `ReadOnlyError`.
     """
     array._require_writable()
-    yield from hold_shape_lock_steps(array, _resize_locked_steps(array, new_shape, delete_outside_chunks, clear))
+    await hold_shape_lock_steps(array, _resize_locked_steps(array, new_shape, delete_outside_chunks, clear))
 
 
-def hold_shape_lock_steps(array: Array, steps: Steps[T]) -> Steps[T]:
+async def hold_shape_lock_steps(array: Array, steps: Steps[T]) -> T:
     """Run `steps` while the lock of the array's shape is held."""
     place = (array._store.url, array.path)
     lock = array._store.lock(prefix_of(array.path) + "shape")
@@ -77,15 +77,19 @@ def hold_shape_lock_steps(array: Array, steps: Steps[T]) -> Steps[T]:
         taken.now()
         _HOLDERS[place] = threading.get_ident()
 
-    yield [taken._replace(now=take)]
     try:
-        return (yield from steps)
+        await taken._replace(now=take)
+    except BaseException:
+        steps.close()  # which never started
+        raise
+    try:
+        return await steps
     finally:
         _HOLDERS.pop(place, None)
         lock.__exit__(None, None, None)
 
 
-def _resize_locked_steps(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear: bool) -> Steps[None]:
+async def _resize_locked_steps(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear: bool) -> None:
     old_shape = array.shape
     new_shape = tuple(_length(n) for n in new_shape)
     if len(new_shape) != len(old_shape):
@@ -99,61 +103,61 @@ def _resize_locked_steps(array: Array, new_shape: Shape, delete_outside_chunks: 
     metadata = with_shape(array._metadata, new_shape)
     old_bound = array._bound
     if clear:
-        yield from _compare_stored_steps(array, old_shape)
-        yield from _fill_edges_steps(array, tuple(map(min, old_shape, new_shape)))
+        await _compare_stored_steps(array, old_shape)
+        await _fill_edges_steps(array, tuple(map(min, old_shape, new_shape)))
     shrinks = any(new < old for new, old in zip(new_shape, old_shape, strict=True))
     closing = None
     if must_reserve(array) and (
         (shrinks and delete_outside_chunks) or (array._metadata.zarr_format == 2 and new_shape)
     ):
         closing = (clock.CLOCK.owner(), clock.CLOCK.now())
-    yield from _change_and_close_steps(array, metadata, old_shape, closing)
-    yield from array._adopt_steps(metadata, state)
+    await _change_and_close_steps(array, metadata, old_shape, closing)
+    await array._adopt_steps(metadata, state)
     if shrinks:
         if delete_outside_chunks:
-            yield from _delete_and_reopen_steps(array, lambda: _delete_outside_steps(array, old_bound), closing)
+            await _delete_and_reopen_steps(array, lambda: _delete_outside_steps(array, old_bound), closing)
         else:
             message = (
                 f"chunks of /{array.path} outside the new shape are kept; their data reappears if the array grows again"
             )
             warn(message, ZarrUserWarning)
     if not shrinks or not delete_outside_chunks:
-        yield from reopen_steps(array, closing)
+        await reopen_steps(array, closing)
     if clear and any(new > old for new, old in zip(new_shape, old_shape, strict=True)):
-        yield from _clear_gained_steps(array, old_shape)
+        await _clear_gained_steps(array, old_shape)
 
 
-def _change_and_close_steps(
+async def _change_and_close_steps(
     array: Array, metadata: ArrayMetadata, old_shape: Shape, closing: tuple[str, int] | None
-) -> Steps[None]:
+) -> None:
     """Call `change_shape_steps`; after an error or an interruption, reopen the array that `closing` closed."""
     attempt = clock.Attempt()
     try:
-        yield from change_shape_steps(array, metadata, old_shape, closing, attempt)
+        await change_shape_steps(array, metadata, old_shape, closing, attempt)
     except BaseException as error:
         attempt.cancelled = True
         if isinstance(error, Exception):
-            yield from reopen_steps(array, closing)
+            await reopen_steps(array, closing)
         else:  # cancelled or interrupted: this task can await nothing more
             clock.CLOCK.run_detached(reopen_steps(array, closing), attempt)
         raise
 
 
-def delete_stray_steps(array: Array, keys: Sequence[str]) -> Steps[list[str]]:
+async def delete_stray_steps(array: Array, keys: Sequence[str]) -> list[str]:
     """Delete those of the chunks `keys` that lie outside the stored shape, and return them.
 
     Appends wait meanwhile: what they have stored is outside the shape too, until they publish it. Raises `ConflictError` where
     one is pending that other writers cannot wait for.
     """
-    return (yield from hold_shape_lock_steps(array, _delete_stray_locked_steps(array, keys)))
+    return await hold_shape_lock_steps(array, _delete_stray_locked_steps(array, keys))
 
 
-def _delete_stray_locked_steps(array: Array, keys: Sequence[str]) -> Steps[list[str]]:
-    yield from array._refresh_steps()
+async def _delete_stray_locked_steps(array: Array, keys: Sequence[str]) -> list[str]:
+    await array._refresh_steps()
     closing = None
     if must_reserve(array) and array._metadata.zarr_format != 1:
         closing = (clock.CLOCK.owner(), clock.CLOCK.now())
-        yield from _change_and_close_steps(array, array._metadata, array.shape, closing)
+        await _change_and_close_steps(array, array._metadata, array.shape, closing)
     grid = tuple(axis.nchunks for axis in array._bound.axes)
     encoding, prefix = array._metadata.chunk_key_encoding, prefix_of(array.path)
     stray = []
@@ -162,10 +166,10 @@ def _delete_stray_locked_steps(array: Array, keys: Sequence[str]) -> Steps[list[
         if coords is not None and any(i >= n for i, n in zip(coords, grid, strict=True)):
             stray.append(key)
 
-    def delete() -> Steps[None]:
-        yield [store_call(array._bound.store, "delete_many", stray)]
+    async def delete() -> None:
+        await store_call(array._bound.store, "delete_many", stray)
 
-    yield from _delete_and_reopen_steps(array, delete, closing)
+    await _delete_and_reopen_steps(array, delete, closing)
     return stray
 
 
@@ -187,13 +191,13 @@ def must_reserve(array: Array) -> bool:
     return notices_writes(array._store) and not isinstance(array._store, Lock)
 
 
-def change_shape_steps(
+async def change_shape_steps(
     array: Array,
     metadata: ArrayMetadata,
     old_shape: Shape,
     closing: tuple[str, int] | None = None,
     attempt: clock.Attempt | None = None,
-) -> Steps[None]:
+) -> None:
     """Replace the stored shape `old_shape` by that of `metadata`. Raises `ConflictError` when another shape is stored.
 
     With `closing` (owner, time in seconds since 1970) the array is closed: no append reserves a region until `reopen_steps`.
@@ -223,14 +227,14 @@ def change_shape_steps(
 
     if closing is None or metadata.zarr_format == 3:
         sent = attempt.shielded if attempt and closing else None
-        yield from metadata_io.rewrite_document_steps(array._store, array.path, metadata, closed, sent=sent)
+        await metadata_io.rewrite_document_steps(array._store, array.path, metadata, closed, sent=sent)
         return
     # v2 keeps the reservations in another object, which is closed first.
-    yield from change_reservations_steps(
+    await change_reservations_steps(
         array, lambda document: {**closed(document), "shape": document["shape"]}, attempt=attempt
     )
     attempts = 0
-    yield from metadata_io.rewrite_document_steps(array._store, array.path, metadata, change)
+    await metadata_io.rewrite_document_steps(array._store, array.path, metadata, change)
 
 
 def _refuse_pending(array: Array, pending: Reservations | None, closing: tuple[str, int] | None) -> None:
@@ -244,27 +248,27 @@ def _refuse_pending(array: Array, pending: Reservations | None, closing: tuple[s
         )
 
 
-def _delete_and_reopen_steps(
+async def _delete_and_reopen_steps(
     array: Array, delete: Callable[[], Steps[None]], closing: tuple[str, int] | None
-) -> Steps[None]:
+) -> None:
     """Delete chunks outside the shape by the steps of `delete`, then reopen the array that `closing` closed to appends.
 
     New rows may lie in the same chunks, so that no append may start while a deletion is in flight.
     """
     try:
-        yield from delete()
+        await delete()
     except Exception:
-        yield from reopen_steps(array, closing)
+        await reopen_steps(array, closing)
         raise
     except BaseException:  # cancelled or interrupted: this task can await nothing more
         attempt = clock.Attempt()
         attempt.begin()
         clock.CLOCK.run_detached(_delete_and_reopen_steps(array, delete, closing), attempt)
         raise
-    yield from reopen_steps(array, closing)
+    await reopen_steps(array, closing)
 
 
-def reopen_steps(array: Array, closing: tuple[str, int] | None) -> Steps[None]:
+async def reopen_steps(array: Array, closing: tuple[str, int] | None) -> None:
     """Remove the mark `closing`, by which `change_shape_steps` closed the array to appends."""
 
     def change(document: Document) -> Document | None:
@@ -274,11 +278,11 @@ def reopen_steps(array: Array, closing: tuple[str, int] | None) -> Steps[None]:
         return replace(pending, closed=None).with_member(document)
 
     if closing is not None:
-        yield from change_reservations_steps(array, change, publish=True)
+        await change_reservations_steps(array, change, publish=True)
 
 
-def _compare_stored_steps(array: Array, shape: Shape) -> Steps[None]:
-    (stored,) = yield from metadata_io.read_nodes_steps(
+async def _compare_stored_steps(array: Array, shape: Shape) -> None:
+    (stored,) = await metadata_io.read_nodes_steps(
         array._store, [array.path], array._metadata.zarr_format, ArrayMetadata
     )
     _compare(array, None if stored is None else getattr(stored, "shape", None), shape)
@@ -307,7 +311,7 @@ def shape_members(metadata: ArrayMetadata) -> dict[str, object]:
     return members
 
 
-def _delete_outside_steps(array: Array, old: BoundArray) -> Steps[None]:
+async def _delete_outside_steps(array: Array, old: BoundArray) -> None:
     """Delete the chunks that lie wholly outside the new shape, and no others."""
     new_grid = tuple(axis.nchunks for axis in array._bound.axes)
     old_grid = tuple(axis.nchunks for axis in old.axes)
@@ -316,17 +320,17 @@ def _delete_outside_steps(array: Array, old: BoundArray) -> Steps[None]:
         return
     if prod(old_grid) - prod(map(min, new_grid, old_grid)) <= _FEW:
         gone = [old.key(coords) for coords in _outside(old_grid, new_grid)]
-        yield [store_call(store, "delete_many", gone)]
+        await store_call(store, "delete_many", gone)
         return
     prefix = prefix_of(array.path)
     encoding = array._metadata.chunk_key_encoding
-    (listed,) = yield [store_call(store, "list_prefix", prefix)]
+    listed = await store_call(store, "list_prefix", prefix)
     gone = []
     for key in listed:
         coords = encoding.decode(key[len(prefix) :], array.ndim)
         if coords is not None and any(i >= n for i, n in zip(coords, new_grid, strict=True)):
             gone.append(key)
-    yield [store_call(store, "delete_many", gone)]
+    await store_call(store, "delete_many", gone)
 
 
 def _outside(old_grid: Shape, new_grid: Shape) -> list[Coords]:
@@ -347,7 +351,7 @@ def _product(ranges: list[range]) -> list[Coords]:
     return list(product(*ranges))
 
 
-def _fill_edges_steps(array: Array, kept: Shape) -> Steps[None]:
+async def _fill_edges_steps(array: Array, kept: Shape) -> None:
     """Fill, in the chunks that straddle the new edge, the part that will be outside the shape."""
     bound = array._bound
     for axis, (length, keep) in enumerate(zip(array.shape, kept, strict=True)):
@@ -355,22 +359,22 @@ def _fill_edges_steps(array: Array, kept: Shape) -> Steps[None]:
             continue
         chunk = bound.axes[axis].find(keep - 1)
         end = min(length, bound.axes[axis].start(chunk) + bound.axes[axis].size(chunk))
-        yield from _fill_slab_steps(array, bound, axis, keep, end)
+        await _fill_slab_steps(array, bound, axis, keep, end)
 
 
-def _clear_gained_steps(array: Array, old_shape: Shape) -> Steps[None]:
+async def _clear_gained_steps(array: Array, old_shape: Shape) -> None:
     for axis, (new, old) in enumerate(zip(array.shape, old_shape, strict=True)):
         if new > old:
-            yield from _fill_slab_steps(array, array._bound, axis, old, new)
+            await _fill_slab_steps(array, array._bound, axis, old, new)
 
 
-def _fill_slab_steps(array: Array, bound: BoundArray, axis: int, start: int, stop: int) -> Steps[None]:
+async def _fill_slab_steps(array: Array, bound: BoundArray, axis: int, start: int, stop: int) -> None:
     if start >= stop or 0 in bound.shape:
         return
     dims = [slice(0, n, 1) for n in bound.shape]
     dims[axis] = slice(start, stop, 1)
     selection = Outer(tuple(dims))
-    yield [write_call(array, bound, selection, np.broadcast_to(bound.fill, selection.shape))]
+    await write_call(array, bound, selection, np.broadcast_to(bound.fill, selection.shape))
 
 
 def write_call(array: Array, bound: BoundArray, selection: Outer, values: AnyArray) -> Call:

@@ -1,10 +1,13 @@
 """Write functions that wait for stores once, without I/O, and derive the synchronous and the async variant.
 
-Opening, listing and creating nodes is written as a generator (*steps*) that yields batches of store calls and is sent their
-results. `run_steps` makes the calls from this thread; `run_steps_async` awaits the async variants of the methods called, so
-that the event loop is never blocked, any number of calls wait at the same time, and cancelling ends the requests. Between two
-waits the steps themselves (parsing a large document) run in a thread. Cancelled steps are closed, so that a lock that they
-hold (`lock_call`) is released.
+Opening, listing and creating nodes is written as a coroutine (*steps*) that awaits only calls of a store (`Call`, several at
+once by `gather_calls`) and other steps; it yields the calls, and is sent their results. `run_steps` makes the calls from this
+thread; `run_steps_async` awaits the async variants of the methods called, so that the event loop is never blocked, any number
+of calls wait at the same time, and cancelling ends the requests. Between two waits the steps themselves (parsing a large
+document) run in a thread. Cancelled steps are closed, so that a lock that they hold (`lock_call`) is released.
+
+Under `sans_io` such a coroutine function becomes a synchronous function; `async_variant` of that is its form for event loops.
+Both have the signature that is written above the steps, for editors and type checkers as for `inspect.signature`.
 
 A function that rarely waits, works on local storage, or makes many such calls (copying a hierarchy) has an async variant
 that runs the synchronous function in a thread; after cancellation the thread ends before its next step. Reading and writing
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
@@ -33,16 +37,27 @@ R = TypeVar("R")
 
 
 class Call(NamedTuple):
-    """A call that steps wait for, synchronous and asynchronous."""
+    """A call that steps await, synchronous and asynchronous."""
 
     now: Callable[[], Any]
     awaited: Callable[[], Awaitable[Any]]
     waits: bool
     """The call takes a round trip: several calls run concurrently, and are awaited."""
 
+    def __await__(self) -> Generator[Sequence[Call], list[object], Any]:
+        """Yield this call to the driver of the steps, and return its result."""
+        (result,) = yield (self,)
+        return result
 
-Steps: TypeAlias = Generator[Sequence[Call], list[Any], R]
-"""A generator that yields batches of calls, is sent their results in order, and returns a result."""
+
+Steps: TypeAlias = Coroutine[Sequence[Call], list[object] | None, R]
+"""A coroutine that yields batches of calls, is sent their results in order (at the start: ``None``), and returns a result."""
+
+
+@types.coroutine
+def gather_calls(calls: Sequence[Call]) -> Generator[Sequence[Call], list[object], list[Any]]:
+    """Make `calls` concurrently where they take round trips, and return their results in order."""
+    return (yield calls)
 
 
 def store_call(store: Store, method: str, *arguments: object) -> Call:
@@ -192,7 +207,7 @@ _Progress: TypeAlias = "Sequence[Call] | _End"
 
 def _start(steps: Steps[object]) -> _Progress:
     try:
-        return next(steps)
+        return steps.send(None)
     except StopIteration as end:
         return _End(end.value)
 
@@ -238,20 +253,18 @@ def _call_all(calls: Sequence[Call]) -> list[object]:
 
 
 def sans_io(function: Callable[P, Steps[R]]) -> Callable[P, R]:
-    """Make the synchronous function of a generator function of steps; `async_variant` makes its async variant."""
+    """Make the synchronous function of a coroutine function of steps; `async_variant` makes its async variant."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         return run_steps(function(*args, **kwargs))
 
-    # The function returns the result of its steps.
-    function.__annotations__["return"] = str(function.__annotations__["return"])[len("Steps[") : -1]
     call.steps = function  # type: ignore[attr-defined]
     return call
 
 
 def steps_of(function: Callable[P, R]) -> Callable[P, Steps[R]]:
-    """Return the generator function from which `sans_io` made `function`."""
+    """Return the coroutine function of steps from which `sans_io` made `function`."""
     return function.steps  # type: ignore[attr-defined, no-any-return]
 
 

@@ -11,7 +11,7 @@ from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.common.warn import warn
 from tessarr.core.array import Array
 from tessarr.core.array_parts.values import write_values
-from tessarr.core.asynchronous.sans_io import Steps, async_variant, sans_io
+from tessarr.core.asynchronous.sans_io import async_variant, sans_io
 from tessarr.core.creation.metadata import DEFAULT, ArrayConfigLike, array_config, array_like, new_array_metadata
 from tessarr.core.creation.zarr2_keywords import check_chunk_store, creation_arguments
 from tessarr.core.creation.zarr_python_arguments import check_create, check_create_array, order_of
@@ -29,7 +29,7 @@ from tessarr.types import JSONObject, ShapeLike
 
 
 @sans_io
-def create_array(
+async def create_array(
     store: StoreLike = None,
     *,
     name: str | None = None,
@@ -53,7 +53,7 @@ def create_array(
     write_data: bool = True,
     storage_transformers: Sequence[JSONObject] = (),
     object_codec: CodecLike | None = None,
-) -> Steps[Array]:
+) -> Array:
     """Create an array of `shape` and `dtype`, or of `data` (array-like), which is then written.
 
     `chunks`: a shape (-1: a whole axis), "auto", a size such as "8MB", or a list of sizes per axis (a rectilinear grid).
@@ -86,7 +86,7 @@ def create_array(
         shape=lengths, dtype=kind, zarr_format=number, fill_value=fill_value, **cut, **coded, **names
     )
     values = source if write_data else None
-    return (yield from _create_steps(where, here, metadata, chosen.options, overwrite, values, layout))
+    return await _create_steps(where, here, metadata, chosen.options, overwrite, values, layout)
 
 
 def _data_shape_dtype(
@@ -116,7 +116,7 @@ def _warn_v1() -> None:
     warn("Zarr v1 is deprecated; write it only for software that reads nothing else", ZarrDeprecationWarning)
 
 
-def _create_steps(
+async def _create_steps(
     store: Store,
     path: str,
     metadata: ArrayMetadata,
@@ -124,10 +124,10 @@ def _create_steps(
     overwrite: bool,
     data: npt.ArrayLike | None,
     order: str | None,
-) -> Steps[Array]:
+) -> Array:
     if overwrite and isinstance(data, Array):
         refuse_aliasing(data, store, path)
-    yield from metadata_io.create_node_steps(store, path, metadata, overwrite=overwrite)
+    await metadata_io.create_node_steps(store, path, metadata, overwrite=overwrite)
     array = Array._make(store, path, metadata, options, read_only=False, order=order)
     if data is not None:
         write_values(data, array)
@@ -146,7 +146,7 @@ def refuse_aliasing(source: Array, store: Store, path: str) -> None:
 
 
 @sans_io
-def create(
+async def create(
     shape: ShapeLike | None = None,
     chunks: ChunksLike = None,
     dtype: DTypeLike | None = None,
@@ -178,7 +178,7 @@ def create(
     mode: str | None = None,
     data: npt.ArrayLike | None = None,
     **more: object,
-) -> Steps[Array]:
+) -> Array:
     """Create an array by the keywords of zarr-python's older ``create``, and those of `create_array`.
 
     `chunks`: also ``True`` or ``None`` (automatic) and ``False`` (one chunk). The dtype defaults to that of `data`, or
@@ -196,10 +196,10 @@ def create(
         "chunk_shape": chunk_shape, "chunk_key_encoding": chunk_key_encoding, "codecs": codecs, "dimension_names":
         dimension_names, "storage_options": storage_options, "config": config, "mode": mode, "data": data, **more,
     }  # fmt: skip
-    return (yield from _create_as_given_steps(given))
+    return await _create_as_given_steps(given)
 
 
-def _create_as_given_steps(given: dict[str, Any]) -> Steps[Array]:
+async def _create_as_given_steps(given: dict[str, Any]) -> Array:
     """Create an array as `create` does, from its arguments in a dict."""
     store, path, config, data = (given.pop(name) for name in ("store", "path", "config", "data"))
     shape, zarr_format, overwrite = given.pop("shape"), given.pop("zarr_format"), given.pop("overwrite")
@@ -228,7 +228,7 @@ def _create_as_given_steps(given: dict[str, Any]) -> Steps[Array]:
     metadata = new_array_metadata(shape=shape, zarr_format=number, **arguments)
     replace = overwrite or given["mode"] == "w"
     values = data if write_data else None
-    return (yield from _create_steps(where, here, metadata, chosen.options, replace, values, layout))
+    return await _create_steps(where, here, metadata, chosen.options, replace, values, layout)
 
 
 create_array_async = async_variant(create_array)

@@ -14,7 +14,7 @@ from tessarr.codecs.array_to_bytes.n5_default import N5DefaultCodec
 from tessarr.codecs.base import Codec
 from tessarr.codecs.parse import CodecLike, codec_from
 from tessarr.core.array import Array
-from tessarr.core.asynchronous.sans_io import Steps, async_variant, sans_io, steps_of
+from tessarr.core.asynchronous.sans_io import async_variant, sans_io, steps_of
 from tessarr.core.creation.arrays import create_array
 from tessarr.core.group import Group
 from tessarr.core.open import open
@@ -38,14 +38,14 @@ def _container(store: StoreLike, axis_order: AxisOrder, mode: str, options: Mapp
 
 
 @sans_io
-def open_n5(
+async def open_n5(
     store: StoreLike,
     mode: str = "r",
     *,
     path: str | None = None,
     axis_order: AxisOrder = "C",
     storage_options: Mapping[str, object] | None = None,
-) -> Steps[Array | Group]:
+) -> Array | Group:
     """Open an N5 container, or the group or dataset at `path` in it.
 
     `store` is a path, a URL, a mapping or a store. `axis_order` is ``"C"`` for arrays whose slowest axis comes first, as
@@ -62,11 +62,11 @@ def open_n5(
     >>> z.shape, z[:3, :2].tolist()
     ((6, 4), [[0, 1], [2, 3], [4, 5]])
     """
-    return (yield from steps_of(open)(_container(store, axis_order, mode, storage_options), mode, path=path))
+    return await steps_of(open)(_container(store, axis_order, mode, storage_options), mode, path=path)
 
 
 @sans_io
-def create_n5(
+async def create_n5(
     store: StoreLike,
     *,
     shape: Sequence[int],
@@ -79,7 +79,7 @@ def create_n5(
     dimension_names: Sequence[str] | None = None,
     overwrite: bool = False,
     storage_options: Mapping[str, object] | None = None,
-) -> Steps[Array]:
+) -> Array:
     """Create a dataset of an N5 container, with groups above it.
 
     `shape` and `chunks` are in `axis_order` (see `open_n5`). `dtype` is an integer type, float32 or float64. `compressor` is
@@ -107,23 +107,21 @@ def create_n5(
             else compressor
         )
         codecs.append(codec_from(named))
-    return (
-        yield from steps_of(create_array)(
-            where,
-            name=path or None,
-            shape=tuple(shape),
-            chunks=tuple(chunks),
-            dtype=dtype,
-            fill_value=0,
-            filters=[reverse] if order == "C" else None,
-            serializer=N5DefaultCodec(tuple(codecs)),
-            compressors=None,
-            chunk_key_encoding=n5.keys(len(shape), order),
-            attributes=attributes,
-            dimension_names=dimension_names,
-            overwrite=overwrite,
-            zarr_format=3,
-        )
+    return await steps_of(create_array)(
+        where,
+        name=path or None,
+        shape=tuple(shape),
+        chunks=tuple(chunks),
+        dtype=dtype,
+        fill_value=0,
+        filters=[reverse] if order == "C" else None,
+        serializer=N5DefaultCodec(tuple(codecs)),
+        compressors=None,
+        chunk_key_encoding=n5.keys(len(shape), order),
+        attributes=attributes,
+        dimension_names=dimension_names,
+        overwrite=overwrite,
+        zarr_format=3,
     )
 
 

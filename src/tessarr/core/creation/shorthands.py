@@ -12,7 +12,7 @@ from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.common.warn import warn_as_zarr_python
 from tessarr.core.array import Array
 from tessarr.core.array_parts.values import write_values
-from tessarr.core.asynchronous.sans_io import Steps, async_variant, sans_io, steps_of
+from tessarr.core.asynchronous.sans_io import async_variant, sans_io, steps_of
 from tessarr.core.creation.arguments import CreateOptions, FullOptions, LikeOptions, ShapedCreateOptions
 from tessarr.core.creation.arrays import create, create_array, refuse_aliasing
 from tessarr.core.creation.like import chunks_of, like
@@ -291,9 +291,9 @@ def create_hierarchy(
 
 
 @sans_io
-def consolidate_metadata(
+async def consolidate_metadata(
     store: StoreLike, path: str | None = None, zarr_format: int | None = None, metadata_key: str = ".zmetadata"
-) -> Steps[Group]:
+) -> Group:
     """Write the metadata of all nodes below a group into one document. Returns the group opened with that metadata.
 
     v2: the key `metadata_key` at the store's root or group; v3: inside the group's ``zarr.json``.
@@ -301,9 +301,9 @@ def consolidate_metadata(
     where, here, _ = locate(store, path, None)
     if not where.supports_consolidated_metadata:
         raise TypeError(f"The Zarr Store in use ({where.url}) doesn't support consolidated metadata")
-    yield from consolidate_steps(where, here, zarr_format, metadata_key)
+    await consolidate_steps(where, here, zarr_format, metadata_key)
     opening = steps_of(open_group)
-    group: Group = yield from opening(where, path=here, mode="r+", zarr_format=zarr_format, use_consolidated=True)
+    group: Group = await opening(where, path=here, mode="r+", zarr_format=zarr_format, use_consolidated=True)
     if group.zarr_format == 3 and group._metadata.consolidated_metadata._raw:
         warn_as_zarr_python(
             "Consolidated metadata is currently not part in the Zarr format 3 specification. It may not be supported by "

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.core.array import Array
-from tessarr.core.asynchronous.sans_io import Steps, async_variant, sans_io, steps_of
+from tessarr.core.asynchronous.sans_io import async_variant, sans_io, steps_of
 from tessarr.core.creation.arguments import RequireOptions
 from tessarr.core.creation.arrays import create, create_array
 from tessarr.core.creation.metadata import DEFAULT, ArrayConfigLike
@@ -26,7 +26,7 @@ class ArrayCreation(Members):
     """Create arrays in a group. Base of `Group`."""
 
     @sans_io
-    def create_array(
+    async def create_array(
         self,
         name: str,
         *,
@@ -51,7 +51,7 @@ class ArrayCreation(Members):
         zarr_format: int | None = None,
         storage_transformers: Sequence[JSONObject] = (),
         object_codec: CodecLike | None = None,
-    ) -> Steps[Array]:
+    ) -> Array:
         """Create an array below this group; the keywords are those of `tessarr.create_array`, and v2's `compressor`."""
         self._will_change()
         if not isinstance(compressor, str):
@@ -82,10 +82,10 @@ class ArrayCreation(Members):
             storage_transformers=storage_transformers,
             object_codec=object_codec,
         )
-        return (yield from creating)
+        return await creating
 
     @sans_io
-    def create(
+    async def create(
         self,
         name: str,
         *,
@@ -111,7 +111,7 @@ class ArrayCreation(Members):
         storage_transformers: Sequence[JSONObject] = (),
         object_codec: CodecLike | None = None,
         **kwargs: Any,
-    ) -> Steps[Array]:
+    ) -> Array:
         """Create an array below this group, with the keywords and defaults of `tessarr.create`."""
         self._will_change()
         creating = steps_of(create)(
@@ -140,10 +140,10 @@ class ArrayCreation(Members):
             object_codec=object_codec,
             **kwargs,
         )
-        return (yield from creating)
+        return await creating
 
     @sans_io
-    def require_array(
+    async def require_array(
         self,
         name: str,
         *,
@@ -152,16 +152,16 @@ class ArrayCreation(Members):
         exact: bool = False,
         config: ArrayConfigLike | None = None,
         **kwargs: Unpack[RequireOptions],
-    ) -> Steps[Array]:
+    ) -> Array:
         """Open the array `name`, creating it if it is missing.
 
         Raises `TypeError` when the existing array has another shape, or a dtype that cannot be cast safely to `dtype` (with
         `exact`: another dtype), `IncompatibleNodeError` when a group is there.
         """
-        found = yield from self._get_member_steps(name)
+        found = await self._get_member_steps(name)
         if found is None:
             make = steps_of(ArrayCreation.create)
-            return (yield from make(self, name, shape=shape, dtype=dtype, config=config, **kwargs))
+            return await make(self, name, shape=shape, dtype=dtype, config=config, **kwargs)
         if not isinstance(found, Array):
             path = f"/{self._join(name)}"
             raise IncompatibleNodeError("Incompatible object: a group, not an array", store=self._store.url, path=path)
@@ -173,9 +173,9 @@ class ArrayCreation(Members):
         return found if config is None else found.with_config(config)
 
     @sans_io
-    def __setitem__(self, name: str, value: npt.ArrayLike) -> Steps[None]:
+    async def __setitem__(self, name: str, value: npt.ArrayLike) -> None:
         """Store an array-like as the array `name`, replacing a member of that name."""
-        yield from steps_of(ArrayCreation.create_array)(self, name, data=value, overwrite=True)
+        await steps_of(ArrayCreation.create_array)(self, name, data=value, overwrite=True)
 
     setitem_async = async_variant(__setitem__)
     create_array_async = async_variant(create_array)

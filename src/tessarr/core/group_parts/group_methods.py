@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tessarr.common.warn import warn_as_zarr_python
 from tessarr.core.array import Array
-from tessarr.core.asynchronous.sans_io import Steps, async_variant, sans_io
+from tessarr.core.asynchronous.sans_io import async_variant, sans_io
 from tessarr.core.creation.arguments import (
     DatasetOptions,
     FilledOptions,
@@ -228,7 +228,7 @@ class GroupMethods(ArrayCreation):
         return None
 
     @sans_io
-    def follow(self, names: Sequence[str], **options: Unpack[FollowOptions]) -> Steps[Follower[dict[str, AnyArray]]]:
+    async def follow(self, names: Sequence[str], **options: Unpack[FollowOptions]) -> Follower[dict[str, AnyArray]]:
         """Iterate over the rows of the arrays `names` together: ``(rows, {name: block})``, up to their common length.
 
         `options` and errors are those of `Array.follow`; `KeyError` for a missing member.
@@ -241,8 +241,8 @@ class GroupMethods(ArrayCreation):
         """
         from tessarr.core.streams.follow_group import GroupFollower, members_steps
 
-        arrays = yield from members_steps(self, names)
-        return (yield from GroupFollower(arrays, options).begin_steps())
+        arrays = await members_steps(self, names)
+        return await GroupFollower(arrays, options).begin_steps()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

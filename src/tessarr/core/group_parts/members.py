@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tessarr.core.array import Array
-from tessarr.core.asynchronous.sans_io import Steps, async_variant, run_steps, sans_io, steps_of, store_call
+from tessarr.core.asynchronous.sans_io import async_variant, run_steps, sans_io, steps_of, store_call
 from tessarr.core.attributes import Attributes
 from tessarr.core.creation.metadata import array_config
 from tessarr.core.info import GroupInfo, group_info
@@ -89,9 +89,9 @@ class Members(Node):
         return group_info(self)
 
     @sans_io
-    def info_complete(self) -> Steps[GroupInfo]:
+    async def info_complete(self) -> GroupInfo:
         """Summarise the group as `info` does, with the number of members."""
-        return group_info(self, [isinstance(node, Array) for _, node in (yield from self._walk_members_steps(None))])
+        return group_info(self, [isinstance(node, Array) for _, node in await self._walk_members_steps(None)])
 
     # -- members -----------------------------------------------------------------------------------------------------
 
@@ -108,69 +108,69 @@ class Members(Node):
             return self._group._make(self._store, path, metadata, read_only=self._read_only)
         return Array._opened(self._store, path, metadata, read_only=self._read_only, config=None)
 
-    def _read_member_steps(self, path: str) -> Steps[NodeMetadata | None]:
+    async def _read_member_steps(self, path: str) -> NodeMetadata | None:
         consolidated = self._metadata.consolidated_metadata
         if consolidated is not None:
             relative = path[len(prefix_of(self._path)) :]
             node: NodeMetadata | None = consolidated.parsed(relative, parse_node)
             return node
-        return (yield from metadata_io.read_nodes_steps(self._store, [path], self._metadata.zarr_format))[0]
+        return (await metadata_io.read_nodes_steps(self._store, [path], self._metadata.zarr_format))[0]
 
-    def _get_member_steps(self, path: str) -> Steps[Array | Group | None]:
+    async def _get_member_steps(self, path: str) -> Array | Group | None:
         """Open the member at `path`, or return ``None``."""
         whole = self._join(path)
-        metadata = yield from self._read_member_steps(whole)
+        metadata = await self._read_member_steps(whole)
         return None if metadata is None else self._open(whole, metadata)
 
     @sans_io
-    def __getitem__(self, path: str) -> Steps[Array | Group]:
+    async def __getitem__(self, path: str) -> Array | Group:
         """Open the member at `path`, which may lead down several groups. Raises `KeyError`."""
         if not isinstance(path, str):
             raise TypeError(f"a member's path is a string, got {path!r}")
-        found = yield from self._get_member_steps(path)
+        found = await self._get_member_steps(path)
         if found is None:
             raise KeyError(f"no member {path!r} in group {self.name}")
         return found
 
     @sans_io
-    def get(self, path: str, default: Any = None) -> Steps[Any]:
+    async def get(self, path: str, default: Any = None) -> Any:
         """Open the member at `path`, or return `default`."""
         try:
-            return (yield from steps_of(Members.__getitem__)(self, path))
+            return await steps_of(Members.__getitem__)(self, path)
         except KeyError:
             return default
 
     @sans_io
-    def get_array(self, path: str) -> Steps[Array]:
+    async def get_array(self, path: str) -> Array:
         """Open the array at `path`. Raises `ArrayNotFoundError`, also when a group is there."""
-        found = yield from steps_of(Members.get)(self, path)
+        found = await steps_of(Members.get)(self, path)
         if isinstance(found, Array):
             return found
         wrong = ArrayNotFoundError if found is None else GroupInsteadError
         raise wrong("no array here", store=self._store.url, path=f"/{self._join(path)}")
 
     @sans_io
-    def get_group(self, path: str) -> Steps[Group]:
+    async def get_group(self, path: str) -> Group:
         """Open the group at `path`. Raises `GroupNotFoundError`, also when an array is there."""
-        found = yield from steps_of(Members.get)(self, path)
+        found = await steps_of(Members.get)(self, path)
         if isinstance(found, self._group):
             return found
         wrong = GroupNotFoundError if found is None else ArrayInsteadError
         raise wrong("no group here", store=self._store.url, path=f"/{self._join(path)}")
 
     @sans_io
-    def __contains__(self, path: object) -> Steps[bool]:
-        return isinstance(path, str) and (yield from self._read_member_steps(self._join(path))) is not None
+    async def __contains__(self, path: object) -> bool:
+        return isinstance(path, str) and await self._read_member_steps(self._join(path)) is not None
 
     @sans_io
-    def __delitem__(self, path: str) -> Steps[None]:
+    async def __delitem__(self, path: str) -> None:
         """Remove a member and everything below it. Raises `KeyError`."""
         self._will_change()
-        if not (yield from steps_of(Members.__contains__)(self, path)):
+        if not await steps_of(Members.__contains__)(self, path):
             raise KeyError(f"no member {path!r} in group {self.name}")
-        yield from metadata_io.delete_node_steps(self._store, self._join(path))
+        await metadata_io.delete_node_steps(self._store, self._join(path))
 
-    def _read_below_steps(self, max_depth: int | None) -> Steps[list[tuple[str, NodeMetadata]]]:
+    async def _read_below_steps(self, max_depth: int | None) -> list[tuple[str, NodeMetadata]]:
         """Read path and metadata of every member down to `max_depth`, level by level; from consolidated metadata if used."""
         prefix, depth = prefix_of(self._path), max_depth
         if self._metadata.consolidated_metadata is not None:
@@ -183,42 +183,42 @@ class Members(Node):
             ]
         zarr_format = self._metadata.zarr_format
         names = formats.KEYS[zarr_format].all
-        below = yield from walk_below_steps(self._store, Entry(self._path, {}), zarr_format, names, max_depth=max_depth)
+        below = await walk_below_steps(self._store, Entry(self._path, {}), zarr_format, names, max_depth=max_depth)
         read = [(entry.path, metadata_io.parsed(self._store, entry, zarr_format)) for entry in below]
         return [(path, metadata) for path, metadata in read if metadata is not None]
 
-    def _child_names_steps(self) -> Steps[list[str]]:
+    async def _child_names_steps(self) -> list[str]:
         """List the names of the direct members, sorted."""
         start = len(prefix_of(self._path))
-        return sorted(path[start:] for path, _ in (yield from self._read_below_steps(0)))
+        return sorted(path[start:] for path, _ in await self._read_below_steps(0))
 
     @sans_io
-    def non_members(self) -> Steps[tuple[str, ...]]:
+    async def non_members(self) -> tuple[str, ...]:
         """List the names of prefixes in this group that are not members: no document of this format describes them.
 
         Zarr v3.1 has no implicit groups, so that values below such a prefix are not part of this hierarchy.
         """
         prefix = prefix_of(self._path)
-        (listing,) = yield [store_call(self._store, "list_dir", prefix)]
-        members = set((yield from self._child_names_steps()))
+        listing = await store_call(self._store, "list_dir", prefix)
+        members = set(await self._child_names_steps())
         return tuple(sorted({child[len(prefix) : -1] for child in listing.prefixes} - members))
 
     @sans_io
-    def members(
+    async def members(
         self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True
-    ) -> Steps[tuple[tuple[str, Array | Group], ...]]:
+    ) -> tuple[tuple[str, Array | Group], ...]:
         """List ``(path relative to this group, member)`` of all members down to `max_depth` (0: direct; ``None``: all).
 
         Raises `ValueError` for a negative `max_depth`.
         """
-        return (yield from self._walk_members_steps(max_depth))
+        return await self._walk_members_steps(max_depth)
 
-    def _walk_members_steps(self, max_depth: int | None) -> Steps[tuple[tuple[str, Array | Group], ...]]:
+    async def _walk_members_steps(self, max_depth: int | None) -> tuple[tuple[str, Array | Group], ...]:
         """List all members down to `max_depth`, those of a group before those of each of its groups."""
         if max_depth is not None and max_depth < 0:
             raise ValueError(f"max_depth must be None or at least 0, got {max_depth}")
         below: dict[str, list[tuple[str, Array | Group]]] = {}
-        for path, metadata in (yield from self._read_below_steps(max_depth)):
+        for path, metadata in await self._read_below_steps(max_depth):
             above, _, name = path.rpartition("/")
             below.setdefault(above, []).append((name, self._open(path, metadata)))
         for members in below.values():
@@ -226,9 +226,9 @@ class Members(Node):
         return tuple(_in_order(self, below))
 
     @sans_io
-    def nmembers(self, max_depth: int | None = 0) -> Steps[int]:
+    async def nmembers(self, max_depth: int | None = 0) -> int:
         """Count the members down to `max_depth`."""
-        return len((yield from self._walk_members_steps(max_depth)))
+        return len(await self._walk_members_steps(max_depth))
 
     def __iter__(self) -> Iterator[str]:
         return iter(run_steps(self._child_names_steps()))
@@ -251,18 +251,18 @@ class Members(Node):
             self._metadata, self._state = self._metadata.with_(consolidated_metadata=None), object()
 
     @sans_io
-    def update_attributes(self, new_attributes: Mapping[str, object]) -> Steps[Self]:
+    async def update_attributes(self, new_attributes: Mapping[str, object]) -> Self:
         """Set several attributes in one write. Returns the group."""
-        yield from steps_of(Attributes.update)(self.attrs, new_attributes)
+        await steps_of(Attributes.update)(self.attrs, new_attributes)
         return self
 
     @sans_io
-    def refresh(self) -> Steps[None]:
+    async def refresh(self) -> None:
         """Reload the metadata, consolidated metadata included where it was used."""
         done = False
         while not done:
             state, before = self._state, self._metadata
-            node = yield from metadata_io.require_node_steps(self._store, self._path, before.zarr_format, GroupMetadata)
+            node = await metadata_io.require_node_steps(self._store, self._path, before.zarr_format, GroupMetadata)
             assert isinstance(node, GroupMetadata)
             with STATE_LOCK:
                 if done := self._state is state:
@@ -296,20 +296,20 @@ class Members(Node):
         return {**kept, "given": self._store.given}
 
     @sans_io
-    def create_group(
+    async def create_group(
         self, name: str, overwrite: bool = False, *, attributes: Mapping[str, object] | None = None
-    ) -> Steps[Group]:
+    ) -> Group:
         """Create a group below this one. Raises `ContainsGroupError` or `ContainsArrayError`."""
         self._will_change()
         number = self._metadata.zarr_format
-        return (yield from self._group._create_steps(self._store, self._join(name), number, attributes, overwrite))
+        return await self._group._create_steps(self._store, self._join(name), number, attributes, overwrite)
 
     @sans_io
-    def require_group(self, name: str, overwrite: bool = False, **kwargs: Any) -> Steps[Group]:
+    async def require_group(self, name: str, overwrite: bool = False, **kwargs: Any) -> Group:
         """Open the group `name`, creating it if it is missing. Raises `IncompatibleNodeError` when an array is there."""
-        found = None if overwrite else (yield from self._get_member_steps(name))
+        found = None if overwrite else await self._get_member_steps(name)
         if found is None:
-            return (yield from steps_of(Members.create_group)(self, name, overwrite=overwrite, **kwargs))
+            return await steps_of(Members.create_group)(self, name, overwrite=overwrite, **kwargs)
         if not isinstance(found, self._group):
             path = f"/{self._join(name)}"
             raise IncompatibleNodeError("Incompatible object: an array, not a group", store=self._store.url, path=path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tessarr.core.asynchronous.sans_io import Steps, run_steps, store_call
+from tessarr.core.asynchronous.sans_io import run_steps, store_call
 from tessarr.core.stored.metadata_io import change_steps, require_document, require_node_steps
 from tessarr.core.stored.walk import Entry, read_entries_steps, walk_below_steps
 from tessarr.metadata import consolidated, formats
@@ -23,36 +23,36 @@ def consolidate(store: Store, path: str, zarr_format: int | None = None, metadat
     run_steps(consolidate_steps(store, path, zarr_format, metadata_key))
 
 
-def consolidate_steps(store: Store, path: str, zarr_format: int | None, metadata_key: str) -> Steps[None]:
+async def consolidate_steps(store: Store, path: str, zarr_format: int | None, metadata_key: str) -> None:
     """Write consolidated metadata of the group at `path`, as `consolidate` does.
 
     The documents are read again after they were written, until nothing has changed: a writer that looked for consolidated
     metadata before there were any has not updated them, and one that looks later does.
     """
-    group = yield from require_node_steps(store, path, zarr_format, GroupMetadata)  # type: ignore[arg-type]  # no such node
+    group = await require_node_steps(store, path, zarr_format, GroupMetadata)  # type: ignore[arg-type]  # no such node
     number = group.zarr_format
     written = None
     while True:
-        below = yield from _read_below_steps(store, path, number)
+        below = await _read_below_steps(store, path, number)
         if below == written:
             return
         written = below
         if number == 3:
             block = consolidated.dump_v3(below)
-            yield from change_steps(store, path, formats.KEYS[3].array, partial(_with_block, store, path, block), False)
+            await change_steps(store, path, formats.KEYS[3].array, partial(_with_block, store, path, block), False)
         else:
             document = formats.dumps({V2_KEY: consolidated.dump_v2(below)})[V2_KEY]
-            yield [store_call(store, "set", prefix_of(path) + metadata_key, document)]
+            await store_call(store, "set", prefix_of(path) + metadata_key, document)
 
 
-def _read_below_steps(store: Store, path: str, zarr_format: ZarrFormat) -> Steps[dict[str, dict[str, JSON]]]:
+async def _read_below_steps(store: Store, path: str, zarr_format: ZarrFormat) -> dict[str, dict[str, JSON]]:
     """Read the documents of all nodes below: path relative to the group → documents; in v2 those of the group too."""
     keys, start = formats.KEYS[zarr_format], len(prefix_of(path))
-    entries = yield from walk_below_steps(store, Entry(path, {}), zarr_format, keys.all)
+    entries = await walk_below_steps(store, Entry(path, {}), zarr_format, keys.all)
     below = {entry.path[start:]: entry.documents(zarr_format) for entry in entries}
     if zarr_format == 3:
         return below
-    (own,) = yield from read_entries_steps(store, [path], (str(keys.group), str(keys.attributes)))
+    (own,) = await read_entries_steps(store, [path], (str(keys.group), str(keys.attributes)))
     return {"": own.documents(zarr_format), **below}
 
 

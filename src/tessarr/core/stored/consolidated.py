@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from tessarr.common.warn import Diagnostic, report, warn
-from tessarr.core.asynchronous.sans_io import Steps, run_steps, store_call
+from tessarr.core.asynchronous.sans_io import run_steps, store_call
 from tessarr.core.stored.walk import Entry, block_of, read_entries, walk
 from tessarr.errors import TessarrError, ZarrRuntimeWarning
 from tessarr.metadata import consolidated, formats
@@ -70,14 +70,14 @@ def _holding(places: Sequence[Holder], answers: Sequence[list[Buffer] | None]) -
     return [place for place, answer in zip(places, answers, strict=True) if answer and is_holder(place[1], answer[0])]
 
 
-def follow_change_steps(
+async def follow_change_steps(
     store: Store,
     path: str,
     *,
     names: Sequence[str] = _HOLDERS,
     replaced: bool = False,
     below: Sequence[str] | None = None,
-) -> Steps[None]:
+) -> None:
     """Update the consolidated metadata of every group above `path` from the documents now stored at `path`.
 
     With `replaced` all nodes below `path` were deleted, except those written at the paths `below`. Finding the documents with
@@ -85,7 +85,7 @@ def follow_change_steps(
     looked for after the change, because another writer may consolidate meanwhile.
     """
     paths = [path] if below is None else below
-    yield from _follow_steps(store, paths, names, [path] if replaced else [])
+    await _follow_steps(store, paths, names, [path] if replaced else [])
     _follow_outside(store, paths, [path] if replaced else [])
 
 
@@ -165,10 +165,10 @@ def _holds_group(directory: str) -> bool:
     return any(os.path.isfile(os.path.join(directory, name)) for name in ("zarr.json", ".zgroup"))
 
 
-def _follow_steps(store: Store, paths: Sequence[str], names: Sequence[str], removed: Sequence[str]) -> Steps[None]:
+async def _follow_steps(store: Store, paths: Sequence[str], names: Sequence[str], removed: Sequence[str]) -> None:
     above = dict.fromkeys(place for path in paths for place in [*ancestors(path), path])
     places = [(place, name) for place in above for name in names]
-    (answers,) = yield [store_call(store, "fetch", [Fetch(prefix_of(place) + name) for place, name in places])]
+    answers = await store_call(store, "fetch", [Fetch(prefix_of(place) + name) for place, name in places])
     for place, name in _holding(places, answers):
         prefix = prefix_of(place)
         # v3 consolidated metadata has no entry for the group itself.
@@ -186,7 +186,7 @@ def _follow_steps(store: Store, paths: Sequence[str], names: Sequence[str], remo
         ) -> Buffer | None:
             return old if old is None else _with_stored_entries(store, old, key, name, inside, left)
 
-        yield [store_call(store, "update", prefix + name, change)]
+        await store_call(store, "update", prefix + name, change)
 
 
 def _with_stored_entries(

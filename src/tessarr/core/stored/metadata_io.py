@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from tessarr.common.warn import warn
-from tessarr.core.asynchronous.sans_io import Call, Steps, run_steps, store_call
+from tessarr.core.asynchronous.sans_io import Call, gather_calls, run_steps, store_call
 from tessarr.core.stored.consolidated import follow_change_steps
 from tessarr.core.stored.parse_cache import parse_entry
 from tessarr.core.stored.walk import Entry, check_answers, read_entries_steps
@@ -61,37 +61,37 @@ def read_node(store: Store, path: str, zarr_format: ZarrFormat | None = None) ->
     return run_steps(read_nodes_steps(store, [path], zarr_format))[0]
 
 
-def read_nodes_steps(
+async def read_nodes_steps(
     store: Store, paths: Sequence[str], zarr_format: ZarrFormat | None = None, kind: Kind | None = None
-) -> Steps[list[NodeMetadata | None]]:
+) -> list[NodeMetadata | None]:
     """Read the nodes at several paths in one `fetch`, each as `read_node` does; `kind`: see `read_node_and_key_steps`."""
-    return (yield from _read_steps(store, paths, zarr_format, kind, []))[0]
+    return (await _read_steps(store, paths, zarr_format, kind, []))[0]
 
 
-def read_node_and_key_steps(
+async def read_node_and_key_steps(
     store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None, key: str | None
-) -> Steps[tuple[NodeMetadata | None, dict[str, Buffer | None]]]:
+) -> tuple[NodeMetadata | None, dict[str, Buffer | None]]:
     """Read a node as `read_node` does, and the value at `key` (full; ``None``: no value), in one `fetch`.
 
     With `kind` documents that only a node of the other kind has are not requested from a remote store.
     """
     keys = [key] if key else []
-    found, beside = yield from _read_steps(store, [path], zarr_format, kind, keys)
+    found, beside = await _read_steps(store, [path], zarr_format, kind, keys)
     return found[0], dict(zip(keys, beside, strict=True))
 
 
-def _read_steps(
+async def _read_steps(
     store: Store, paths: Sequence[str], zarr_format: ZarrFormat | None, kind: Kind | None, beside: list[str]
-) -> Steps[tuple[list[NodeMetadata | None], list[Buffer | None]]]:
+) -> tuple[list[NodeMetadata | None], list[Buffer | None]]:
     asked = kind if isinstance(store, Remote) else None
     wanted = [(path, _names(not path, zarr_format, asked)) for path in paths]  # type: ignore[arg-type]  # hashable
     requests = [Fetch(prefix_of(path) + name) for path, names in wanted for name in names]
     try:
-        (found,) = yield [store_call(store, "fetch", [*requests, *map(Fetch, beside)])]
+        found = await store_call(store, "fetch", [*requests, *map(Fetch, beside)])
     except StoreError as error:
         if zarr_format is not None or getattr(error, "status", None) not in (401, 403):
             raise
-        found = yield from _read_v3_only_steps(store, requests, error)
+        found = await _read_v3_only_steps(store, requests, error)
         found = [*found, *(None for _ in beside)]
     check_answers(store, found, len(requests) + len(beside))
     answers = iter(found)
@@ -99,7 +99,7 @@ def _read_steps(
     for path, names in wanted:
         stored = {name: answer[0] for name in names if (answer := next(answers)) is not None}
         if _V1.array in stored and _V1.attributes not in names:
-            (late,) = yield [store_call(store, "get", prefix_of(path) + str(_V1.attributes))]
+            late = await store_call(store, "get", prefix_of(path) + str(_V1.attributes))
             stored.update({} if late is None else {str(_V1.attributes): late})
         nodes.append(parsed(store, Entry(path, stored)))
     return nodes, [None if answer is None else answer[0] for answer in answers]
@@ -122,9 +122,9 @@ def _names_no_codec(problem: Problem) -> bool:
     return problem.kind == "unsupported" and problem.loc[:1] == ("codecs",) and problem.loc[-1:] == ("name",)
 
 
-def _read_v3_only_steps(
+async def _read_v3_only_steps(
     store: Store, requests: Sequence[Fetch], refusal: StoreError
-) -> Steps[list[list[Buffer] | None]]:
+) -> list[list[Buffer] | None]:
     """Fetch only v3 documents from a store that refuses missing keys (a bucket without permission to list).
 
     A v3 document wins over all others, so that it does not matter whether the others are missing or forbidden. Raises
@@ -132,7 +132,7 @@ def _read_v3_only_steps(
     """
     wanted = [request for request in requests if request.key.rpartition("/")[2] == _V3.array]
     try:
-        (answers,) = yield [store_call(store, "fetch", wanted)]
+        answers = await store_call(store, "fetch", wanted)
     except StoreError:
         raise refusal from None
     if any(answer is None for answer in answers):
@@ -203,17 +203,17 @@ def require_node(store: Store, path: str, zarr_format: ZarrFormat | None, kind: 
     return run_steps(require_node_steps(store, path, zarr_format, kind))
 
 
-def require_node_steps(
+async def require_node_steps(
     store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None
-) -> Steps[NodeMetadata]:
+) -> NodeMetadata:
     """Read a node that must exist, as `require_node` does."""
-    found = (yield from read_nodes_steps(store, [path], zarr_format, kind))[0]
-    return (yield from expect_kind_steps(found, store, path, zarr_format, kind))
+    found = (await read_nodes_steps(store, [path], zarr_format, kind))[0]
+    return await expect_kind_steps(found, store, path, zarr_format, kind)
 
 
-def expect_kind_steps(
+async def expect_kind_steps(
     node: NodeMetadata | None, store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None
-) -> Steps[NodeMetadata]:
+) -> NodeMetadata:
     """Return `node` if it is of `kind`, else raise the error that names the node at `path`, if any."""
     if node is not None and (kind is None or isinstance(node, kind)):
         return node
@@ -223,7 +223,7 @@ def expect_kind_steps(
     other = None
     remote = isinstance(store, Remote)
     if node is None and ((zarr_format and not remote) or (kind and not zarr_format and remote)):
-        other = (yield from read_nodes_steps(store, [path]))[0]
+        other = (await read_nodes_steps(store, [path]))[0]
         node = other if zarr_format is None else None
     if node is not None:
         kind_there = "array" if isinstance(node, ArrayMetadata) else "group"
@@ -251,16 +251,16 @@ def create_node(store: Store, path: str, metadata: NodeMetadata, *, overwrite: b
     run_steps(create_node_steps(store, path, metadata, overwrite=overwrite))
 
 
-def create_node_steps(
+async def create_node_steps(
     store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool = False, keep: bool = False
-) -> Steps[None]:
+) -> None:
     """Write a new node, and missing groups above the node. See `create_documents_steps`."""
     check_path(path, metadata.zarr_format)
     documents = keyed_documents(path, metadata.documents())
-    yield from create_documents_steps(store, path, metadata.zarr_format, documents, overwrite=overwrite, keep=keep)
+    await create_documents_steps(store, path, metadata.zarr_format, documents, overwrite=overwrite, keep=keep)
 
 
-def create_documents_steps(
+async def create_documents_steps(
     store: Store,
     path: str,
     zarr_format: ZarrFormat,
@@ -268,7 +268,7 @@ def create_documents_steps(
     *,
     overwrite: bool,
     keep: bool = False,
-) -> Steps[None]:
+) -> None:
     """Write a new node, or a hierarchy of new nodes, and missing groups above `path`.
 
     `documents`: full key → value, in the order of writing: the document that makes the node at `path` exist is the last one.
@@ -279,22 +279,22 @@ def create_documents_steps(
     Raises `ContainsArrayError` or `ContainsGroupError` when another node exists at `path` and not `overwrite`.
     """
     store._check_writable(path)
-    kinds = yield from read_kinds_steps(store, path)
+    kinds = await read_kinds_steps(store, path)
     existing = kinds[path]
     if existing is not None and not overwrite and not (keep and existing == "array"):
         raise _contains(store, path, existing)
-    made = yield from _create_ancestors_steps(store, path, zarr_format, kinds)
+    made = await _create_ancestors_steps(store, path, zarr_format, kinds)
     clears = store.supports_deletes and settings.get("zarr_python.overwrite_all")
     if overwrite and (existing is not None or clears):
-        yield [store_call(store, "replace_prefix", prefix_of(path), documents)]
+        await store_call(store, "replace_prefix", prefix_of(path), documents)
     else:
-        other = yield from write_new_steps(store, path, documents, replace=existing is not None)
+        other = await write_new_steps(store, path, documents, replace=existing is not None)
         if other is not None:
             if not overwrite:
-                raise _contains(store, other, (yield from read_kinds_steps(store, other))[other])
-            yield [store_call(store, "replace_prefix", prefix_of(path), documents)]
+                raise _contains(store, other, (await read_kinds_steps(store, other))[other])
+            await store_call(store, "replace_prefix", prefix_of(path), documents)
     below = dict.fromkeys(key.rpartition("/")[0] for key in reversed(documents))
-    yield from follow_change_steps(store, path, replaced=not keep, below=[*made, *below])
+    await follow_change_steps(store, path, replaced=not keep, below=[*made, *below])
 
 
 def _contains(store: Store, path: str, kind: str | None) -> TessarrError:
@@ -311,12 +311,10 @@ def _contains(store: Store, path: str, kind: str | None) -> TessarrError:
     )
 
 
-def read_kinds_steps(store: Store, path: str) -> Steps[dict[str, str | None]]:
+async def read_kinds_steps(store: Store, path: str) -> dict[str, str | None]:
     """Read what is at `path` and above, in one request: per path "array" or "group" when any format has a document there, even
     one that cannot be parsed."""
-    entries = yield from read_entries_steps(
-        store, [*ancestors(path), path], ("zarr.json", ".zarray", ".zgroup", "meta")
-    )
+    entries = await read_entries_steps(store, [*ancestors(path), path], ("zarr.json", ".zarray", ".zgroup", "meta"))
     return {entry.path: entry.kind for entry in entries}
 
 
@@ -357,18 +355,18 @@ def require_ancestors(store: Store, path: str, zarr_format: ZarrFormat) -> None:
     Raises `ContainsArrayError` when a node above `path` is an array.
     """
 
-    def steps() -> Steps[None]:
-        kinds = yield from read_kinds_steps(store, path)
-        made = yield from _create_ancestors_steps(store, path, zarr_format, kinds)
+    async def steps() -> None:
+        kinds = await read_kinds_steps(store, path)
+        made = await _create_ancestors_steps(store, path, zarr_format, kinds)
         if made:
-            yield from follow_change_steps(store, path, below=made)
+            await follow_change_steps(store, path, below=made)
 
     run_steps(steps())
 
 
-def _create_ancestors_steps(
+async def _create_ancestors_steps(
     store: Store, path: str, zarr_format: ZarrFormat, kinds: Mapping[str, str | None]
-) -> Steps[list[str]]:
+) -> list[str]:
     """Create the missing groups above `path`, and return their paths, which consolidated metadata do not have yet."""
     if zarr_format == 1:
         return []
@@ -382,7 +380,7 @@ def _create_ancestors_steps(
     documents = [item for ancestor in missing for item in keyed_documents(ancestor, group.documents()).items()]
     # Concurrently for remote stores only: elsewhere a crash should leave parents without children, not the reverse.
     if documents:
-        yield [store_call(store, "set_if_not_exists", *item) for item in documents]
+        await gather_calls([store_call(store, "set_if_not_exists", *item) for item in documents])
     return missing
 
 
@@ -391,16 +389,16 @@ def delete_node(store: Store, path: str) -> None:
     run_steps(delete_node_steps(store, path))
 
 
-def delete_node_steps(store: Store, path: str) -> Steps[None]:
+async def delete_node_steps(store: Store, path: str) -> None:
     """Remove the node at `path` and everything below it, as `delete_node` does."""
     store._check_writable(path)
-    yield [store_call(store, "delete_prefix", prefix_of(path))]
-    yield from follow_change_steps(store, path, replaced=True)
+    await store_call(store, "delete_prefix", prefix_of(path))
+    await follow_change_steps(store, path, replaced=True)
 
 
-def change_attributes_steps(
+async def change_attributes_steps(
     store: Store, path: str, metadata: NodeMetadata, change: Callable[[dict[str, object]], dict[str, object]]
-) -> Steps[NodeMetadata]:
+) -> NodeMetadata:
     """Update the stored attributes of a node, so that concurrent changes by other writers survive.
 
     `change` makes the new attributes of the stored ones, and may be called several times. Returns `metadata` with the new
@@ -420,7 +418,7 @@ def change_attributes_steps(
         return new
 
     name = keys.attributes or keys.array
-    yield from change_steps(store, path, name, alone if keys.attributes else in_document)
+    await change_steps(store, path, name, alone if keys.attributes else in_document)
     return metadata.with_attributes(new)
 
 
@@ -429,16 +427,16 @@ def change_document(store: Store, path: str, metadata: ArrayMetadata, changes: M
     run_steps(change_document_steps(store, path, metadata, changes))
 
 
-def change_document_steps(store: Store, path: str, metadata: ArrayMetadata, changes: Mapping[str, JSON]) -> Steps[None]:
+async def change_document_steps(store: Store, path: str, metadata: ArrayMetadata, changes: Mapping[str, JSON]) -> None:
     """Replace some members of an array's stored document, as `change_document` does."""
 
     def replaced(document: dict[str, object]) -> dict[str, object]:
         return {**require_document(store, path, document), **changes}
 
-    yield from rewrite_document_steps(store, path, metadata, replaced)
+    await rewrite_document_steps(store, path, metadata, replaced)
 
 
-def rewrite_document_steps(
+async def rewrite_document_steps(
     store: Store,
     path: str,
     metadata: ArrayMetadata,
@@ -446,7 +444,7 @@ def rewrite_document_steps(
     *,
     follow: bool = True,
     sent: Callable[[Call], Call] | None = None,
-) -> Steps[None]:
+) -> None:
     """Replace an array's stored document by ``change(document)``, in one `update`.
 
     `change` may be called several times; an exception from `change` ends the update, and nothing is stored. `change` gets
@@ -454,7 +452,7 @@ def rewrite_document_steps(
     readers do not see. `sent` may wrap the call of `update`.
     """
     name = formats.KEYS[metadata.zarr_format].array
-    yield from change_steps(store, path, name, lambda document: change(formats.corrected(name, document)), follow, sent)
+    await change_steps(store, path, name, lambda document: change(formats.corrected(name, document)), follow, sent)
 
 
 def require_document(store: Store, path: str, document: dict[str, T]) -> dict[str, T]:
@@ -466,14 +464,14 @@ def require_document(store: Store, path: str, document: dict[str, T]) -> dict[st
     return document
 
 
-def change_steps(
+async def change_steps(
     store: Store,
     path: str,
     name: str,
     change: Callable[[dict[str, Any]], dict[str, Any]],
     follow: bool = True,
     sent: Callable[[Call], Call] | None = None,
-) -> Steps[None]:
+) -> None:
     """Replace the document called `name` of the node at `path` by ``change(document)``, which gets ``{}`` for a missing one."""
     key = prefix_of(path) + name
     store._check_writable(key)
@@ -489,6 +487,6 @@ def change_steps(
             raise TypeError(f"attributes of /{path} cannot be stored as JSON: {error}. {hint}") from error
 
     update = store_call(store, "update", key, rewrite)
-    yield [update if sent is None else sent(update)]
+    await (update if sent is None else sent(update))
     if follow:  # consolidated metadata describes nodes of its own format only
-        yield from follow_change_steps(store, path, names=(name,) if name == _V3.array else (V2_KEY,))
+        await follow_change_steps(store, path, names=(name,) if name == _V3.array else (V2_KEY,))

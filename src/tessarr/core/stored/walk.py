@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tessarr.common.warn import Diagnostic, report
-from tessarr.core.asynchronous.sans_io import Steps, run_steps, store_call
+from tessarr.core.asynchronous.sans_io import gather_calls, run_steps, store_call
 from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
 from tessarr.metadata import consolidated, formats
 from tessarr.stores.base import Fetch, Store
@@ -89,18 +89,18 @@ def walk(
     A store that cannot list is walked by its consolidated metadata. Raises `UnsupportedOperationError` when there is none.
     """
 
-    def steps() -> Steps[list[Entry]]:
-        top = (yield from read_entries_steps(store, [path.strip("/")], names))[0]
+    async def steps() -> list[Entry]:
+        top = (await read_entries_steps(store, [path.strip("/")], names))[0]
         chosen = zarr_format or next(iter(top.formats), None)
         if chosen not in top.formats:
             return []
-        below = (yield from walk_below_steps(store, top, zarr_format, names)) if top.is_group(chosen) else []
+        below = await walk_below_steps(store, top, zarr_format, names) if top.is_group(chosen) else []
         return [top, *below]
 
     return run_steps(steps())
 
 
-def walk_below_steps(
+async def walk_below_steps(
     store: Store,
     top: Entry,
     zarr_format: ZarrFormat | None,
@@ -108,7 +108,7 @@ def walk_below_steps(
     *,
     max_depth: int | None = None,
     others: bool = False,
-) -> Steps[list[Entry]]:
+) -> list[Entry]:
     """List every node below the group `top`, level by level, down to `max_depth` (0: direct members).
 
     With `zarr_format` only nodes of that format, and no names that the format reserves for extensions; with `others` also
@@ -119,14 +119,14 @@ def walk_below_steps(
     found: list[Entry] = []
     depth = 0
     while level and (max_depth is None or depth <= max_depth):
-        yield from _list_groups_steps(store, level, blocks)
+        await _list_groups_steps(store, level, blocks)
         below = [
             entry.prefix + name
             for entry in level
             for name in entry.children
             if name and not (zarr_format == 3 and is_reserved_name(name))
         ]
-        entries = yield from read_entries_steps(store, below, names, v1=False)
+        entries = await read_entries_steps(store, below, names, v1=False)
         level = []
         for entry in entries:
             if not entry.formats or (zarr_format == 3 and _is_of_an_extension(entry)):
@@ -156,15 +156,15 @@ def read_entries(store: Store, paths: Sequence[str], names: Sequence[str] = NAME
     return run_steps(read_entries_steps(store, paths, names))
 
 
-def read_entries_steps(
+async def read_entries_steps(
     store: Store, paths: Sequence[str], names: Sequence[str] = NAMES, *, v1: bool = True
-) -> Steps[list[Entry]]:
+) -> list[Entry]:
     """Read the documents of several nodes in one `fetch`; documents of v1 only at the first path, and only with `v1`."""
     if not paths:
         return []
     late = [name for name in names if name not in _V1_NAMES]
     wanted = [(path, name) for i, path in enumerate(paths) for name in (names if v1 and i == 0 else late)]
-    (answers,) = yield [store_call(store, "fetch", [Fetch(prefix_of(path) + name) for path, name in wanted])]
+    answers = await store_call(store, "fetch", [Fetch(prefix_of(path) + name) for path, name in wanted])
     check_answers(store, answers, len(wanted))
     values: dict[str, dict[str, Buffer]] = {path: {} for path in paths}
     for (path, name), answer in zip(wanted, answers, strict=True):
@@ -194,15 +194,15 @@ def check_answers(store: Store, answers: Sequence[JSON], wanted: int) -> None:
         )
 
 
-def _list_groups_steps(
+async def _list_groups_steps(
     store: Store, groups: Sequence[Entry], blocks: dict[str, consolidated.Consolidated]
-) -> Steps[None]:
+) -> None:
     """Set `keys` and `children` of groups, in one round of listings."""
     if not isinstance(store, List):
         for entry in groups:
             entry.children = tuple(_from_consolidated(store, entry, blocks))
         return
-    listings = yield [store_call(store, "list_dir", entry.prefix) for entry in groups]
+    listings = await gather_calls([store_call(store, "list_dir", entry.prefix) for entry in groups])
     for entry, listing in zip(groups, listings, strict=True):
         start = len(entry.prefix)
         entry.keys = tuple(key[start:] for key in listing.keys)

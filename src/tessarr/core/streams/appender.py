@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tessarr.core.array_parts.append import append_steps, require_exclusion
 from tessarr.core.array_parts.append_reserved import EXPIRE_S, OnHole, fit_elements
-from tessarr.core.asynchronous.sans_io import Steps, async_variant, run_steps, run_steps_async, sans_io
+from tessarr.core.asynchronous.sans_io import async_variant, run_steps, run_steps_async, sans_io
 from tessarr.errors import PendingAppendError
 from tessarr.types import AnyArray
 
@@ -42,7 +42,7 @@ class Appender:
         return self._pending
 
     @sans_io
-    def append(self, data: npt.ArrayLike) -> Steps[None]:
+    async def append(self, data: npt.ArrayLike) -> None:
         """Append a copy of `data`; publish all collected rows once they are a batch.
 
         `data` has the array's number of axes, and the array's lengths on all axes but `axis`. Raises the errors of
@@ -52,23 +52,23 @@ class Appender:
         self._pieces.append(np.array(values))
         self._pending += values.shape[self.axis]
         if self._pending >= self.batch:
-            yield from self._flush_steps()
+            await self._flush_steps()
 
     @sans_io
-    def flush(self) -> Steps[Shape]:
+    async def flush(self) -> Shape:
         """Publish all rows that were appended so far. Returns the shape, which ends with these rows.
 
         After an error the rows are still collected, and not in the array: another flush retries. Only after a
         `PendingAppendError` the rows are stored, and will be in the array.
         """
-        return (yield from self._flush_steps())
+        return await self._flush_steps()
 
-    def _flush_steps(self) -> Steps[Shape]:
+    async def _flush_steps(self) -> Shape:
         if not self._pending:
             return self.array.shape
         values = self._pieces[0] if len(self._pieces) == 1 else np.concatenate(self._pieces, axis=self.axis)
         try:
-            shape = yield from append_steps(self.array, values, self.axis, *self._holes)
+            shape = await append_steps(self.array, values, self.axis, *self._holes)
         except PendingAppendError:
             self._pieces, self._pending = [], 0  # stored: another flush must not store it twice
             raise

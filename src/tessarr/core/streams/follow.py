@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, Self, TypeAlias,
 
 import numpy as np
 
-from tessarr.core.asynchronous.sans_io import Steps, run_steps, run_steps_async, store_call
+from tessarr.core.asynchronous.sans_io import gather_calls, run_steps, run_steps_async, store_call
 from tessarr.core.stored.metadata_io import parsed
 from tessarr.core.stored.walk import Entry
 from tessarr.core.streams.watch import Event, Watch
@@ -89,10 +89,10 @@ class _Source:
         self._version: Version | None = None
         self.published = array.shape[axis]
 
-    def look_steps(self) -> Steps[bool]:
+    async def look_steps(self) -> bool:
         """Read the document if it has changed. Returns whether there are more rows."""
         array, store = self.array, self.array._store
-        (found,) = yield [store_call(store, "get_if_changed", self.key, self._version)]
+        found = await store_call(store, "get_if_changed", self.key, self._version)
         if isinstance(found, Unchanged):
             return False
         if found is None:
@@ -125,7 +125,7 @@ class _Source:
                 hint="Follow the array again from a position that still exists",
             )
 
-    def settled_steps(self, start: int, stop: int) -> Steps[int]:
+    async def settled_steps(self, start: int, stop: int) -> int:
         """Return up to which row, from `start` on, every chunk is stored."""
         bound, row = self.array._bound, start
         along = bound.axes[self.axis]
@@ -133,7 +133,9 @@ class _Source:
             index = along.find(row)
             counts = [range(one.nchunks) for one in bound.axes]
             counts[self.axis] = range(index, index + 1)
-            present = yield [store_call(bound.store, "exists", bound.key(coords)) for coords in product(*counts)]
+            present = await gather_calls(
+                [store_call(bound.store, "exists", bound.key(coords)) for coords in product(*counts)]
+            )
             if not all(present):
                 break
             row = min(along.start(index) + along.size(index), stop)
@@ -187,9 +189,9 @@ class Follower(Generic[T]):
         self._timeout, self._stop = timeout, stop
         self._watch = Watch(self._directories(), poll, remote=self._is_remote())
 
-    def begin_steps(self) -> Steps[Self]:
+    async def begin_steps(self) -> Self:
         """Look once, so that the start is a row that exists now."""
-        yield from self._look_steps()
+        await self._look_steps()
         return self
 
     def _names(self) -> list[str]:
@@ -215,10 +217,10 @@ class Follower(Generic[T]):
 
     # -- what to do next ---------------------------------------------------------------------------------------------
 
-    def _look_steps(self) -> Steps[None]:
+    async def _look_steps(self) -> None:
         """Look at each document, and resolve the start at the first look."""
         for source in self._sources.values():
-            if (yield from source.look_steps()):
+            if await source.look_steps():
                 self._watch.changed()
         published = self._published()
         if self._row is None:
@@ -226,7 +228,7 @@ class Follower(Generic[T]):
         if self._settle == "chunks":
             ends = []
             for source in self._sources.values():
-                ends.append((yield from source.settled_steps(self._settled, published)))
+                ends.append(await source.settled_steps(self._settled, published))
             published = min(ends)
         self._settled = max(self._settled, published)
 
