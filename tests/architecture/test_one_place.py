@@ -30,6 +30,19 @@ def test_only_one_module_issues_warnings() -> None:
     assert {place.partition(":")[0] for place in uses("warnings", {"warn", "warn_explicit"})} == {"common/warn.py"}
 
 
+def test_there_is_one_loop_that_compares_and_swaps() -> None:
+    """For stores that block and for those that are awaited."""
+    tree = ast.parse((SOURCE / "stores" / "compare_and_swap.py").read_text(encoding="utf-8"))
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.AsyncFor | ast.While)]
+    assert len(loops) == 1
+    uses_it = uses("tessarr.stores.compare_and_swap", {"compare_and_swap"})
+    assert {place.partition(":")[0] for place in uses_it} == {
+        "stores/functions.py",
+        "stores/database/server.py",
+        "stores/remote/base.py",
+    }
+
+
 EXECUTORS = {
     "engine/pool.py": "the threads of the process, for work of the processor",
     "engine/jobs.py": "the threads of one tool, for what the caller allows",

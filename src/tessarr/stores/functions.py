@@ -23,11 +23,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from tessarr.common.segments import Piece, Stored, StoredBytes, flat, join
 from tessarr.errors import ConflictError, UnsupportedOperationError
 from tessarr.stores.buffers import byte_view
-from tessarr.stores.compare_and_swap import Change, Versioned, compare_and_swap
+from tessarr.stores.compare_and_swap import Change, Versioned, compare_and_swap, sleep_blocking
 from tessarr.stores.fetch import UNCHANGED, Fetch, Fetched, Unchanged, Version
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_prefix
@@ -146,17 +147,19 @@ def update_by_set(store: Writable, key: str, change: Change) -> None:
         locked(store, key, change)
         return
     url = url_of(store)
-    with KEYED_LOCKS.hold(("swapping", url, key)):  # threads of this process take turns
+    # Threads of this process take turns. The loop ends at once (StopIteration), because nothing that it awaits suspends it.
+    with KEYED_LOCKS.hold(("swapping", url, key)), suppress(StopIteration):
         compare_and_swap(
-            functools.partial(read_versioned, store, key),
-            functools.partial(swap, store, key),
+            functools.partial(_read_versioned, store, key),
+            functools.partial(_swap, store, key),
             change,
+            sleep=sleep_blocking,
             store=url,
             key=key,
-        )
+        ).send(None)
 
 
-def read_versioned(store: Get, key: str) -> Versioned:
+async def _read_versioned(store: Get, key: str) -> Versioned:
     """Read a value of a `ConditionalSet`, and a version that is not newer than the value."""
     assert isinstance(store, ConditionalSet)
     # The version first: if another writer replaces the value in between, the conditional write fails. A value without a version
@@ -184,7 +187,7 @@ def get_if_changed(store: Get, key: str, version: Version | None) -> Fetched | U
     return None if value is None else Fetched([value], now)
 
 
-def swap(store: Writable, key: str, version: Version | None, new: Buffer | None) -> None:
+async def _swap(store: Writable, key: str, version: Version | None, new: Buffer | None) -> None:
     """Replace (``None``: remove) the value if it has that version. Raises `ConflictError` for another version.
 
     Without `ConditionalDelete` there is a race between the check of the version and the removal.

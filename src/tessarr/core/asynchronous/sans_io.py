@@ -162,7 +162,7 @@ async def run_steps_async(steps: Steps[R]) -> R:
             raise
         else:
             at = await _in_thread(_send, steps, answers)
-    return at.result  # type: ignore[no-any-return]
+    return at.result  # type: ignore[return-value]
 
 
 async def _in_thread(part: Callable[..., R], steps: Steps[object], *arguments: object) -> R:
@@ -198,7 +198,7 @@ async def _threaded(run: Callable[[threading.Event], R], cancelled: Callable[[],
 
 
 class _End(NamedTuple):
-    result: Any
+    result: object
 
 
 _Progress: TypeAlias = "Sequence[Call] | _End"
@@ -238,7 +238,7 @@ def _drive(steps: Steps[R], at: _Progress) -> R:
             raise
         else:
             at = _send(steps, answers)
-    return at.result  # type: ignore[no-any-return]
+    return at.result  # type: ignore[return-value]
 
 
 def _call_all(calls: Sequence[Call]) -> list[object]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from tessarr.errors import StoreError
 from tessarr.stores.base import ConditionalStore, Version, shared_copy
-from tessarr.stores.compare_and_swap import compare_and_swap
+from tessarr.stores.compare_and_swap import blocking, compare_and_swap, sleep_blocking
 from tessarr.stores.remote.fetch_methods import FetchingStore
 from tessarr.types import Buffer
 
@@ -70,15 +72,17 @@ class DatabaseStore(FetchingStore, ConditionalStore):
 
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         self._check_writable(key)
-        # Under a lock, so that threads of one process do not use up each other's attempts.
-        with self.lock(key):
+        # Under a lock, so that threads of one process do not use up each other's attempts. The loop ends at once
+        # (StopIteration), because nothing that it awaits suspends it.
+        with self.lock(key), suppress(StopIteration):
             compare_and_swap(
-                lambda: self._read_versioned(key),
-                lambda version, new: self._swap(key, version, new),
+                partial(blocking(self._read_versioned), key),
+                partial(blocking(self._swap), key),
                 change,
+                sleep=sleep_blocking,
                 store=self.url,
                 key=key,
-            )
+            ).send(None)
 
     def delete(self, key: str) -> None:
         self.delete_many([key])

@@ -18,7 +18,7 @@ from tessarr.common.segments import flat
 from tessarr.errors import ConflictError, StoreError
 from tessarr.stores.asynchronous import AsyncStore
 from tessarr.stores.buffers import byte_view
-from tessarr.stores.compare_and_swap import Versioned, compare_and_swap_async
+from tessarr.stores.compare_and_swap import Versioned, compare_and_swap
 from tessarr.stores.fetch import UNCHANGED, Fetch, Fetched, Unchanged, Version
 from tessarr.stores.protocols import ConditionalSet, fallback, only_if
 from tessarr.stores.remote.coalesce import PART_SIZE, SpanBytes, extract, plan_spans, split
@@ -252,10 +252,11 @@ class NetworkStore(AsyncStore):
         self, key: str, change: Callable[[Buffer | None], Buffer | None]
     ) -> Coroutine[Any, Any, None]:
         self._check_writable(key)
-        return compare_and_swap_async(
+        return compare_and_swap(
             partial(self._read_versioned, key),
             partial(self._swap, key),
             lambda old: in_thread(change, old),  # `change` may decode and encode
+            sleep=sleep,
             store=self.url,
             key=key,
         )
