@@ -6,7 +6,6 @@ sent as they are. Nothing is written. The documents are read for each request, s
 
 from __future__ import annotations
 
-from tessarr.core.asynchronous.sans_io import Steps
 from tessarr.core.stored.walk import Entry, read_entries_steps, walk_below_steps
 from tessarr.errors import TessarrError, UnsupportedOperationError
 from tessarr.metadata import consolidated, formats
@@ -15,7 +14,7 @@ from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
 
 
-def made_up_steps(store: Store, key: str) -> Steps[bytes | None]:
+async def made_up_steps(store: Store, key: str) -> bytes | None:
     """Return the document at `key` with consolidated metadata that are made up; ``None``: send what is stored.
 
     That is the case where the document is not one of a group, where consolidated metadata are stored, where the store cannot
@@ -26,8 +25,8 @@ def made_up_steps(store: Store, key: str) -> Steps[bytes | None]:
         return None
     try:
         if name == "zarr.json":
-            return (yield from _v3_steps(store, path))
-        return (yield from _v2_steps(store, path))
+            return await _v3_steps(store, path)
+        return await _v2_steps(store, path)
     except UnsupportedOperationError:
         return None
     except TessarrError as error:
@@ -36,25 +35,25 @@ def made_up_steps(store: Store, key: str) -> Steps[bytes | None]:
         raise
 
 
-def _v3_steps(store: Store, path: str) -> Steps[bytes | None]:
-    (own,) = yield from read_entries_steps(store, [path], ("zarr.json",))
+async def _v3_steps(store: Store, path: str) -> bytes | None:
+    (own,) = await read_entries_steps(store, [path], ("zarr.json",))
     if "zarr.json" not in own.values or not own.is_group(3):
         return None
     document = own.json("zarr.json")
     if document.get(FIELD) is not None:
         return None
-    below = yield from walk_below_steps(store, Entry(path, own.values), 3, ("zarr.json",))
+    below = await walk_below_steps(store, Entry(path, own.values), 3, ("zarr.json",))
     start = len(prefix_of(path))
     block = consolidated.dump_v3({entry.path[start:]: entry.documents(3) for entry in below})
     return formats.dumps({"zarr.json": {**document, FIELD: block}})["zarr.json"]
 
 
-def _v2_steps(store: Store, path: str) -> Steps[bytes | None]:
+async def _v2_steps(store: Store, path: str) -> bytes | None:
     names = (".zgroup", ".zattrs", ".zarray", V2_KEY)
-    (own,) = yield from read_entries_steps(store, [path], names)
+    (own,) = await read_entries_steps(store, [path], names)
     if ".zgroup" not in own.values or ".zarray" in own.values or V2_KEY in own.values:
         return None
-    below = yield from walk_below_steps(store, Entry(path, own.values), 2, formats.KEYS[2].all)
+    below = await walk_below_steps(store, Entry(path, own.values), 2, formats.KEYS[2].all)
     start = len(prefix_of(path))
     nodes = {"": own.documents(2)} | {entry.path[start:]: entry.documents(2) for entry in below}
     return formats.dumps({V2_KEY: consolidated.dump_v2(nodes)})[V2_KEY]

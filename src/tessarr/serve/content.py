@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from tessarr.core.asynchronous.sans_io import Call, Steps, store_call
+from tessarr.core.asynchronous.sans_io import Call, gather_calls, store_call
 from tessarr.errors import StoreError
 from tessarr.metadata.formats import DOCUMENT_NAMES
 from tessarr.serve.consolidated import made_up_steps
@@ -35,30 +35,30 @@ class Found(NamedTuple):
     parts: list[Buffer]
 
 
-def key_steps(served: Served, relative: str, request: Request) -> Steps[Response | None]:
+async def key_steps(served: Served, relative: str, request: Request) -> Response | None:
     """Answer a request for a key below the root of URLs; ``None``: no such key, or it is not served."""
-    if not (yield from served.belongs_steps(relative)):
+    if not await served.belongs_steps(relative):
         return None
     key = served.key(relative)
     if not served.as_stored:
-        made = yield from made_up_steps(served.store, key)
+        made = await made_up_steps(served.store, key)
         if made is not None:
             return content_of(made, "application/json", request, served.boundary)
-    return (yield from value_steps(served.store, key, request, served.boundary))
+    return await value_steps(served.store, key, request, served.boundary)
 
 
-def value_steps(store: Store, key: str, request: Request, boundary: str) -> Steps[Response | None]:
+async def value_steps(store: Store, key: str, request: Request, boundary: str) -> Response | None:
     """Answer a request for the value of `key`; ``None``: there is no such key."""
     try:
         specs = ranges.parse(request.header("range"))
     except ranges.TooManyRangesError:
         return problem(416, f"at most {ranges.MAX_RANGES} ranges in one request")
     early = _read_early(request, specs)
-    found = yield from read_steps(store, key, early)
+    found = await read_steps(store, key, early)
     if found is None:
         return None
     if found.version is None and found.size <= WINDOW:
-        whole = yield from read_steps(store, key, (ByteRange(0, WINDOW),))
+        whole = await read_steps(store, key, (ByteRange(0, WINDOW),))
         if whole is None:
             return None
         return content_of(bytes(byte_view(whole.parts[0])), _kind(key), request, boundary)
@@ -75,7 +75,7 @@ def value_steps(store: Store, key: str, request: Request, boundary: str) -> Step
         first = found.parts[0]
     windows: list[Window] = [partial(_window_steps, store, key, batch, found.version) for batch in batches]
     if windows:
-        windows[0] = (yield from _window_steps(store, key, batches[0], found.version)) if first is None else first
+        windows[0] = await _window_steps(store, key, batches[0], found.version) if first is None else first
     return Response(
         status=response.head.status, headers=response.head.headers, windows=windows, nbytes=response.head.nbytes
     )
@@ -103,23 +103,23 @@ def content_of(data: bytes, kind: str, request: Request, boundary: str) -> Respo
 # -- reading -------------------------------------------------------------------------------------------------------------
 
 
-def read_steps(store: Store, key: str, wanted: tuple[ByteRange, ...]) -> Steps[Found | None]:
+async def read_steps(store: Store, key: str, wanted: tuple[ByteRange, ...]) -> Found | None:
     """Read ranges of a value, its size and its version, all of one version; ``None``: there is no such key.
 
     Raises `StoreError` for a value that is replaced during each attempt.
     """
     fetch = store_call(store, "fetch", [Fetch(key, wanted)])
     if isinstance(store, Remote):  # one response has all three
-        ((answer,),) = yield [fetch]
+        (answer,) = await fetch
         if answer is None:
             return None
         size = answer.size if isinstance(answer, Fetched) else None
         if size is None:
-            (size,) = yield [store_call(store, "getsize", key)]
+            size = await store_call(store, "getsize", key)
         return None if size is None else Found(size, version_of(answer), list(answer))
     version = Call(partial(store.version, key), partial(_unavailable, key), waits=False)
     for _ in range(_ATTEMPTS):
-        before, size, answers, after = yield [version, store_call(store, "getsize", key), fetch, version]
+        before, size, answers, after = await gather_calls([version, store_call(store, "getsize", key), fetch, version])
         if before == after and (size is None) == (answers[0] is None):
             return None if size is None else Found(size, before, list(answers[0]))
     raise StoreError("the value changed while it was read", store=store.url, key=key, got=f"{_ATTEMPTS} times")
@@ -130,13 +130,13 @@ async def _unavailable(key: str) -> None:
     raise NotImplementedError(key)
 
 
-def _window_steps(store: Store, key: str, batch: Sequence[bytes | Interval], version: Version | None) -> Steps[Buffer]:
+async def _window_steps(store: Store, key: str, batch: Sequence[bytes | Interval], version: Version | None) -> Buffer:
     """Read the intervals of a batch in one request, and join them with the frames between them.
 
     Raises `StoreError` if the value no longer has `version`, or is shorter: bytes of two versions are never mixed.
     """
     wanted = tuple(ByteRange(one.start, one.stop) for one in batch if isinstance(one, Interval))
-    found = (yield from read_steps(store, key, wanted)) if wanted else None
+    found = await read_steps(store, key, wanted) if wanted else None
     if wanted and (found is None or found.version != version):
         raise StoreError("the value changed while it was sent", store=store.url, key=key)
     parts = iter(found.parts if found is not None else ())

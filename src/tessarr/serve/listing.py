@@ -13,7 +13,7 @@ from html import escape
 from typing import NamedTuple
 from urllib.parse import parse_qs, quote
 
-from tessarr.core.asynchronous.sans_io import Steps, store_call
+from tessarr.core.asynchronous.sans_io import store_call
 from tessarr.core.stored.walk import read_entries_steps
 from tessarr.errors import UnsupportedOperationError
 from tessarr.metadata.consolidated import V2_KEY
@@ -42,17 +42,17 @@ class Children(NamedTuple):
     folders: list[str]
 
 
-def html_steps(served: Served, path: Path, query: str) -> Steps[Response | None]:
+async def html_steps(served: Served, path: Path, query: str) -> Response | None:
     """Answer a GET of a directory; ``None``: there is no such node, or it may not be listed."""
     asked = parse_qs(query, keep_blank_values=True, max_num_fields=10, errors="replace")
     keys, after = "keys" in asked, asked.get("after", [""])[0]
-    children = yield from _children_steps(served, path, keys=keys)
+    children = await _children_steps(served, path, keys=keys)
     if children is None:
         return None
     names = sorted([(name, False) for name in children.files] + [(name, True) for name in children.folders])
     later = [one for one in names if one[0] > after]
     page, more = later[:PAGE], len(later) > PAGE
-    nodes = page if keys else (yield from _nodes_steps(served, path, page))
+    nodes = page if keys else await _nodes_steps(served, path, page)
     return content(200, _page(path, nodes, keys, page[-1][0] if more else None), "text/html; charset=utf-8", (
         ("Content-Security-Policy", _POLICY),
     ))  # fmt: skip
@@ -74,48 +74,47 @@ def _page(path: Path, names: Sequence[tuple[str, bool]], keys: bool, last: str |
     return "\n".join(lines).encode()
 
 
-def _nodes_steps(served: Served, path: Path, names: Sequence[tuple[str, bool]]) -> Steps[list[tuple[str, bool]]]:
+async def _nodes_steps(served: Served, path: Path, names: Sequence[tuple[str, bool]]) -> list[tuple[str, bool]]:
     """Select documents, and folders that are nodes."""
     folders = [name for name, is_folder in names if is_folder]
-    entries = yield from read_entries_steps(
+    entries = await read_entries_steps(
         served.store, [served.key(path.prefix + name) for name in folders], _NODE_DOCUMENTS, v1=False
     )
     nodes = {name for name, entry in zip(folders, entries, strict=True) if entry.kind is not None}
     return [one for one in names if (one[0] in nodes if one[1] else one[0] in DOCUMENT_NAMES)]
 
 
-def _children_steps(served: Served, path: Path, *, keys: bool) -> Steps[Children | None]:
+async def _children_steps(served: Served, path: Path, *, keys: bool) -> Children | None:
     """List the children of a directory, without those that are never served; ``None``: it is not served."""
     segments = path.segments
     if served.is_private([*segments, "zarr.json"]):
         return None
-    entry = yield from served.node_steps(path.key)
+    entry = await served.node_steps(path.key)
     is_listed = entry is not None or served.scope == "store"
-    if not is_listed and not (keys and (yield from served.is_below_array_steps(path.key))):
+    if not is_listed and not (keys and await served.is_below_array_steps(path.key)):
         return None
     if entry is not None and entry.kind == "array" and not keys:
         return Children([name for name in entry.values if name in DOCUMENT_NAMES], [])
     if not isinstance(served.store, List):
         raise UnsupportedOperationError("this store cannot list its keys", store=served.store.url)
     prefix = f"{served.key(path.key)}/" if served.key(path.key) else ""
-    (listing,) = yield [store_call(served.store, "list_dir", prefix)]
+    listing = await store_call(served.store, "list_dir", prefix)
     files = [key[len(prefix) :] for key in listing.keys]
     folders = [key[len(prefix) : -1] for key in listing.prefixes]
     if not files and not folders and entry is None:
         return None
     if not served.as_stored and ".zgroup" in files and V2_KEY not in files:
         files.append(V2_KEY)
-    kept = Children(
+    return Children(
         [name for name in files if not served.is_private([*segments, name])],
         [name for name in folders if not served.is_private([*segments, name, "zarr.json"])],
     )
-    return kept
 
 
 # -- WebDAV ------------------------------------------------------------------------------------------------------------------
 
 
-def propfind_steps(served: Served, path: Path, request: Request, base: str) -> Steps[Response | None]:
+async def propfind_steps(served: Served, path: Path, request: Request, base: str) -> Response | None:
     """Answer PROPFIND with the depth of the request; `base` is the path of URLs of the root, without a slash at its end.
 
     A depth of infinity is refused where there are more than `MAX_ENTRIES` resources, as RFC 4918, 9.1 provides for.
@@ -125,7 +124,7 @@ def propfind_steps(served: Served, path: Path, request: Request, base: str) -> S
         return problem(400, "Depth is 0, 1 or infinity")
     responses: list[str] = []
     if not path.is_directory and path.segments:
-        described = yield from key_steps(served, path.key, _HEAD)
+        described = await key_steps(served, path.key, _HEAD)
         if described is not None:
             return _multistatus([_file(base, path.key, described)])
     level = [path]
@@ -133,7 +132,7 @@ def propfind_steps(served: Served, path: Path, request: Request, base: str) -> S
     while level:
         deeper: list[Path] = []
         for folder in level:
-            children = yield from _children_steps(served, folder, keys=True)
+            children = await _children_steps(served, folder, keys=True)
             if children is None:
                 if first:
                     return None
@@ -143,7 +142,7 @@ def propfind_steps(served: Served, path: Path, request: Request, base: str) -> S
                 first = False
             if depth == "0":
                 continue
-            responses += yield from _files_steps(served, folder, children.files, base)
+            responses += await _files_steps(served, folder, children.files, base)
             below = [Path((*folder.segments, name), True) for name in children.folders]
             responses += [_folder(base, one) for one in below]
             deeper += below
@@ -156,12 +155,12 @@ def propfind_steps(served: Served, path: Path, request: Request, base: str) -> S
 _TOO_DEEP = b'<?xml version="1.0" encoding="utf-8"?>\n<D:error xmlns:D="DAV:"><D:propfind-finite-depth/></D:error>\n'
 
 
-def _files_steps(served: Served, folder: Path, names: Sequence[str], base: str) -> Steps[list[str]]:
+async def _files_steps(served: Served, folder: Path, names: Sequence[str], base: str) -> list[str]:
     """Describe the files of a folder that may be read."""
     found: list[str] = []
     for name in names[: MAX_ENTRIES + 1]:
         key = folder.prefix + name
-        described = yield from key_steps(served, key, _HEAD)
+        described = await key_steps(served, key, _HEAD)
         if described is not None:
             found.append(_file(base, key, described))
     return found

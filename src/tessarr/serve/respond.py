@@ -17,7 +17,6 @@ from __future__ import annotations
 import errno
 import logging
 
-from tessarr.core.asynchronous.sans_io import Steps
 from tessarr.errors import KeyValidationError, TessarrError, UnsupportedOperationError
 from tessarr.serve import listing
 from tessarr.serve.content import key_steps
@@ -34,9 +33,9 @@ _ALWAYS = (
 )
 
 
-def respond(served: Served, request: Request) -> Steps[Response]:
+async def respond(served: Served, request: Request) -> Response:
     """Respond to a request. Every error becomes a response; failures of the store are logged, without the token."""
-    response = yield from _checked_steps(served, request)
+    response = await _checked_steps(served, request)
     if request.method == "HEAD":
         response = without_content(response)
     policy = "same-origin" if served.cors is None else "cross-origin"
@@ -44,7 +43,7 @@ def respond(served: Served, request: Request) -> Steps[Response]:
     return cors.with_cors(served.cors, request, response)
 
 
-def _checked_steps(served: Served, request: Request) -> Steps[Response]:
+async def _checked_steps(served: Served, request: Request) -> Response:
     if not host_is_allowed(request, served.allowed_hosts):
         return problem(421, "this host name is not served here; allow it with --allowed-host")
     if request.method not in served.methods:
@@ -68,7 +67,7 @@ def _checked_steps(served: Served, request: Request) -> Steps[Response]:
     if parsed is None or len(parsed.segments) > MAX_DEPTH:
         return problem(404)
     try:
-        return (yield from _found_steps(served, parsed, request)) or problem(404)
+        return await _found_steps(served, parsed, request) or problem(404)
     except KeyValidationError:
         return problem(404)
     except UnsupportedOperationError:
@@ -86,16 +85,16 @@ def _without_double_slash(path: str) -> str:
     return "/" + path.lstrip("/")
 
 
-def _found_steps(served: Served, path: Path, request: Request) -> Steps[Response | None]:
+async def _found_steps(served: Served, path: Path, request: Request) -> Response | None:
     """Answer for a decoded path; ``None``: there is nothing."""
     if request.method == "PROPFIND":
-        return (yield from listing.propfind_steps(served, path, request, _base(served, request)))
+        return await listing.propfind_steps(served, path, request, _base(served, request))
     if path.is_directory:
-        return (yield from listing.html_steps(served, path, request.query))
-    response = yield from key_steps(served, path.key, request)
+        return await listing.html_steps(served, path, request.query)
+    response = await key_steps(served, path.key, request)
     if response is not None or "text/html" not in (request.header("accept") or ""):
         return response
-    if (yield from served.node_steps(path.key)) is None:
+    if await served.node_steps(path.key) is None:
         return None
     query = f"?{request.query}" if request.query else ""
     return problem(308, "", (("Location", f"{quoted(path.segments[-1])}/{query}"),))

@@ -12,7 +12,6 @@ from functools import partial
 from secrets import token_hex
 from typing import Literal, NamedTuple
 
-from tessarr.core.asynchronous.sans_io import Steps
 from tessarr.core.stored.parse_cache import parse_entry
 from tessarr.core.stored.walk import NAMES, Entry, read_entries_steps
 from tessarr.errors import TessarrError
@@ -93,7 +92,7 @@ class Served:
             name.startswith(".") and name not in _V2_V3_DOCUMENTS
         )
 
-    def belongs_steps(self, relative: str) -> Steps[bool]:
+    async def belongs_steps(self, relative: str) -> bool:
         """Return whether a key may be served. It need not exist."""
         segments = relative.split("/")
         if self.is_private(segments):
@@ -104,7 +103,7 @@ class Served:
             known = self._known.get("/".join(segments[:count]))
             if known is not None and known.holds("/".join(segments[count:])):
                 return True
-        entries = yield from self._entries_steps(["/".join(segments[:count]) for count in range(len(segments))])
+        entries = await self._entries_steps(["/".join(segments[:count]) for count in range(len(segments))])
         if segments[-1] in _V1_DOCUMENTS and 1 in entries[-1].formats:
             return True
         for count, entry in enumerate(entries):
@@ -117,22 +116,21 @@ class Served:
                     return True
         return False
 
-    def node_steps(self, relative: str) -> Steps[Entry | None]:
+    async def node_steps(self, relative: str) -> Entry | None:
         """Read the documents of the node at a path below the root; ``None``: there is no node."""
-        (entry,) = yield from self._entries_steps([relative])
+        (entry,) = await self._entries_steps([relative])
         return entry if entry.kind is not None else None
 
-    def is_below_array_steps(self, relative: str) -> Steps[bool]:
+    async def is_below_array_steps(self, relative: str) -> bool:
         """Return whether a path is an array or below one, so that it holds chunk keys."""
         segments = relative.split("/") if relative else []
         paths = ["/".join(segments[:count]) for count in range(len(segments) + 1)]
-        entries = yield from self._entries_steps(paths)
+        entries = await self._entries_steps(paths)
         return any(entry.kind == "array" for entry in entries)
 
-    def _entries_steps(self, paths: Sequence[str]) -> Steps[list[Entry]]:
+    async def _entries_steps(self, paths: Sequence[str]) -> list[Entry]:
         # Documents of v1 are looked for at one path only: at the root, or where a request names them.
-        read = yield from read_entries_steps(self.store, [self.key(path) for path in paths], NAMES)
-        return read
+        return await read_entries_steps(self.store, [self.key(path) for path in paths], NAMES)
 
 
 def _chunks_of(entry: Entry) -> _Chunks | None:
