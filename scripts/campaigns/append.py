@@ -26,11 +26,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+
+from campaigns.slices import Slice  # noqa: E402
 
 import tessarr  # noqa: E402
 from tests.stores.remote import servers  # noqa: E402
 
+SUMMARY = "processes that append to one array, on local files and on an S3 server"
 CHUNK_ROWS = 64
 MOST_ROWS = 7
 LOG = ROOT / "build" / "campaigns" / "append.jsonl"
@@ -175,6 +178,36 @@ def run(store: str, processes: int, appends: int, batch: int, alone: int) -> boo
         figures = {"store": store, "processes": processes, "appends": appends, "batch": batch, **many._asdict()}
         log.write(json.dumps({**figures, "rate": rates[1], "rate_of_one": rates[0], "time": int(time.time())}) + "\n")
     return many.is_whole and one.is_whole
+
+
+RUN = (8, 100)
+"""Processes, and appends of each, of one run of the campaign."""
+
+
+def slices(begin: int, seconds: float) -> Iterator[Slice]:
+    """Do runs from `begin` on, for so long, at least one: even numbers on local files, odd ones on the S3 server."""
+    at, until = begin, time.monotonic() + seconds
+    while at == begin or time.monotonic() < until:
+        part = Slice(at + 1)
+        _do(at, part)
+        at = part.to
+        yield part
+
+
+def repeat(number: int) -> str | None:
+    """Do one run again."""
+    part = Slice(number)
+    _do(number, part)
+    return "\n".join(part.findings) or None
+
+
+def _do(number: int, part: Slice) -> None:
+    store = ("local", "s3")[number % 2]
+    with started(store) as (place, options):
+        report = measure(place, options, *RUN)
+    part.count(f"appends ({store})", report.appended)
+    if not report.is_whole:
+        part.find(number, f"{store}: {report}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,6 +7,7 @@ A process that is killed leaves the hidden ``.NAME.*.partial`` behind, and the o
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -103,12 +104,14 @@ def _staged_local(path: str, overwrite: bool) -> Iterator[Store]:
     _check_local(final, overwrite)
     folder, name = os.path.split(final)
     partial = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.partial")
-    made = _make_directories(folder)
-    store = _new_store(partial, zipped=name.endswith(".zip"))
+    with _naming(final):
+        made = _make_directories(folder)
+        store = _new_store(partial, zipped=name.endswith(".zip"))
     try:
         yield store
         store.close()
-        _swap(partial, final)
+        with _naming(final):
+            _swap(partial, final)
         if os.path.isdir(final):
             follow_directory(final)
     except BaseException:
@@ -119,6 +122,20 @@ def _staged_local(path: str, overwrite: bool) -> Iterator[Store]:
             with suppress(OSError):
                 os.rmdir(created)
         raise
+
+
+@contextmanager
+def _naming(final: str) -> Iterator[None]:
+    """Raise `StoreError` that names the destination for an error of the operating system."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, StoreError):
+            raise
+        got = f"{errno.errorcode.get(error.errno or 0, error.errno)}: {error.strerror}"
+        trouble = StoreError("could not put the data in place", store=final, got=got)
+        trouble.errno = error.errno
+        raise trouble from error
 
 
 def _make_directories(folder: str) -> list[str]:

@@ -96,7 +96,16 @@ class FileValue:
 
     def read(self, byte_range: ByteRange) -> Buffer:
         start, stop = byte_range.bounds(self.nbytes)
-        data = pread(self.descriptor, stop - start, start)
+        try:
+            data = pread(self.descriptor, stop - start, start)
+        except OSError as error:
+            trouble = StoreError(
+                "could not read a part of the value",
+                expected=f"bytes {start} to {stop}",
+                got=f"{errno.errorcode.get(error.errno or 0, error.errno)}: {error.strerror}",
+            )
+            trouble.errno = error.errno
+            raise trouble from error
         return data if len(data) == stop - start else rest(self.descriptor, data, start, stop - start)
 
     def close(self) -> None:

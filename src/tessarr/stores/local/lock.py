@@ -105,22 +105,27 @@ def _lock(descriptor: int, *, wait: bool) -> None:
 
 
 def release(path: str, descriptor: int) -> None:
-    """Remove the lock file and release the lock."""
+    """Remove the lock file and release the lock. A file that cannot be removed stays: it excludes no writer."""
     if sys.platform == "win32":
         # Windows cannot remove an open file; a process that has opened the file meanwhile removes it later.
         unlock(descriptor)
         with contextlib.suppress(OSError):
             os.unlink(path)
         return
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(OSError):
         os.unlink(path)
     unlock(descriptor)
 
 
 def unlock(descriptor: int) -> None:
-    """Unlock and close a file. Closing alone would not unlock: a process forked meanwhile has the same descriptor."""
-    _unlock(descriptor)
-    os.close(descriptor)
+    """Unlock and close a file. Closing alone would not unlock: a process forked meanwhile has the same descriptor.
+
+    Raises nothing: what the lock protected is done, and an error would say the contrary.
+    """
+    with contextlib.suppress(OSError):
+        _unlock(descriptor)
+    with contextlib.suppress(OSError):
+        os.close(descriptor)
 
 
 def _is_same_file(path: str, descriptor: int) -> bool:

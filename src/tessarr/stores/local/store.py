@@ -261,6 +261,8 @@ class LocalStore(ConditionalStore):
                         done = self._replace(key, path, pieces, stored, over=version)
                     else:
                         done = self._remove(key, path, over=version)
+                except StoreError as error:
+                    raise error.at(store=self.url, key=key)  # noqa: B904 - the same error
                 finally:
                     if stored is not None:
                         stored.close()
@@ -424,8 +426,6 @@ class LocalStore(ConditionalStore):
 
     def rename_prefix(self, source: str, dest: str) -> bool:
         """See `RenamePrefix`: one rename of a directory."""
-        check_prefix(source)
-        check_prefix(dest)
         if not (source and dest):
             return False
         path, target = self._writable_path(source[:-1]), self._writable_path(dest[:-1])

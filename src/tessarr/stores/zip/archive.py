@@ -300,7 +300,7 @@ class Archive:
     def _discard(self) -> None:
         """Release the lock, and remove the staged file unless it was published."""
         if self._staged:
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):  # one that cannot be removed is a hidden leftover
                 os.unlink(self._staged)
         self._staged = ""
         if self._lock is not None:

@@ -1,0 +1,264 @@
+"""Let one system call of a workload fail, or kill the program there, by strace.
+
+strace changes what the kernel answers, so that calls of Rust and of C libraries are reached as well as those of Python. Each
+run is a forked child of this process, which has imported everything already; strace traces it from when the workload begins.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import tessarr
+from tessarr.errors import TessarrError
+from tests.faults.workloads import WORKLOADS, State, Workload, observe
+
+ENGINES = ("native", "reference")
+CALLS = (
+    *(
+        "write",
+        "pwrite64",
+        "writev",
+        "copy_file_range",
+        "ftruncate",
+        "fallocate",
+        "fsync",
+        "fdatasync",
+        "rename",
+        "renameat2",
+    ),
+    *(
+        "link",
+        "linkat",
+        "unlink",
+        "unlinkat",
+        "mkdir",
+        "rmdir",
+        "flock",
+        "openat",
+        "utimensat",
+        "ioctl",
+        "read",
+        "pread64",
+    ),
+)
+ERRORS = ("ENOSPC", "EDQUOT", "EIO", "EINTR", "EACCES", "EMFILE", "ENOLCK", "ESTALE", "EROFS", "ENOMEM")
+KILL = "KILL"
+LONGEST_S = 60.0
+"""A run that takes longer is a hang."""
+_SCRATCH = next((folder for folder in ("/dev/shm", tempfile.gettempdir()) if os.access(folder, os.W_OK)), None)
+
+
+class Fault(NamedTuple):
+    """What happens to the call with this number, counted from 1."""
+
+    call: str
+    number: int
+    kind: str
+    """`KILL`, or the name of an error."""
+
+    @property
+    def option(self) -> str:
+        """The option of strace."""
+        what = f"signal={KILL}" if self.kind == KILL else f"error={self.kind}"
+        return f"inject={self.call}:{what}:when={self.number}"
+
+
+@dataclass
+class Ended:
+    """How a run ended."""
+
+    code: int | None
+    """Exit status, or minus the number of a signal; ``None``: it did not end."""
+    error: str
+    """The type of the exception, or ``""``."""
+    told: str
+    """Its traceback."""
+    calls: Counter[str] = field(default_factory=Counter)
+    injected: bool = False
+
+
+_DONE, _TYPED, _UNTYPED = 0, 10, 11
+
+
+class Bench:
+    """The workload of one engine, ready to be run many times."""
+
+    def __init__(self, workload: Workload, engine: str, strace: str) -> None:
+        self.workload, self.engine, self._strace = workload, engine, strace
+        self._folder = tempfile.mkdtemp(prefix="tessarr-faults-", dir=_SCRATCH)
+        self._template = os.path.join(self._folder, "template")
+        workload.prepare(self._template)
+        self.before = observe(self._template)
+        with self._place() as root, tessarr.config.set({"engine": engine}):
+            workload.act(root)  # imports what it needs
+
+    def close(self) -> None:
+        """Remove the files."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @cached_property
+    def clean(self) -> Ended:
+        """A run without a fault. It must succeed."""
+        with self._place() as root:
+            ended = self.run(root, None)
+            self.after = observe(root)
+        assert ended.code == _DONE, ended.told
+        return ended
+
+    def faults(self) -> list[Fault]:
+        """Every fault of every call that the workload makes."""
+        return [
+            Fault(call, number, kind)
+            for call, count in sorted(self.clean.calls.items())
+            for number in range(1, count + 1)
+            for kind in (KILL, *ERRORS)
+        ]
+
+    def judge(self, fault: Fault) -> tuple[Ended, str | None]:
+        """Run with a fault. Returns how it ended, and what is wrong, if anything."""
+        assert self.clean.code == _DONE
+        with self._place() as root:
+            ended = self.run(root, fault)
+            if ended.code is None:
+                return ended, f"a hang of more than {LONGEST_S} s"
+            if ended.code < 0 and -ended.code != signal.SIGKILL:
+                return ended, f"the program died by signal {-ended.code}"
+            if ended.code == _UNTYPED:
+                return ended, f"an error that is not one of tessarr:\n{ended.told}"
+            try:
+                found = observe(root)
+            except Exception as error:
+                return ended, f"what is there cannot be read: {error!r}"
+            return ended, self._compare(ended, found)
+
+    def _compare(self, ended: Ended, found: State) -> str | None:
+        if ended.code == _DONE:
+            return (
+                None
+                if found == self.after
+                else f"it succeeded, and did something else: {_difference(found, self.after)}"
+            )
+        if self.workload.is_one_step:
+            if found in (self.before, self.after):
+                return None
+            return f"neither old nor new after {ended.error or 'a kill'}: {_difference(found, self.before)}"
+        for name in found.keys() | self.before.keys() | self.after.keys():
+            values = found.get(name)
+            is_empty = self.workload.creates and isinstance(values, list) and not any(values)
+            if not is_empty and values not in (self.before.get(name), self.after.get(name)):
+                return f"{name!r} is neither old nor new after {ended.error or 'a kill'}: {found.get(name)}"
+        return None
+
+    @contextmanager
+    def _place(self) -> Iterator[str]:
+        root = os.path.join(self._folder, "data")
+        shutil.rmtree(root, ignore_errors=True)
+        shutil.copytree(self._template, root)
+        yield root
+
+    def run(self, root: str, fault: Fault | None) -> Ended:
+        """Run the workload in a child, traced by strace."""
+        report = mmap.mmap(-1, 1 << 16)
+        begin, release = os.pipe()
+        child = os.fork()
+        if child == 0:
+            self._be_the_child(root, begin, report)
+        os.close(begin)
+        log = os.path.join(self._folder, "strace.log")
+        command = [self._strace, "-f", "-p", str(child), "-o", log, "-e", f"trace={','.join(CALLS)}"]
+        tracer = subprocess.Popen([*command, *(["-e", fault.option] if fault else [])], stderr=subprocess.PIPE)
+        assert tracer.stderr is not None
+        attached = tracer.stderr.readline()
+        assert b"attached" in attached, attached
+        os.write(release, b"x")
+        os.close(release)
+        code = _wait(child)
+        tracer.stderr.close()
+        tracer.wait()
+        error, _, told = bytes(report[:]).rstrip(b"\0").decode(errors="replace").partition("\n")
+        lines = Path(log).read_text(errors="replace")
+        return Ended(code, error, told, _calls(lines), "(INJECTED)" in lines)
+
+    def _be_the_child(self, root: str, begin: int, report: mmap.mmap) -> None:
+        code = _UNTYPED
+        try:
+            ctypes.CDLL(None).prctl(
+                0x59616D61, ctypes.c_ulong(-1), 0, 0, 0
+            )  # PR_SET_PTRACER: where only parents may trace
+            select.select([begin], [], [])  # a call that is not traced
+            with tessarr.config.set({"engine": self.engine}):
+                self.workload.act(root)
+            code = _DONE
+        except BaseException as error:
+            code = _TYPED if isinstance(error, TessarrError | MemoryError) else _UNTYPED
+            told = f"{type(error).__name__}\n{traceback.format_exc()}".encode()[-60_000:]
+            report[: len(told)] = told
+        finally:
+            os._exit(code)
+
+
+def _wait(child: int) -> int | None:
+    """The exit status of a child; a child that does not end is killed, and has none."""
+    until = time.monotonic() + LONGEST_S
+    while time.monotonic() < until:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.001)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
+_CALL = re.compile(r"^(\d+) +(\w+)\(", re.MULTILINE)
+
+
+def _calls(log: str) -> Counter[str]:
+    """How often each call was made; strace counts per thread, so that of several threads the busiest one counts."""
+    most: Counter[str] = Counter()
+    for (_, call), count in Counter(_CALL.findall(log)).items():
+        most[call] = max(most[call], count)
+    return most
+
+
+def _difference(found: State, expected: State) -> str:
+    names = sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
+    return ", ".join(f"{name!r}: {found.get(name)}, not {expected.get(name)}" for name in names)
+
+
+class Cases:
+    """Every fault of every workload with both engines, in an order that is mixed and always the same."""
+
+    def __init__(self, strace: str) -> None:
+        self._benches = [Bench(workload, engine, strace) for workload in WORKLOADS for engine in ENGINES]
+        self._cases = [(bench, fault) for bench in self._benches for fault in bench.faults()]
+        Random(0).shuffle(self._cases)
+
+    def __len__(self) -> int:
+        return len(self._cases)
+
+    def __getitem__(self, number: int) -> tuple[Bench, Fault]:
+        return self._cases[number % len(self._cases)]
+
+    def close(self) -> None:
+        """Remove the files."""
+        for bench in self._benches:
+            bench.close()
