@@ -151,7 +151,7 @@ def _default(value: object) -> object:
     """Convert NumPy scalars and arrays to plain values."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
-    raise TypeError(f"{type(value).__name__} is not JSON serialisable")
+    raise TypeError(f"{type(value).__name__} is not JSON serializable")
 
 
 def dumps(document: object, *, indent: int | None = 2, sort_keys: bool = False, allow_nan: bool = False) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tessarr.core.node import Node
-from tessarr.errors import ReadOnlyError
+from tessarr.errors import MetadataValidationError, ReadOnlyError
 from tessarr.settings import config as settings
 from tessarr.stores.base import Store
 from tessarr.stores.path import join, normalize_path
@@ -58,7 +58,9 @@ def synchronous(store: Store) -> Store:
 def requested_format(store: StoreLike, zarr_format: int | None) -> ZarrFormat | None:
     """Return the format requested by the argument or by the end of a URL (``…|zarr2:``); ``None``: any format."""
     if zarr_format not in (None, 1, 2, 3):
-        raise ValueError(f"zarr_format must be 1, 2 or 3, got {zarr_format!r}")
+        raise MetadataValidationError(
+            f"Invalid value for 'zarr_format'. Expected 2, 3, or None. Got {zarr_format!r}.", hint="1 opens data of Zarr v1"
+        )
     by_url = None
     if isinstance(store, str) and "|" in store:
         from tessarr.stores.url import as_url

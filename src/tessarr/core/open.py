@@ -82,13 +82,21 @@ async def open(  # noqa: A001 - zarr-python's name
             kind = ArrayMetadata if wants_array else None
             found = await metadata_io.expect_kind_steps(found, where, here, number, kind)
             check_keywords(kwargs)
+            if config is not None and isinstance(found, GroupMetadata):
+                raise _config_of_group(where, here)
             node = _node(where, here, found, mode, _config_of(config, kwargs))
             return node._with_consolidated(use, beside) if isinstance(node, Group) else node
         mode = "w-"
     if wants_array:
         creating = steps_of(open_array)(where, mode=mode, path=here, zarr_format=number, config=config, **kwargs)
         return await creating
+    if config is not None:
+        raise _config_of_group(where, here)
     return await steps_of(open_group)(where, mode=mode, path=here, zarr_format=number, **kwargs)
+
+
+def _config_of_group(store: Store, path: str) -> TypeError:
+    return TypeError(f"config is for arrays, but '/{path}' of {store.url} resolves to a group. Leave config out")
 
 
 def _config_of(config: ArrayConfigLike | None, legacy: Mapping[str, object]) -> ArrayConfigLike | None:

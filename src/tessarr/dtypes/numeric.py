@@ -123,13 +123,13 @@ class Integer(Element):
         try:
             if isinstance(plain, float | np.floating):
                 if int(plain) != plain:
-                    raise ValueError(f"not an integer: {value!r}")
+                    raise ValueError(f"invalid literal for an integer: {value!r}")
                 return self._make(int(plain))
             if isinstance(plain, np.generic) and not isinstance(plain, np.integer):
                 plain = plain.item()
             return self._make(_index(plain))
         except OverflowError as error:
-            raise ValueError(f"not an integer: {value!r}") from error
+            raise ValueError(f"invalid literal for an integer: {value!r}") from error
 
     def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
         """Accept a JSON integer in range; in v1 and v2 also one written as a float (``0.0``)."""
@@ -154,7 +154,7 @@ def _index(value: object) -> int:
     except TypeError:
         if type(value).__module__ == "ml_dtypes":  # int2 … uint4 are integers without __index__
             return int(value)  # type: ignore[call-overload,no-any-return]
-        raise TypeError(f"not an integer: {value!r}") from None
+        raise TypeError(f"invalid literal for an integer: {value!r}") from None
 
 
 class _Byte(Integer, Plain):

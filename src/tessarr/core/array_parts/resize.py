@@ -94,7 +94,7 @@ async def _resize_locked_steps(array: Array, new_shape: Shape, delete_outside_ch
     new_shape = tuple(_length(n) for n in new_shape)
     if len(new_shape) != len(old_shape):
         raise BaseZarrError(
-            "an array keeps its number of dimensions",
+            "the new shape must have the same number of dimensions",
             path=array.name,
             expected=f"{len(old_shape)} lengths",
             got=new_shape,

@@ -138,7 +138,7 @@ def refuse_aliasing(source: Array, store: Store, path: str) -> None:
     """Raise `BaseZarrError` if replacing the node at `path` would delete `source` itself, at, below or above `path`."""
     if overlaps(store, path, source._store, source.path):
         raise BaseZarrError(
-            "an array cannot overwrite its own source data",
+            "an array cannot overwrite its own source data: the paths overlap",
             store=store.url,
             path=f"/{path}",
             hint="Write to another path, then move it into place",

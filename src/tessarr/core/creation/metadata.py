@@ -114,10 +114,13 @@ def array_config(given: ArrayConfigLike | None, base: ArrayConfig | None = None,
     wanted |= dict(given or {})
     unknown = wanted.keys() - {*ArrayConfig.__slots__, *_IGNORED_OPTIONS}
     if unknown:
-        raise TypeError(f"unknown array config {sorted(unknown)}; known: {', '.join(ArrayConfig.__slots__)}")
+        raise TypeError(f"Unknown array config keys: {sorted(unknown)}; known: {', '.join(ArrayConfig.__slots__)}")
     known = {name: value for name, value in wanted.items() if name in ArrayConfig.__slots__}
     if known.get("order", "C") not in ("C", "F"):
         raise ValueError(f"order must be 'C' or 'F', got {known['order']!r}")
+    for name in ("write_empty_chunks", "read_missing_chunks"):
+        if not isinstance(known.get(name, False), bool | np.bool):
+            raise ValueError(f"Expected instance of bool for {name}, got {known[name]!r}")
     return ArrayConfig(**{**base.to_dict(), **known})
 
 

@@ -214,7 +214,7 @@ def save_group(
 ) -> None:
     """Store several array-likes in a group: positional arguments as ``arr_0`` …, keyword arguments by name."""
     if not args and not kwargs:
-        raise ValueError("at least one array must be given")
+        raise ValueError("at least one array must be provided")
     where, here, _ = locate(store, path, "w", storage_options)
     group = create_group(where, path=here, zarr_format=zarr_format or zarr_version, overwrite=True)
     for name, values in {**{f"arr_{i}": a for i, a in enumerate(args)}, **kwargs}.items():

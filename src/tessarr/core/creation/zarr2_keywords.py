@@ -100,7 +100,7 @@ def check_keywords(given: Mapping[str, object]) -> None:
     """Raise `TypeError` for a keyword that `create` does not have, also where nothing is created."""
     unknown = given.keys() - _KNOWN - {*_NO_EFFECT}
     if unknown:
-        raise TypeError(f"unknown keywords {sorted(unknown)}")
+        raise TypeError(f"create() got an unexpected keyword argument {', '.join(map(repr, sorted(unknown)))}")
 
 
 def creation_arguments(zarr_format: int, given: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -141,7 +141,7 @@ def creation_arguments(zarr_format: int, given: Mapping[str, object]) -> tuple[d
         if name in rest:
             arguments[name] = rest.pop(name)
     if rest:
-        raise TypeError(f"unknown keywords {sorted(rest)}")
+        raise TypeError(f"create() got an unexpected keyword argument {', '.join(map(repr, sorted(rest)))}")
     return arguments, runtime
 
 

@@ -77,6 +77,9 @@ class Buffer:
     def __len__(self) -> int:
         return len(self._data)
 
+    def __bytes__(self) -> bytes:
+        return self.to_bytes()
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Buffer) and self.to_bytes() == other.to_bytes()
 
@@ -108,14 +111,17 @@ class NDBuffer(_Allocating):
     ) -> Self:
         """Allocate an array filled with zeros or `fill_value`."""
         data = np.zeros(tuple(shape), dtype, order)
-        if fill_value is not None:
-            data.fill(fill_value)
+        if data.dtype.kind in "mM":
+            data = data.view(dtype)  # allocating loses the scale and byte order of generic units
+        if fill_value is not None and not (isinstance(fill_value, int) and fill_value == 0):
+            data[...] = fill_value
         return cls(data)
 
     @classmethod
     def empty(cls, shape: Iterable[int], dtype: npt.DTypeLike, order: Literal["C", "F"] = "C") -> Self:
         """Allocate an uninitialised array."""
-        return cls(np.empty(tuple(shape), dtype, order))
+        data = np.empty(tuple(shape), dtype, order)
+        return cls(data.view(dtype) if data.dtype.kind in "mM" else data)
 
     @classmethod
     def from_ndarray_like(cls, ndarray_like: object) -> Self:
@@ -181,16 +187,19 @@ class NDBuffer(_Allocating):
         self._data.fill(value)
 
     def all_equal(self, other: Any, equal_nan: bool = True) -> bool:
-        """Return whether every element equals `other`; −0.0 is not 0.0."""
-        same = (self._data == other) & (
-            np.signbit(self._data) == np.signbit(other) if self._data.dtype.kind == "f" else True
-        )
-        if equal_nan and self._data.dtype.kind in "fcmM":
-            same = same | ((self._data != self._data) & (other != other))
-        return bool(np.all(same))
+        """Return whether every element equals `other`; nothing equals ``None``. A zero of type float is compared bit by bit."""
+        if other is None:
+            return False
+        data = self._data
+        wanted = np.asarray(other)
+        plain = data.dtype.kind not in "USTOV"
+        if plain and wanted.dtype.kind == "f" and wanted.ndim == 0 and wanted == 0:  # −0.0 is not 0.0
+            bits = f"V{data.dtype.itemsize}"
+            return np.array_equal(data.view(bits), np.broadcast_to(wanted.astype(data.dtype), data.shape).view(bits))
+        return np.array_equal(data, np.broadcast_to(wanted, data.shape), equal_nan=equal_nan and plain)
 
     def __getitem__(self, key: Any) -> Self:
-        return type(self)(self._data[key])
+        return type(self)(self._data[(*key, ...)] if isinstance(key, tuple) and ... not in key else self._data[key])
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._data[key] = value.as_numpy_array() if isinstance(value, NDBuffer) else value
