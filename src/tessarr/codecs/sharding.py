@@ -85,6 +85,9 @@ class ShardingCodec(ArrayToBytes):
     def __post_init__(self) -> None:
         set_ = object.__setattr__
         set_(self, "chunk_shape", tuple(int(n) for n in self.chunk_shape))
+        for axis, n in enumerate(self.chunk_shape):
+            if n < 1:
+                raise ValueError(f"Dimension {axis}: chunk edge length must be >= 1, got {n}")
         set_(self, "codecs", tuple(_codec(c) for c in self.codecs))
         set_(self, "index_codecs", tuple(_codec(c) for c in self.index_codecs) or _default_index_codecs())
         if self.subchunk_write_order not in _WRITE_ORDERS:

@@ -59,7 +59,8 @@ def requested_format(store: StoreLike, zarr_format: int | None) -> ZarrFormat | 
     """Return the format requested by the argument or by the end of a URL (``…|zarr2:``); ``None``: any format."""
     if zarr_format not in (None, 1, 2, 3):
         raise MetadataValidationError(
-            f"Invalid value for 'zarr_format'. Expected 2, 3, or None. Got {zarr_format!r}.", hint="1 opens data of Zarr v1"
+            f"Invalid value for 'zarr_format'. Expected 2, 3, or None. Got {zarr_format!r}.",
+            hint="1 opens data of Zarr v1",
         )
     by_url = None
     if isinstance(store, str) and "|" in store:

@@ -172,8 +172,10 @@ def from_document(data: JSON, zarr_format: ZarrFormat) -> DataType:
     if not isinstance(data, Mapping) or "name" not in data:
         expected = '{"name": …, "object_codec_id": …}'
         raise DataTypeValidationError("invalid data type of Zarr v2", expected=expected, got=repr(data))
-    codec = data.get("object_codec_id")
-    return from_v2(data["name"], [{"id": codec}] if codec is not None else None)
+    codec, name = data.get("object_codec_id"), data["name"]
+    if codec is not None and not (isinstance(name, str) and name.endswith("O")):
+        raise DataTypeValidationError(f"elements of {name!r} need no object_codec_id", expected="null", got=repr(codec))
+    return from_v2(name, [{"id": codec}] if codec is not None else None)
 
 
 Element.of_numpy = staticmethod(from_numpy)

@@ -139,7 +139,7 @@ def integer(item: Any, length: int, axis: int) -> int:
     if -length <= position < length:
         return position + length if position < 0 else position
     raise BoundsCheckError(
-        f"index {position} is out of bounds for axis {axis} with length {length}",
+        f"index out of bounds for dimension with length {length}; axis {axis}; got {position}",
         hint=None if length else "The axis is empty",
     )
 
@@ -175,7 +175,7 @@ def indices(item: object, length: int, axis: int) -> IndexArray:
     low, high = int(array.min()), int(array.max())
     if low < -length or high >= length:
         raise BoundsCheckError(
-            f"index {low if low < -length else high} is out of bounds for axis {axis} with length {length}"
+            f"index out of bounds for dimension with length {length}; axis {axis}; got {low if low < -length else high}"
         )
     array = array.astype(np.int64, copy=False)
     return np.where(array < 0, array + length, array) if low < 0 else array

@@ -67,5 +67,5 @@ def refusal(item: object) -> ArrayIndexError:
         return ArrayIndexError("newaxis (None) cannot be used", hint="Read first, then add the axis to the result")
     if isinstance(item, bool | np.bool_):
         return ArrayIndexError("a lone boolean is not an index", got=repr(item))
-    got = f"{type(item).__name__} {item!r}"
-    return ArrayIndexError("unsupported index", expected="integers, slices and an Ellipsis", got=got[:200])
+    expected = f"expected integer or slice, got {type(item)}"
+    return ArrayIndexError(f"unsupported selection item for basic indexing; {expected}", got=repr(item)[:200])

@@ -59,7 +59,9 @@ def _positions(item: object, length: int, axis: int) -> IndexArray:
     if array.dtype.kind != "b":
         return indices(array, length, axis)
     if len(array) != length:
-        raise ArrayIndexError(f"a mask must have its axis' length; axis {axis}", expected=length, got=len(array))
+        raise ArrayIndexError(
+            f"a mask has the wrong length for dimension; expected {length}, got {len(array)}; axis {axis}"
+        )
     return np.flatnonzero(array).astype(np.int64, copy=False)
 
 

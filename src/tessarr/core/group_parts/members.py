@@ -146,8 +146,9 @@ class Members(Node):
         found = await steps_of(Members.get)(self, path)
         if isinstance(found, Array):
             return found
-        wrong = ArrayNotFoundError if found is None else GroupInsteadError
-        raise wrong("no array here", store=self._store.url, path=f"/{self._join(path)}")
+        if found is None:
+            raise ArrayNotFoundError("No array found in store", store=self._store.url, path=f"/{self._join(path)}")
+        raise GroupInsteadError("A group exists in store", store=self._store.url, path=f"/{self._join(path)}")
 
     @sans_io
     async def get_group(self, path: str) -> Group:
@@ -155,8 +156,9 @@ class Members(Node):
         found = await steps_of(Members.get)(self, path)
         if isinstance(found, self._group):
             return found
-        wrong = GroupNotFoundError if found is None else ArrayInsteadError
-        raise wrong("no group here", store=self._store.url, path=f"/{self._join(path)}")
+        if found is None:
+            raise GroupNotFoundError("No group found in store", store=self._store.url, path=f"/{self._join(path)}")
+        raise ArrayInsteadError("An array exists in store", store=self._store.url, path=f"/{self._join(path)}")
 
     @sans_io
     async def __contains__(self, path: object) -> bool:

@@ -9,4 +9,15 @@ MAX_UINT_64 = 2**64 - 1
 IndexLocation = Literal["start", "end"]
 INDEX_LOCATION: Final = ("start", "end")
 
-__all__ = ["INDEX_LOCATION", "MAX_UINT_64", "IndexLocation", "ShardingCodec", "ShardingCodecIndexLocation"]
+SubchunkWriteOrder = Literal["morton", "unordered", "lexicographic", "colexicographic"]
+SUBCHUNK_WRITE_ORDER: Final = ("morton", "unordered", "lexicographic", "colexicographic")
+
+__all__ = [
+    "INDEX_LOCATION",
+    "MAX_UINT_64",
+    "SUBCHUNK_WRITE_ORDER",
+    "IndexLocation",
+    "ShardingCodec",
+    "ShardingCodecIndexLocation",
+    "SubchunkWriteOrder",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 from typing import Any, Self
@@ -33,15 +34,18 @@ class LocalStore(InnerStore):
         return store
 
     async def _open(self) -> None:
+        await asyncio.to_thread(self._make_root)
+        await super()._open()
+
+    def _make_root(self) -> None:
         if not self.read_only:
             self.root.mkdir(parents=True, exist_ok=True)
         if not self.root.exists():
             raise FileNotFoundError(f"{self.root} does not exist")
-        await super()._open()
 
     async def delete(self, key: str) -> None:
         """Remove `key`, or every key below it where it is a directory."""
-        if (self.root / key).is_dir():
+        if await asyncio.to_thread((self.root / key).is_dir):
             await self.delete_dir(key)
         else:
             await super().delete(key)
@@ -55,11 +59,14 @@ class LocalStore(InnerStore):
         """Move the directory to `dest_root`, which must not exist."""
         if isinstance(dest_root, str):
             dest_root = Path(dest_root)
+        await asyncio.to_thread(self._rename, dest_root)
+        self._set_inner(ours.LocalStore(dest_root, read_only=self.read_only))
+
+    def _rename(self, dest_root: Path) -> None:
         os.makedirs(dest_root.parent, exist_ok=True)
         if os.path.exists(dest_root):
             raise FileExistsError(f"Destination root {dest_root} already exists.")
         self.root.rename(dest_root)
-        self._set_inner(ours.LocalStore(dest_root, read_only=self.read_only))
 
     def __str__(self) -> str:
         return f"file://{self.root.as_posix()}"

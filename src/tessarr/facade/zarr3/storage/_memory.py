@@ -103,6 +103,12 @@ class ManagedMemoryStore(InnerStore):
         super().__init__(ours.ManagedMemoryStore(name, path=path, read_only=read_only))
 
     @property
+    def _store_dict(self) -> MutableMapping[str, object]:
+        """A view of the memory's dictionary of bytes, whose keys begin with the store's path."""
+        inner: Any = self._inner
+        return _AsBuffers(inner._place)
+
+    @property
     def name(self) -> str:
         """The name that all stores over this memory share."""
         return str(self._inner.name)  # type: ignore[attr-defined]
