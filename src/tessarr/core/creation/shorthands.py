@@ -26,6 +26,7 @@ from tessarr.core.tree import TreeView
 from tessarr.errors import ZarrDeprecationWarning
 from tessarr.grids.guess import ChunksLike, ShardsLike
 from tessarr.keys.base import ChunkKeyEncodingLike
+from tessarr.settings import config as settings
 from tessarr.stores.base import Store
 from tessarr.stores.url import StoreLike
 from tessarr.types import ShapeLike
@@ -194,12 +195,21 @@ def save_array(
     zarr_format: int | None = None,
     path: str | None = None,
     storage_options: Mapping[str, object] | None = None,
+    mode: str | None = None,
+    overwrite: bool | None = None,
     **kwargs: Any,
 ) -> None:
-    """Store an array-like as an array, replacing a node that exists there; a zip file is closed afterwards."""
+    """Store an array-like as an array; a zip file is closed afterwards.
+
+    With `overwrite` or ``mode="w"``, the default, it replaces a node that exists there. Where `tessarr.as_zarr` is
+    installed, the default is zarr-python 3's ``mode="a"``, which raises `ContainsArrayError` or `ContainsGroupError` for it.
+    """
     number = zarr_format or zarr_version
-    where, here, _ = locate(store, path, "w", storage_options)
-    create(store=where, path=here, data=np.asarray(arr), zarr_format=number, overwrite=True, **kwargs)
+    mode = mode or ("a" if settings.get("zarr_python.arguments") else "w")
+    where, here, mode = locate(store, path, mode, storage_options)
+    create(
+        store=where, path=here, data=np.asarray(arr), zarr_format=number, overwrite=overwrite or mode == "w", **kwargs
+    )
     _close_own(store, where)
 
 

@@ -1,0 +1,79 @@
+"""What overwriting deletes under the alias is what zarr-python deletes."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+
+theirs = pytest.importorskip("zarr", reason="zarr-python is the extra `peers`")
+
+FOREIGN = ["notes.txt", "photos/1.jpg", "a/readme.md", "a/raw/x.bin", "a.txt", "ab/y.bin"]
+DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
+CALLS: dict[str, Any] = {
+    "create_array": lambda m, s, p: m.create_array(s, name=p or None, shape=(4,), dtype="i4", overwrite=True),
+    "create_array of v2": lambda m, s, p: m.create_array(
+        s, name=p or None, shape=(4,), dtype="i4", overwrite=True, zarr_format=2
+    ),
+    "create_group": lambda m, s, p: m.create_group(s, path=p or "", overwrite=True),
+    "group": lambda m, s, p: m.group(s, path=p or None, overwrite=True),
+    "open_group": lambda m, s, p: m.open_group(s, path=p or None, mode="w"),
+    "open_array": lambda m, s, p: m.open_array(s, path=p or None, mode="w", shape=(4,), dtype="i4"),
+    "open": lambda m, s, p: m.open(s, path=p or None, mode="w", shape=(4,), dtype="i4"),
+    "save_array": lambda m, s, p: m.save_array(s, np.arange(4), path=p or None),
+    "save": lambda m, s, p: m.save(s, np.arange(4), path=p or None),
+    "save_array with a mode": lambda m, s, p: m.save_array(s, np.arange(4), path=p or None, mode="w"),
+    "save_group": lambda m, s, p: m.save_group(s, np.arange(4), x=np.arange(4), path=p or None),
+    "open_group that may exist": lambda m, s, p: m.open_group(s, path=p or None, mode="a"),
+}
+BEFORE: dict[str, Any] = {
+    "nothing": lambda _: None,
+    "a group": lambda place: theirs.create_group(place, zarr_format=3).create_array("b", shape=(2,), dtype="i4"),
+    "an array": lambda place: theirs.save_array(place, np.arange(6)),
+}
+
+
+def left(place: Path) -> set[str]:
+    """The files other than documents and chunks of what was made."""
+    files = {path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file()}
+    return {file for file in files if file in FOREIGN}
+
+
+@pytest.mark.parametrize(
+    ("before", "path"),
+    [(before, path) for before in BEFORE for path in ("", "a", "new") if before != "an array" or not path],
+)
+@pytest.mark.parametrize("call", CALLS)
+def test_overwriting_deletes_what_zarr_python_deletes(call: str, before: str, path: str, tmp_path: Path) -> None:
+    found = []
+    for name, module in {"theirs": theirs, "ours": tessarr}.items():
+        place = tmp_path / name
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            BEFORE[before](place)
+            for file in FOREIGN:
+                (place / file).parent.mkdir(parents=True, exist_ok=True)
+                (place / file).write_text("foreign")
+            with tessarr.config.set({"zarr_python.overwrite_all": True, "zarr_python.arguments": True}):
+                try:
+                    CALLS[call](module, str(place), path)
+                except (theirs.errors.ContainsArrayError, tessarr.errors.ContainsArrayError):
+                    found.append({"an array is in the way"})
+                except (theirs.errors.ContainsGroupError, tessarr.errors.ContainsGroupError):
+                    found.append({"a group is in the way"})
+        found.append(left(place))
+    half = len(found) // 2
+    assert found[half:] == found[:half]
+
+
+def test_without_the_setting_foreign_files_stay_where_no_node_is(tmp_path: Path) -> None:
+    for file in FOREIGN:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text("foreign")
+    tessarr.open_group(tmp_path, mode="w")
+    assert left(tmp_path) == set(FOREIGN)
