@@ -94,7 +94,7 @@ def test_other_data_types_are_refused(data_type: str) -> None:
 def test_members_are_fill_values_of_the_data_type() -> None:
     assert encoded("float32", [1.0], offset="0x3f800000") == [0.0]
     for options in ({"offset": 0.5}, {"scale": 300}):
-        with pytest.raises(CodecError, match="not a value of int8"):
+        with pytest.raises(CodecError, match="is not representable in dtype int8"):
             ScaleOffset(**options).encoded_spec(spec_of("int8", (1,)))
 
 

@@ -385,7 +385,9 @@ class Array(Selecting):
         return (await steps_of(Array.digest)(self, hashname)).hex()
 
     def __repr__(self) -> str:
-        return f"<Array {self._store.url.rstrip('/')}{self.name if self._path else ''} shape={self.shape} dtype={self.dtype}>"
+        given = self._store.given
+        place = str(given) if hasattr(given, "__tessarr_place__") else self._store.url
+        return f"<Array {place.rstrip('/')}{self.name if self._path else ''} shape={self.shape} dtype={self.dtype}>"
 
     def __eq__(self, other: object) -> bool:
         return (

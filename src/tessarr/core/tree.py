@@ -32,7 +32,7 @@ class TreeView:
         yield self._group.name
         yield from self._below(self._group, "", self._level)
         if self._left < 0:
-            yield f"… (more than {self._max_nodes} nodes; see max_nodes)"
+            yield f"… (Truncated at max_nodes={self._max_nodes}: there are more than {self._max_nodes} nodes)"
 
     def _below(self, group: Members, indent: str, level: int | None) -> Iterator[str]:
         if level is not None and level <= 0:

@@ -8,6 +8,7 @@ Source: Zarr v3.1 core, "Chunk grids".
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar, Protocol, Self
@@ -51,6 +52,10 @@ class ChunkGrid(ABC):
     name: ClassVar[str]
     diagnostics: tuple[str, ...] = ()
     """Descriptions of what is unusual about the document that this grid was parsed from."""
+
+    def get_nchunks(self, array_shape: Shape) -> int:
+        """Return the number of chunks of an array of `array_shape`."""
+        return math.prod(axis.nchunks for axis in self.axes(array_shape))
 
     @classmethod
     @abstractmethod

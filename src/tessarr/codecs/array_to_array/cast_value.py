@@ -114,7 +114,8 @@ class CastValueCodec(ArrayToArray):
         for data_type in (spec.data_type, self.data_type):
             if number_kind(data_type) is None:
                 raise CodecError(
-                    f"cast_value cannot convert {data_type.name}", codec=self.name, expected="integers or floats"
+                    f"cast_value cannot convert {data_type.name}; it only supports integer and floating-point data types",
+                    codec=self.name,
                 )
         if self.out_of_range == "wrap" and number_kind(self.data_type) != "integer":
             raise CodecError("cast_value can wrap only to integers", codec=self.name, got=self.data_type.name)
@@ -143,7 +144,8 @@ class CastValueCodec(ArrayToArray):
             return [(source.parse_fill(key, 3), target.parse_fill(value, 3)) for key, value in pairs or ()]
         except (TessarrError, ValueError, TypeError, OverflowError) as error:
             raise CodecError(
-                f"scalar_map holds a value that its type does not have: {error}", codec=self.name
+                f"scalar_map holds a value not representable in dtype {source.name} or {target.name}: {error}",
+                codec=self.name,
             ) from error
 
     def _cast(self, chunk: AnyArray, source: DataType, target: DataType, pairs: Pairs | None) -> AnyArray:

@@ -58,16 +58,27 @@ class ScaleOffsetCodec(ArrayToArray):
         return {"name": self.name, "configuration": {"offset": self.offset, "scale": self.scale}}
 
     def _scalars(self, spec: ChunkSpec) -> tuple[AnyArray, AnyArray]:
+        offset = self._scalar("offset", self.offset, spec)
+        scale = self._scalar("scale", self.scale, spec)
+        if scale == 0:
+            raise CodecError("scale must be non-zero: every value would be encoded as 0", codec=self.name)
+        return offset, scale
+
+    def _scalar(self, name: str, value: JSON, spec: ChunkSpec) -> AnyArray:
         try:
-            return spec.data_type.parse_fill(self.offset, 3), spec.data_type.parse_fill(self.scale, 3)
+            return spec.data_type.parse_fill(value, 3)
         except (TessarrError, ValueError, TypeError) as error:
             raise CodecError(
-                f"offset or scale is not a value of {spec.data_type.name}: {error}", codec=self.name
+                f"{name} value {value!r} is not representable in dtype {spec.data_type.name}: {error}", codec=self.name
             ) from error
 
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
         if number_kind(spec.data_type) is None:
-            raise CodecError("scale_offset computes with integers and floats", codec=self.name, got=spec.data_type.name)
+            raise CodecError(
+                "scale_offset only supports integer and floating-point data types",
+                codec=self.name,
+                got=spec.data_type.name,
+            )
         return spec.with_(fill=self.encode(spec.fill.reshape(1), spec).reshape(()))
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
@@ -115,7 +126,7 @@ class ScaleOffsetCodec(ArrayToArray):
     def _unrepresentable(self, spec: ChunkSpec, got: str) -> CodecError:
         low, high = limits(spec.data_type)
         return CodecError(
-            "a value does not fit the data type after scaling",
+            f"a value does not fit the data type after scaling: it is outside the range of dtype {spec.data_type.name}",
             codec=self.name,
             expected=f"integers from {low} to {high}",
             got=got,

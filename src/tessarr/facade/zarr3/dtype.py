@@ -86,7 +86,12 @@ class DataTypeRegistry:
 
     def match_json(self, data: JSON, *, zarr_format: ZarrFormat) -> DataType:
         """Return the data type for its JSON in a document of `zarr_format`. Raises `DataTypeValidationError`."""
-        return parse_dtype(data, zarr_format=zarr_format) if zarr_format < 3 else from_v3(data)
+        if zarr_format == 3:
+            return from_v3(data)
+        try:
+            return parse_dtype(data, zarr_format=zarr_format)
+        except DataTypeValidationError as error:
+            raise DataTypeValidationError(f"No Zarr data type found that matches {data!r}: {error}") from error
 
 
 class ZarrPythonRegistry(DataTypeRegistry):
@@ -124,6 +129,13 @@ def parse_dtype(
     if isinstance(dtype_spec, int | float):
         raise DataTypeValidationError(f"not a data type: {dtype_spec!r}")
     return from_numpy(dtype_spec, object_codec=object_codec)  # type: ignore[arg-type]
+
+
+def check_dtype_spec_no_object_codec_v2(data: object) -> bool:
+    """Return whether `data` is zarr-python's JSON object of a v2 data type whose elements need no object codec."""
+    if not isinstance(data, Mapping) or data.keys() != {"name", "object_codec_id"}:
+        return False
+    return isinstance(data["name"], str | list) and data["object_codec_id"] is None
 
 
 def parse_data_type(

@@ -99,6 +99,21 @@ class LoggingStore(WrapperStore[T_Store]):
         with self.log("set_if_not_exists", key):
             await super().set_if_not_exists(key, value)
 
+    def get_sync(self, key: str, *, prototype: object = None, byte_range: ByteRequest | None = None) -> object:
+        """Call `get` without an event loop. Raises `TypeError` if the wrapped store cannot."""
+        with self.log("get_sync", key):
+            return super().get_sync(key, prototype=prototype, byte_range=byte_range)
+
+    def set_sync(self, key: str, value: object) -> None:
+        """Call `set` without an event loop. Raises `TypeError` if the wrapped store cannot."""
+        with self.log("set_sync", key):
+            super().set_sync(key, value)
+
+    def delete_sync(self, key: str) -> None:
+        """Call `delete` without an event loop. Raises `TypeError` if the wrapped store cannot."""
+        with self.log("delete_sync", key):
+            super().delete_sync(key)
+
     async def delete(self, key: str) -> None:
         with self.log("delete", key):
             await super().delete(key)

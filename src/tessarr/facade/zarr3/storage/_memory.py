@@ -105,8 +105,7 @@ class ManagedMemoryStore(InnerStore):
     @property
     def _store_dict(self) -> MutableMapping[str, object]:
         """A view of the memory's dictionary of bytes, whose keys begin with the store's path."""
-        inner: Any = self._inner
-        return _AsBuffers(inner._place)
+        return _AsBuffers(self._inner._place)  # type: ignore[attr-defined]
 
     @property
     def name(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import tessarr.storage as ours
@@ -12,7 +13,9 @@ class ObjectStore(InnerStore):
     """A store of obstore; `tessarr.storage.ObjectStore` does the I/O."""
 
     def __init__(self, store: Any, *, read_only: bool = False) -> None:
-        """Wrap `store`, a store of obstore."""
+        """Wrap `store`, a store of obstore. Raises `TypeError` for a path or URL."""
+        if isinstance(store, str | os.PathLike):
+            raise TypeError(f"expected a store of obstore, got {store!r}; obstore.store.from_url makes one of a URL")
         super().__init__(ours.ObjectStore(store, read_only=read_only))
         self._given = store
 

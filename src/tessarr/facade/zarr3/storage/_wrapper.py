@@ -120,6 +120,24 @@ class WrapperStore(Store, Generic[T_Store]):
         """Whether `zarr.consolidate_metadata` may write to the wrapped store."""
         return bool(self._store.supports_consolidated_metadata)
 
+    def get_sync(self, key: str, *, prototype: object = None, byte_range: ByteRequest | None = None) -> object:
+        """Call `get` without an event loop. Raises `TypeError` if the wrapped store cannot."""
+        return self._sync("get")(key, prototype=prototype, byte_range=byte_range)
+
+    def set_sync(self, key: str, value: object) -> None:
+        """Call `set` without an event loop. Raises `TypeError` if the wrapped store cannot."""
+        self._sync("set")(key, value)
+
+    def delete_sync(self, key: str) -> None:
+        """Call `delete` without an event loop. Raises `TypeError` if the wrapped store cannot."""
+        self._sync("delete")(key)
+
+    def _sync(self, verb: str) -> Callable[..., object]:
+        method: Callable[..., object] | None = getattr(self._store, f"{verb}_sync", None)
+        if method is None:
+            raise TypeError(f"{type(self._store).__name__} does not support synchronous {verb}")
+        return method
+
     async def delete(self, key: str) -> None:
         await self._store.delete(key)
 
