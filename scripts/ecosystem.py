@@ -181,7 +181,8 @@ def fetch(project: Project) -> None:
     archives = project.place / "archive"
     command = ["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "-d", str(archives)]
     command += ["--python-version", project.python_version] if project.python_version else []
-    subprocess.run(["nice", sys.executable, *command, f"{name}=={version}"], check=True, stdin=subprocess.DEVNULL)
+    if not (archives / f"{name}-{version}.tar.gz").exists():  # pip builds a project's metadata to learn its name
+        subprocess.run(["nice", sys.executable, *command, f"{name}=={version}"], check=True, stdin=subprocess.DEVNULL)
     for archive in archives.glob("*.tar.gz"):
         with tarfile.open(archive) as tar:
             tar.extractall(project.place / "source", filter="data")
