@@ -13,7 +13,7 @@ from pathlib import Path
 
 import layouts
 import numpy as np
-from layouts import DATA, GRIDS, LAYOUTS, SIDE, SIDE_2D, Layout
+from layouts import DATA, GRIDS, LAYOUTS, SIDE, SIDE_1D, SIDE_2D, Layout
 
 
 def smooth_noise(shape: tuple[int, ...]) -> np.ndarray:
@@ -28,8 +28,9 @@ def smooth_noise(shape: tuple[int, ...]) -> np.ndarray:
 
 def write_truth() -> None:
     """Write the true values as .npy files."""
+    for shape in ((SIDE_1D,), (SIDE_2D,) * 2):
+        np.save(DATA / f"truth{len(shape)}d.npy", (smooth_noise(shape) / np.float32(16)).astype(np.float32))
     np.save(DATA / "truth3d.npy", smooth_noise((SIDE,) * 3))
-    np.save(DATA / "truth2d.npy", (smooth_noise((SIDE_2D,) * 2) / np.float32(16)).astype(np.float32))
 
 
 def write_array(layout: Layout) -> None:
@@ -77,7 +78,7 @@ def write_group(name: str, *, consolidated: bool) -> None:
 def main() -> None:
     """Write everything that is missing; a marker per piece is written after the piece is complete."""
     DATA.mkdir(parents=True, exist_ok=True)
-    if not (DATA / "truth2d.npy").exists():
+    if not all((DATA / f"truth{axes}d.npy").exists() for axes in (1, 2, 3)):
         write_truth()
     pieces: dict[str, Callable[[], None]] = {
         **{name: partial(write_array, layout) for name, layout in LAYOUTS.items()},

@@ -17,6 +17,7 @@ SCRATCH = Path(os.environ.get("BENCH_SCRATCH", BENCH / "scratch"))
 
 SIDE = 512 if FULL else 128
 SIDE_2D = 4096 if FULL else 1024
+SIDE_1D = 1 << (24 if FULL else 20)
 SHARD = 256 if FULL else 64
 SHARD_2D = 1024 if FULL else 512
 CALLS = 300 if FULL else 50
@@ -96,6 +97,10 @@ def _plane(name: str, *, sharded: bool = False) -> Layout:
     return Layout(name, (SIDE_2D,) * 2, (256, 256), "zstd", shard, "float32")
 
 
+def _line(name: str, *, sharded: bool = False) -> Layout:
+    return Layout(name, (SIDE_1D,), (1 << 14,), "blosc", (1 << 18,) if sharded else None, "float32")
+
+
 UNSHARDED = [
     _cube("raw64", 64, "raw"),
     _cube("blosc64", 64, "blosc"),
@@ -109,7 +114,8 @@ SHARDED = [
     _cube("shard-zstd32", 32, "zstd", sharded=True),
 ]
 PLANES = [_plane("plane-zstd256"), _plane("plane-shard-zstd256", sharded=True)]
+LINES = [_line("line-blosc"), _line("line-shard-blosc", sharded=True)]
 V2 = [_cube(f"{layout.name}-v2", layout.chunk[0], layout.codec) for layout in UNSHARDED]
-LAYOUTS = {layout.name: layout for layout in [*UNSHARDED, *SHARDED, *PLANES, *V2]}
+LAYOUTS = {layout.name: layout for layout in [*UNSHARDED, *SHARDED, *PLANES, *LINES, *V2]}
 GRIDS = {f"grid-1e{3 * n}": 10**n for n in (1, 2, 3, 4)}
 """Name of an array of 4³ elements per chunk → chunks per axis; one chunk is stored."""

@@ -1,4 +1,4 @@
-"""Measure rows R1 to R5, T1, D1 and G1: reading."""
+"""Measure rows R1 to R6, T1, D1 and G1: reading."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from layouts import CALLS, DATA, GRIDS, LAYOUTS, SHARDED, UNSHARDED, Layout
+from layouts import CALLS, DATA, GRIDS, LAYOUTS, LINES, SHARDED, UNSHARDED, Layout
 from peers.base import Peer
 from task import Task, row
 
@@ -112,6 +112,30 @@ def read_elements(peer: Peer, name: str) -> Task:
         assert [int(one.reshape(())) for one in got] == [int(truth[index]) for index in indices]
 
     return Task(run=run, check=check, before=before, calls=len(indices))
+
+
+@row("R6", "one row of a sparse matrix per call", [layout.name for layout in LINES], unit="µs", bar=2.0)
+def read_sparse_rows(peer: Peer, name: str) -> Task:
+    """Read random rows of a matrix in CSR form: parts of one axis, of 0 to 400 values each, whose chunks are soon in cache."""
+    layout = layout_for(peer, name)
+    rng, truth = np.random.default_rng(17), layout.truth()
+    ends = np.cumsum(rng.integers(0, 400, layout.shape[0] // 200))
+    ends = ends[ends <= layout.shape[0]]
+    rows = rng.integers(0, len(ends) - 1, CALLS)
+    boxes = [(slice(int(ends[number]), int(ends[number + 1])),) for number in rows]
+    handle: list[Any] = []
+
+    def before() -> None:
+        peer.forget()
+        handle[:] = [peer.open(layout.path)]
+
+    def run() -> list[np.ndarray]:
+        return [peer.read(handle[0], box) for box in boxes]
+
+    def check(got: list[np.ndarray]) -> None:
+        assert all(np.array_equal(one, truth[box]) for one, box in zip(got, boxes, strict=True))
+
+    return Task(run=run, check=check, before=before, calls=len(boxes))
 
 
 KINDS, PLANES = ("strided", "oindex", "vindex"), ("plane-zstd256", "plane-shard-zstd256")
