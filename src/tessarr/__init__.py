@@ -21,6 +21,7 @@ _BUILT_IN = "tessarr.built_in"
 """The module that has the names of the registry, which imports it for the first lookup."""
 _HOME = {
     "core.array": "Array AsyncArray",
+    "core.array_parts.lazy_view": "View",
     "core.streams.appender": "Appender appender",
     "core.group": "Group AsyncGroup",
     "settings": "config",
@@ -85,6 +86,7 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array as Array
+    from tessarr.core.array_parts.lazy_view import View as View
     from tessarr.core.array_parts.read_many import read_many as read_many
     from tessarr.core.array_parts.read_many import read_many_async as read_many_async
     from tessarr.core.asynchronous.async_array import AsyncArray as AsyncArray

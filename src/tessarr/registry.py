@@ -81,7 +81,7 @@ def add_built_in(table: Mapping[Point, Mapping[str, str]], adapters: Mapping[str
 def _fill() -> None:
     """Add tessarr's own names before a name is missed."""
     if not _adapters:
-        importlib.import_module(sys.modules[__package__]._BUILT_IN)
+        importlib.import_module(sys.modules[__name__.partition(".")[0]]._BUILT_IN)
 
 
 def _import(name: str) -> object:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from tessarr.core.array_parts.lazy_view import Exported, View
 from tessarr.core.array_parts.selection_methods import Selecting
 from tessarr.core.array_parts.views import Blocks, OIndex, VIndex
 from tessarr.core.asynchronous.async_array import AsyncArray
@@ -32,6 +33,7 @@ from tessarr.core.stored.parse_cache import parse_document
 from tessarr.dtypes.parse import DTypeLike
 from tessarr.errors import NodeTypeValidationError
 from tessarr.grids.guess import ChunksLike
+from tessarr.indexing.transform import IndexTransform
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, to_public
 from tessarr.stores.base import Store
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from tessarr.core.streams.follow import Follower, FollowOptions
 
 
-class Array(Selecting):
+class Array(Selecting, Exported):
     """An N-dimensional array in a store, chunked and usually compressed.
 
     Made by `tessarr.open`, `tessarr.create_array` and similar functions; ``Array(store, path)`` opens an existing array. Safe
@@ -194,6 +196,11 @@ class Array(Selecting):
     def blocks(self) -> Blocks:
         """Indexing by whole chunks."""
         return Blocks(self)
+
+    @property
+    def lazy(self) -> View:
+        """The array as a view, which is indexed without reading: ``z.lazy[10:20].T.read()``."""
+        return View(self, IndexTransform.identity(self.shape))
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
         if copy is False:

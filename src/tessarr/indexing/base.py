@@ -71,6 +71,29 @@ class Request:
             full = full.reshape(self._split)
         return full if self._order is None else full.transpose(self._order)
 
+    def axes_of_selection(self) -> tuple[tuple[int | slice, ...], list[list[int]]]:
+        """Return each axis' step (``0`` drops it, `FORWARD`, `BACKWARD`), and for each kept axis the axes of the user's array
+        into which it was split, in C order. For a result that is not empty."""
+        lengths = self.selection.shape
+        pick = self._pick if self._pick is not None else (FORWARD,) * len(lengths)
+        kept = [n for n, step in zip(lengths, pick, strict=True) if step.__class__ is slice]
+        split = self._split if self._split is not None else tuple(kept)
+        order = self._order if self._order is not None else tuple(range(len(split)))
+        place = {axis: at for at, axis in enumerate(order)}
+        if self._split is None:
+            return pick, [[place[axis]] for axis in range(len(kept))]
+        groups: list[list[int]] = []
+        axis = 0
+        for length in kept:
+            groups.append([])
+            covered = 1
+            while covered < length:
+                if split[axis] != 1:
+                    groups[-1].append(place[axis])
+                covered *= split[axis]
+                axis += 1
+        return pick, groups
+
     def view(self, array: Array) -> Array | None:
         """`array` (of the user's shape) seen in the selection's shape, sharing memory; ``None`` when that cannot be."""
         full = self._undo(array)
