@@ -13,9 +13,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from math import prod
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 from tessarr.dtypes.base import DataType, Scalar
 from tessarr.types import JSON, AnyArray, AnyDType, Buffer, JSONObject, Shape
@@ -46,8 +45,12 @@ class ChunkSpec:
         return replace(self, **changes)
 
 
-_OF_ZARR_PYTHON = "tessarr.facade.zarr3.abc.codec"
-"""The module of zarr-python's contract, above this one."""
+class _ZarrPythonSpec(Protocol):
+    """The ``ArraySpec`` of a chunk in zarr-python's contract, which knows the buffers of that contract."""
+
+    def _encode_by(self, codec: Codec, data: object) -> object: ...
+
+    def _decode_by(self, codec: Codec, data: object) -> object: ...
 
 
 class Codec(ABC):
@@ -80,13 +83,13 @@ class Codec(ABC):
     def to_json(self) -> JSONObject:
         """Return the v3 codec object, always in object form: ``{"name": …}`` or ``{"name": …, "configuration": …}``."""
 
-    def _encode_sync(self, chunk_data: object, chunk_spec: object) -> object:
+    def _encode_sync(self, chunk_data: object, chunk_spec: _ZarrPythonSpec) -> object:
         """Encode a buffer of zarr-python for a chunk that its ``ArraySpec`` describes."""
-        return import_module(_OF_ZARR_PYTHON).encode_now(self, chunk_data, chunk_spec)
+        return chunk_spec._encode_by(self, chunk_data)
 
-    def _decode_sync(self, chunk_data: object, chunk_spec: object) -> object:
+    def _decode_sync(self, chunk_data: object, chunk_spec: _ZarrPythonSpec) -> object:
         """Decode a buffer of zarr-python, as `_encode_sync` encodes it."""
-        return import_module(_OF_ZARR_PYTHON).decode_now(self, chunk_data, chunk_spec)
+        return chunk_spec._decode_by(self, chunk_data)
 
     def fit(self, spec: ChunkSpec) -> Self:
         """Return the codec with every automatic option (such as blosc's typesize) decided for `spec`."""

@@ -226,30 +226,6 @@ class SupportsSyncCodec(Protocol):
     def _decode_sync(self, chunk_data: object, chunk_spec: ArraySpec) -> object: ...
 
 
-def encode_now(codec: Codec, data: NDBuffer | Buffer, spec: ArraySpec) -> NDBuffer | Buffer:
-    """Encode a buffer by a codec of tessarr's contract."""
-    fitted = codec.fit(chunk_spec(spec))
-    if isinstance(fitted, BytesToBytes):
-        return Buffer.from_bytes(fitted.encode(data.as_numpy_array()))
-    if isinstance(fitted, ArrayToBytes):
-        return Buffer.from_bytes(fitted.encode(data.as_numpy_array(), chunk_spec(spec)))
-    if isinstance(fitted, ArrayToArray):
-        return NDBuffer(fitted.encode(data.as_numpy_array(), chunk_spec(spec)))
-    raise TypeError(f"{type(codec).__name__} is not a codec of a known kind")
-
-
-def decode_now(codec: Codec, data: NDBuffer | Buffer, spec: ArraySpec) -> NDBuffer | Buffer:
-    """Decode a buffer by a codec of tessarr's contract."""
-    fitted = codec.fit(chunk_spec(spec))
-    if isinstance(fitted, BytesToBytes):
-        return Buffer.from_bytes(fitted.decode(data.as_numpy_array(), None))
-    if isinstance(fitted, ArrayToBytes):
-        return NDBuffer(fitted.decode(data.as_numpy_array(), chunk_spec(spec)))
-    if isinstance(fitted, ArrayToArray):
-        return NDBuffer(fitted.decode(data.as_numpy_array(), chunk_spec(spec)))
-    raise TypeError(f"{type(codec).__name__} is not a codec of a known kind")
-
-
 class GetResult(TypedDict):
     """The result of reading a chunk."""
 

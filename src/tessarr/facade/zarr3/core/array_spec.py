@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
-from tessarr.codecs.base import ChunkSpec
+from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes, ChunkSpec, Codec
 from tessarr.core.creation.metadata import ArrayConfig
 from tessarr.dtypes.base import DataType
 from tessarr.dtypes.parse import from_numpy
-from tessarr.facade.zarr3.buffer.cpu import BufferPrototype, buffer_prototype
+from tessarr.facade.zarr3.buffer.cpu import Buffer, BufferPrototype, NDBuffer, buffer_prototype
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,28 @@ class ArraySpec:
     def order(self) -> str:
         """Memory layout of the array."""
         return self.config.order
+
+    def _encode_by(self, codec: Codec, data: object) -> NDBuffer | Buffer:
+        """Encode a chunk of this description by a codec of tessarr's contract."""
+        spec = chunk_spec(self)
+        fitted, values = codec.fit(spec), cast("NDBuffer", data).as_numpy_array()
+        if isinstance(fitted, BytesToBytes):
+            return Buffer.from_bytes(fitted.encode(values))
+        if isinstance(fitted, ArrayToBytes):
+            return Buffer.from_bytes(fitted.encode(values, spec))
+        if isinstance(fitted, ArrayToArray):
+            return NDBuffer(fitted.encode(values, spec))
+        raise TypeError(f"{type(codec).__name__} is not a codec of a known kind")
+
+    def _decode_by(self, codec: Codec, data: object) -> NDBuffer | Buffer:
+        """Decode what `_encode_by` encodes."""
+        spec = chunk_spec(self)
+        fitted, values = codec.fit(spec), cast("NDBuffer", data).as_numpy_array()
+        if isinstance(fitted, BytesToBytes):
+            return Buffer.from_bytes(fitted.decode(values, None))
+        if isinstance(fitted, ArrayToBytes | ArrayToArray):
+            return NDBuffer(fitted.decode(values, spec))
+        raise TypeError(f"{type(codec).__name__} is not a codec of a known kind")
 
 
 def array_spec(spec: ChunkSpec) -> ArraySpec:
