@@ -44,6 +44,7 @@ _HOME = {
     "core.diagnostics": "print_debug_info set_format",
     "facade.zarr2.storage": "init_store",
     "facade.zarr2.sync": "ThreadSynchronizer ProcessSynchronizer",
+    "transactions.transaction": "transaction",
     "zarr_python.adopt": "accelerate",
     "storage": (
         "DirectoryStore NestedDirectoryStore TempStore ZipStore MemoryStore DictStore KVStore LRUStoreCache SQLiteStore "
@@ -109,4 +110,5 @@ if TYPE_CHECKING:
     from tessarr.engine.native.chunk_cache import chunk_cache_info as chunk_cache_info
     from tessarr.engine.native.chunk_cache import clear_chunk_cache as clear_chunk_cache
     from tessarr.settings import config as config
+    from tessarr.transactions.transaction import transaction as transaction
     from tessarr.zarr_python.adopt import accelerate as accelerate

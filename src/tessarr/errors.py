@@ -10,8 +10,9 @@
     │   ├── ChunkNotFoundError
     │   └── KeyValidationError, NodeNameError
     ├── ArrayIndexError (IndexError) ── BoundsCheckError, NegativeStepError, VindexInvalidSelectionError
-    ├── StoreError (OSError) ── ReadOnlyError (PermissionError, ValueError), ConflictError, DurabilityError
-    │                          ConflictError ── PendingAppendError
+    ├── StoreError (OSError) ── ReadOnlyError (PermissionError, ValueError), ConflictError, DurabilityError,
+    │                          PendingCommitError, JournalError; ConflictError ── PendingAppendError
+    ├── TransactionError (RuntimeError)
     ├── UnsupportedOperationError (NotImplementedError)
     └── MissingDependencyError (ImportError)
 
@@ -330,12 +331,29 @@ class ConflictError(StoreError):
     """A conditional write found another version than the expected one."""
 
     kind = "conflict"
+    keys: tuple[str, ...] = ()
+    """The keys that another writer changed, of a transaction that was not committed."""
 
 
 class PendingAppendError(ConflictError):
     """The data of an append is stored, and becomes visible once an earlier append has ended; do not append it again."""
 
     kind = "append_pending"
+
+
+class PendingCommitError(StoreError):
+    """A transaction is committed, and could not be carried out to the end; do not repeat its changes.
+
+    The next process that opens one of the nodes for writing completes it; objects opened for reading show the new values.
+    """
+
+    kind = "commit_pending"
+
+
+class JournalError(StoreError):
+    """The journal of a transaction cannot be believed: it is damaged, or of another directory. Nothing was changed."""
+
+    kind = "journal"
 
 
 class DurabilityError(StoreError):
@@ -352,6 +370,12 @@ class UnsupportedOperationError(TessarrError, NotImplementedError):
     """The store, format or codec cannot do this."""
 
     kind = "unsupported"
+
+
+class TransactionError(TessarrError, RuntimeError):
+    """A transaction was used where it cannot be: it has ended, is open already, or belongs to another process."""
+
+    kind = "transaction"
 
 
 class MissingDependencyError(TessarrError, ImportError):

@@ -64,8 +64,9 @@ BY_VALUE = {
     "FetchOne",
     "ListPrefix",
     "DeleteMany",
+    "Commit",
 }
-"""Abilities that a wrapper which may change values makes of `get` and `set`."""
+"""Abilities that a wrapper which may change values makes of `get` and `set`; or does not have, because values pass it by."""
 
 
 class FourMethods(Store):
@@ -127,18 +128,12 @@ def test_what_the_shipped_stores_can_do(tmp_path: Path) -> None:
     assert found["nothing"] == set()
     assert found["four methods"] == four
     assert found["mapping"] == four | {"GetRanges", "Lock"}
-    assert found["memory"] == conditional | {"ConditionalDelete", "Lock", "DeleteMany", "RenamePrefix"}
-    assert found["local"] == conditional | {"Lock", "Update", "Splice", "ListDir", "PlainFiles", "RenamePrefix"}
-    assert found["local without locks"] == four | {
-        "GetRanges",
-        "Size",
-        "Splice",
-        "ListDir",
-        "PlainFiles",
-        "RenamePrefix",
-    }
-    assert found["zip"] == conditional - {"Delete"} | {"Lock", "ListDir"}
-    assert found["sqlite"] == conditional | {"Update", "DeleteMany"}
+    assert found["memory"] == conditional | {"ConditionalDelete", "Lock", "DeleteMany", "RenamePrefix", "Commit"}
+    files = {"Splice", "ListDir", "PlainFiles", "RenamePrefix", "Settle"}
+    assert found["local"] == conditional | files | {"Lock", "Update", "Commit"}
+    assert found["local without locks"] == four | files | {"GetRanges", "Size"}
+    assert found["zip"] == conditional - {"Delete"} | {"Lock", "ListDir", "Commit"}
+    assert found["sqlite"] == conditional | {"Update", "DeleteMany", "Commit"}
     assert found["everything"] == set(ABILITIES)
 
 

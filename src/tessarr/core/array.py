@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from tessarr.core import open_transactions
 from tessarr.core.array_parts.lazy_view import Exported, View
 from tessarr.core.array_parts.selection_methods import Selecting
 from tessarr.core.array_parts.views import Blocks, OIndex, VIndex
@@ -318,6 +319,7 @@ class Array(Selecting, Exported):
     def _require_writable(self) -> None:
         from tessarr.errors import ReadOnlyError
 
+        open_transactions.refuse_outside(self._store, self._path)
         reason = self._read_only_reason()
         if reason is not None:
             raise ReadOnlyError(f"the array is read-only: {reason}", store=self._store.url, path=self.name)

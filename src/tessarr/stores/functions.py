@@ -287,6 +287,33 @@ def set_if_not_exists(store: Writable, key: str, value: Buffer) -> bool:
     return True
 
 
+def check_versions(url: str, expected: Mapping[str, Version | None], version: Callable[[str], Version | None]) -> None:
+    """Raise `ConflictError` with the `keys` whose `version` is not the expected one: the first step of a commit."""
+    found = {key: version(key) for key in expected}
+    changed = tuple(sorted(key for key in expected if found[key] != expected[key]))
+    if changed:
+        trouble = ConflictError(
+            "another writer changed what the transaction read, and nothing of it was written",
+            store=url,
+            key=changed[0],
+            expected=f"the version {expected[changed[0]]}",
+            got=found[changed[0]],
+            hint=f"{len(changed)} keys differ (the attribute keys of this error); run the transaction again",
+        )
+        trouble.keys = changed
+        raise trouble
+
+
+def check_not_durable(store: object, durable: bool | None) -> None:
+    """Raise `UnsupportedOperationError` if a commit must be durable, to a store that cannot be."""
+    if durable:
+        raise UnsupportedOperationError(
+            "this store is not durable: what it holds ends with the process",
+            store=url_of(store),
+            hint="Leave out durable",
+        )
+
+
 # -- listing and deleting -------------------------------------------------------------------------------------------------
 
 

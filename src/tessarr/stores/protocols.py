@@ -16,7 +16,7 @@ An object has an ability when it has the method. Three marks restrict this:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
@@ -47,6 +47,8 @@ LockContext: TypeAlias = AbstractContextManager[object]
 """Result of `Lock.lock`: entering the context acquires the lock, leaving releases the lock."""
 _List = list
 """`list`, where a method of that name hides it."""
+JOURNAL = ".tessarr-journal"
+"""Name of the key at a node by which an unfinished transaction is detected (`Settle`). Never a key of data."""
 
 
 # -- marks --------------------------------------------------------------------------------------------------------------
@@ -313,6 +315,32 @@ class Splice(Protocol, metaclass=_Ability):
 
     def splice(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
         """Replace the value of `key` by the pieces that `change` returns, some of them ranges of the old value."""
+
+
+@runtime_checkable
+class Commit(Protocol, metaclass=_Ability):
+    """Several values can be replaced and removed in one atomic step, which a crash makes whole or leaves out."""
+
+    def commit(
+        self,
+        changes: Mapping[str, Buffer | None],
+        expected: Mapping[str, Version | None],
+        *,
+        durable: bool | None = None,
+    ) -> None:
+        """Make `changes` (key → value; ``None``: remove), if each key in `expected` has that version (``None``: is missing).
+
+        `durable`: when the call returns, the changes are on the disk; ``None``: as the store is set. Raises `ConflictError`,
+        having changed nothing, with the `keys` that have other versions.
+        """
+
+
+@runtime_checkable
+class Settle(Protocol, metaclass=_Ability):
+    """A process that ended may have left a committed transaction unfinished: its journal is the key `JOURNAL` at a node."""
+
+    def settle(self, path: str) -> None:
+        """Complete the transaction whose journal is at the node `path`; a read-only store shows its values from then on."""
 
 
 @runtime_checkable

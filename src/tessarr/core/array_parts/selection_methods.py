@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from tessarr.core import open_transactions
 from tessarr.core.array_parts.chunk_properties import Layout
 from tessarr.engine.bound import BoundArray
 from tessarr.errors import FieldNotFoundError, ReadOnlyError, VindexInvalidSelectionError
@@ -282,6 +283,8 @@ class Selecting(Layout):
     def _prepared(self, request: Request, value: object) -> AnyArray:
         """Convert `value` to the array's dtype, and broadcast it to the selection. Raises `ReadOnlyError`."""
         bound = self._bound
+        if open_transactions.overlays:
+            open_transactions.refuse_outside(bound.store, bound.path)
         if bound.read_only is not None:
             raise ReadOnlyError(
                 f"the array is read-only: {bound.read_only}", store=bound.store.url, path=f"/{bound.path}"

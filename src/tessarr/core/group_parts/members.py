@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from tessarr.core import open_transactions
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import async_variant, run_steps, sans_io, steps_of, store_call
 from tessarr.core.attributes import Attributes
@@ -241,6 +242,7 @@ class Members(Node):
     # -- changing ------------------------------------------------------------------------------------------------------
 
     def _require_writable(self) -> None:
+        open_transactions.refuse_outside(self._store, self._path)
         if self.read_only:
             raise ReadOnlyError(
                 "the group is read-only", store=self._store.url, path=self.name, hint="Open it with mode='r+'"

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from tessarr.common.warn import warn
+from tessarr.core import open_transactions
 from tessarr.core.asynchronous.sans_io import Call, gather_calls, run_steps, store_call
 from tessarr.core.stored.consolidated import follow_change_steps
 from tessarr.core.stored.parse_cache import parse_entry
-from tessarr.core.stored.walk import Entry, check_answers, read_entries_steps
+from tessarr.core.stored.walk import Entry, fetch_settled_steps, read_entries_steps
 from tessarr.core.stored.write_new import write_new_steps
 from tessarr.errors import (
     ArrayInsteadError,
@@ -87,13 +88,12 @@ async def _read_steps(
     wanted = [(path, _names(not path, zarr_format, asked)) for path in paths]  # type: ignore[arg-type]  # hashable
     requests = [Fetch(prefix_of(path) + name) for path, names in wanted for name in names]
     try:
-        found = await store_call(store, "fetch", [*requests, *map(Fetch, beside)])
+        found = await fetch_settled_steps(store, [*requests, *map(Fetch, beside)], paths)
     except StoreError as error:
         if zarr_format is not None or getattr(error, "status", None) not in (401, 403):
             raise
         found = await _read_v3_only_steps(store, requests, error)
         found = [*found, *(None for _ in beside)]
-    check_answers(store, found, len(requests) + len(beside))
     answers = iter(found)
     nodes: list[NodeMetadata | None] = []
     for path, names in wanted:
@@ -279,6 +279,7 @@ async def create_documents_steps(
     Raises `ContainsArrayError` or `ContainsGroupError` when another node exists at `path` and not `overwrite`.
     """
     store._check_writable(path)
+    open_transactions.refuse_outside(store, path)
     kinds = await read_kinds_steps(store, path)
     existing = kinds[path]
     if existing is not None and not overwrite and not (keep and existing == "array"):

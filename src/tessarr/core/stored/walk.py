@@ -16,7 +16,7 @@ from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
 from tessarr.metadata import consolidated, formats
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.path import is_reserved_name, prefix_of
-from tessarr.stores.protocols import List
+from tessarr.stores.protocols import JOURNAL, List, Settle
 from tessarr.types import JSON, Buffer, ZarrFormat
 
 NAMES = ("zarr.json", ".zarray", ".zgroup", ".zattrs", consolidated.V2_KEY, "meta", "attrs")
@@ -164,13 +164,31 @@ async def read_entries_steps(
         return []
     late = [name for name in names if name not in _V1_NAMES]
     wanted = [(path, name) for i, path in enumerate(paths) for name in (names if v1 and i == 0 else late)]
-    answers = await store_call(store, "fetch", [Fetch(prefix_of(path) + name) for path, name in wanted])
-    check_answers(store, answers, len(wanted))
+    answers = await fetch_settled_steps(store, [Fetch(prefix_of(path) + name) for path, name in wanted], paths)
     values: dict[str, dict[str, Buffer]] = {path: {} for path in paths}
     for (path, name), answer in zip(wanted, answers, strict=True):
         if answer is not None:
             values[path][name] = answer[0]
     return [Entry(path, found) for path, found in values.items()]
+
+
+async def fetch_settled_steps(
+    store: Store, requests: Sequence[Fetch], paths: Sequence[str]
+) -> list[list[Buffer] | None]:
+    """Fetch documents of the nodes at `paths`; complete a transaction that a process left unfinished there first (`Settle`).
+
+    The journal is looked for in the same fetch, so that this costs no request where there is none.
+    """
+    journals = [Fetch(prefix_of(path) + JOURNAL) for path in paths] if isinstance(store, Settle) else []
+    while True:
+        answers = await store_call(store, "fetch", [*requests, *journals])
+        check_answers(store, answers, len(requests) + len(journals))
+        found = [path for path, journal in zip(paths, answers[len(requests) :], strict=False) if journal is not None]
+        if not found:
+            return list(answers[: len(requests)])
+        for path in found:
+            await store_call(store, "settle", path)
+        journals = []
 
 
 def block_of(entry: Entry) -> consolidated.Consolidated | None:

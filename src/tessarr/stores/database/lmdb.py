@@ -19,6 +19,7 @@ from urllib.parse import quote
 from tessarr.errors import ConflictError, MissingDependencyError, StoreError
 from tessarr.stores.base import ANY, Any_, ConditionalStore, Version
 from tessarr.stores.buffers import as_bytes, cut, digest_version
+from tessarr.stores.functions import check_versions
 from tessarr.stores.locks import ForkSafeLock
 from tessarr.stores.path import check_key, check_prefix, path_of_url
 from tessarr.types import Buffer, ByteRange
@@ -147,6 +148,28 @@ class LMDBStore(ConditionalStore):
                     )
             transaction.put(name, as_bytes(value))
         return digest_version(value)
+
+    def commit(
+        self,
+        changes: Mapping[str, Buffer | None],
+        expected: Mapping[str, Version | None],
+        *,
+        durable: bool | None = None,
+    ) -> None:
+        """See `tessarr.stores.protocols.Commit`: a transaction, which LMDB syncs as the environment is set."""
+        names = {key: self._name(key) for key in changes}
+        with self._transaction(write=True) as transaction:
+
+            def version(key: str) -> Version | None:
+                old = transaction.get(self._name(key))
+                return None if old is None else digest_version(old)
+
+            check_versions(self.url, expected, version)
+            for key, value in changes.items():
+                if value is None:
+                    transaction.delete(names[key])
+                else:
+                    transaction.put(names[key], as_bytes(value))
 
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         name = self._name(key)

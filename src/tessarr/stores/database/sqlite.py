@@ -22,6 +22,7 @@ from urllib.parse import quote
 from tessarr.errors import ConflictError, StoreError
 from tessarr.stores.base import ANY, Any_, ConditionalStore, Version
 from tessarr.stores.buffers import as_bytes, digest_version
+from tessarr.stores.functions import check_versions
 from tessarr.stores.locks import ForkSafeLock
 from tessarr.stores.path import check_key, check_prefix, path_of_url
 from tessarr.types import Buffer, ByteRange
@@ -220,6 +221,30 @@ class SQLiteStore(ConditionalStore):
                     )
             connection.execute(_SET, (key, as_bytes(value)))
         return digest_version(value)
+
+    def commit(
+        self,
+        changes: Mapping[str, Buffer | None],
+        expected: Mapping[str, Version | None],
+        *,
+        durable: bool | None = None,
+    ) -> None:
+        """See `tessarr.stores.protocols.Commit`: a transaction, which SQLite syncs as the database is set."""
+        self._check_writable("")
+        for key in changes:
+            check_key(key)
+        with self._transaction("") as connection:
+
+            def version(key: str) -> Version | None:
+                row = connection.execute("SELECT v FROM zarr WHERE k = ?", (key,)).fetchone()
+                return None if row is None else digest_version(_blob(row[0]))
+
+            check_versions(self.url, expected, version)
+            for key, value in changes.items():
+                if value is None:
+                    connection.execute("DELETE FROM zarr WHERE k = ?", (key,))
+                else:
+                    connection.execute(_SET, (key, as_bytes(value)))
 
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         self._check_writable(key)

@@ -13,6 +13,8 @@ The protocol, for every program that shares a directory with tessarr:
   was checked to be still the file of that name. Where there is no file yet, the new file is renamed or linked into place by a
   call that fails if another file exists. An update checks under the ``flock`` that the file that it read is still in place,
   and retries if not.
+- The next holder of a lock file that is not empty completes the transaction that it names first
+  (`tessarr.stores.local.transactions`).
 - Names with these suffixes that begin with a period are never keys: they are not listed and cannot be set.
 - A name longer than 180 bytes of UTF-8 is replaced in hidden names by the first 32 hexadecimal digits of its SHA-256.
 
@@ -29,10 +31,12 @@ import sys
 import time
 
 from tessarr.stores.locks import CANCEL_CHECK, PAUSE_S
+from tessarr.stores.protocols import JOURNAL as JOURNAL
 
 LOCK_SUFFIX = ".tessarr-lock"
 TEMPORARY_SUFFIX = ".tessarr-tmp"
-HIDDEN_SUFFIXES = (LOCK_SUFFIX, TEMPORARY_SUFFIX)
+SNAPSHOT_SUFFIX = ".tessarr-snapshot"
+HIDDEN_SUFFIXES = (LOCK_SUFFIX, TEMPORARY_SUFFIX, SNAPSHOT_SUFFIX, JOURNAL)
 NAME_BYTES = 180
 """The 255 bytes that file systems allow, less the prefix and suffix of hidden names."""
 _OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -52,9 +56,9 @@ def lock_name(name: str) -> str:
     return f".{_shortened(name)}{LOCK_SUFFIX}"
 
 
-def temporary_name(name: str) -> str:
-    """Make a unique name for the temporary file of the value called `name`."""
-    return f".{_shortened(name)}.{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
+def temporary_name(name: str, unique: str | None = None) -> str:
+    """Make a name for the temporary file of the value called `name`, with a random word unless `unique` is given."""
+    return f".{_shortened(name)}.{unique or os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
 
 
 def _shortened(name: str) -> str:

@@ -18,7 +18,6 @@ Source: Zarr v3 stores, "File system store"; OGC 21-050r1, "Directory Store".
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import stat
 import time
@@ -28,16 +27,18 @@ from typing import Self
 
 from tessarr.common.segments import Piece, Stored
 from tessarr.errors import ConflictError, KeyValidationError, StoreError
-from tessarr.stores.base import ANY, Any_, ConditionalStore, Fetch, Listing, LockContext, Version
+from tessarr.stores.base import ANY, Any_, Fetch, Listing, LockContext, Version
 from tessarr.stores.buffers import byte_view
-from tessarr.stores.functions import fetch_one, unspliced
+from tessarr.stores.functions import children, fetch_one, unspliced
 from tessarr.stores.local import file as localfile
 from tessarr.stores.local import lock as filelock
 from tessarr.stores.local import replace as localswap
 from tessarr.stores.local import tree as localtree
-from tessarr.stores.local.file import ABSENT, READ, FileValue, version_of
-from tessarr.stores.local.hints import HINTS
+from tessarr.stores.local.file import ABSENT, FileValue, version_of
 from tessarr.stores.local.sync import make_directories, sync_names
+from tessarr.stores.local.transactions.methods import Transactional
+from tessarr.stores.local.transactions.recovery import settle_held
+from tessarr.stores.local.trouble import trouble
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import (
     check_key,
@@ -57,7 +58,7 @@ _TRIES = 100
 """How often a directory that other processes keep removing is created again."""
 
 
-class LocalStore(ConditionalStore):
+class LocalStore(Transactional):
     """A directory of the local file system.
 
     `root` is created when the first value is set. `durable` syncs every change to the disk before the call
@@ -141,7 +142,7 @@ class LocalStore(ConditionalStore):
     @property
     def _is_plain(self) -> bool:
         # A subclass defined elsewhere may store values in another form.
-        return type(self).__module__.startswith("tessarr.stores.local.")
+        return type(self).__module__.startswith("tessarr.stores.local.") and self._pending is None
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other._root == self._root and other.read_only == self.read_only
@@ -159,7 +160,7 @@ class LocalStore(ConditionalStore):
         """See `Store.get_ranges`: the file is opened once."""
         path = self._path(key)
         try:
-            descriptor = os.open(path, READ)
+            descriptor = self._open_value(path)
         except ABSENT:
             return None
         except OSError as error:
@@ -214,7 +215,7 @@ class LocalStore(ConditionalStore):
     def _status(self, key: str) -> os.stat_result | None:
         """Return the status of a value's file; ``None`` when there is none."""
         try:
-            status = os.stat(self._path(key))
+            status = self._stat_value(self._path(key))
         except ABSENT:
             return None
         except OSError as error:
@@ -349,6 +350,8 @@ class LocalStore(ConditionalStore):
                 return
             try:
                 descriptor = self._opened(folder, lambda: filelock.acquire(lock))
+                while os.fstat(descriptor).st_size and settle_held(lock, descriptor, durable=self.durable):
+                    descriptor = self._opened(folder, lambda: filelock.acquire(lock))
             except OSError as error:
                 raise self._trouble("lock", key, error) from error
             try:
@@ -443,6 +446,7 @@ class LocalStore(ConditionalStore):
         Files younger than `older_than_s` seconds are kept, because they may still be in use.
         """
         self._check_writable("")
+        self._settle_below()
         return localtree.remove_leftovers(self._base, older_than_s, time.time())
 
     # -- listing -----------------------------------------------------------------------------------------------
@@ -454,13 +458,15 @@ class LocalStore(ConditionalStore):
 
     def _walk(self, prefix: str) -> Iterator[str]:
         try:
-            yield from localtree.walk(self._base, prefix)
+            yield from self._with_pending(localtree.walk(self._base, prefix), prefix)
         except OSError as error:
             raise self._trouble("list", prefix, error) from error
 
     def list_dir(self, prefix: str) -> Listing:
         """See `Store.list_dir`: reads one directory."""
         check_prefix(prefix)
+        if self._pending is not None:
+            return children(self._walk(prefix), prefix)
         try:
             files, folders = localtree.children(self._path(prefix[:-1]) if prefix else self._base)
         except OSError as error:
@@ -479,22 +485,11 @@ class LocalStore(ConditionalStore):
         """Return the path of a value's file as `_path` does, for a key to be written. Raises also for names of hidden files."""
         self._check_writable(key)
         path = self._path(key)
-        if filelock.TEMPORARY_SUFFIX in key or filelock.LOCK_SUFFIX in key:
+        if ".tessarr-" in key:
             for name in key.split("/"):
                 if filelock.is_hidden(name):
                     raise KeyValidationError(f"{name!r} is a name of temporary files and lock files", key=key)
         return path
 
     def _trouble(self, what: str, key: str, error: OSError) -> StoreError:
-        if isinstance(error, StoreError):
-            return error.at(store=self.url, key=key)
-        number = error.errno
-        trouble = StoreError(
-            f"could not {what} the {'value' if key and key[-1] != '/' else 'directory'}",
-            store=self.url,
-            key=key,
-            got=f"{errno.errorcode.get(number or 0, number)}: {error.strerror}",
-            hint=HINTS.get(number or 0),
-        )
-        trouble.errno = number
-        return trouble
+        return trouble(what, self.url, key, error)

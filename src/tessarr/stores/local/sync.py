@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Sequence
 
 from tessarr.errors import DurabilityError
 
@@ -37,6 +38,16 @@ else:
     def sync(descriptor: int) -> None:
         """Sync the content of a file, or the names in a directory."""
         os.fsync(descriptor)
+
+
+def sync_files(paths: Sequence[str]) -> None:
+    """Sync the content of several new files, each of which is closed. Raises `OSError`."""
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
+        try:
+            sync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def sync_directory(path: str) -> None:

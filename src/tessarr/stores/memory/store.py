@@ -23,6 +23,7 @@ from tessarr.common.segments import flat
 from tessarr.errors import ConflictError, KeyValidationError, StoreError
 from tessarr.stores.base import ANY, Any_, ConditionalStore, LockContext, Store, Version, shared_copy
 from tessarr.stores.buffers import byte_view
+from tessarr.stores.functions import check_not_durable, check_versions
 from tessarr.stores.locks import KEYED_LOCKS, ForkSafeLock
 from tessarr.stores.path import check_key, check_prefix, is_plain_key, join, normalize_path, prefix_of
 from tessarr.types import Buffer, ByteRange
@@ -241,6 +242,28 @@ class MemoryStore(ConditionalStore):
                 self._map[dest + key[len(source) :]] = self._map.pop(key)
                 self._versions.pop(key, None)
         return True
+
+    def commit(
+        self,
+        changes: Mapping[str, Buffer | None],
+        expected: Mapping[str, Version | None],
+        *,
+        durable: bool | None = None,
+    ) -> None:
+        """See `tessarr.stores.protocols.Commit`: one change under the lock of all maps."""
+        self._check_writable("")
+        check_not_durable(self, durable)
+        for key in changes:
+            check_key(key)
+        new = {key: None if value is None else bytes(byte_view(value)) for key, value in changes.items()}
+        with _state_lock:
+            check_versions(self.url, expected, self._version)
+            for key, value in new.items():
+                if value is None:
+                    self._map.pop(key, None)
+                else:
+                    self._map[key] = value
+                self._versions.pop(key, None)
 
     # -- listing -----------------------------------------------------------------------------------------------
 

@@ -15,15 +15,18 @@ from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from typing import Self
 
 from tessarr.common.segments import Piece, Stored
-from tessarr.stores.base import ANY, Any_, Fetch, Listing, LockContext, Store, Version
+from tessarr.errors import ConflictError
+from tessarr.stores.base import ANY, Any_, Fetch, Listing, LockContext, Store, Version, _in_thread
 from tessarr.stores.fetch import Fetched, Unchanged
 from tessarr.stores.path import check_prefix
 from tessarr.stores.protocols import (
+    Commit,
     ConditionalDelete,
     ConditionalSet,
     FetchOne,
     Remote,
     RenamePrefix,
+    Settle,
     forwarding,
     only_if,
 )
@@ -119,6 +122,14 @@ class WrapperStore(Store):
         self._check_writable(key)
         assert isinstance(self.store, ConditionalDelete)
         self.store.delete_if(key, version)
+
+    @forwarding
+    def settle(self, path: str) -> None:
+        assert isinstance(self.store, Settle)
+        self.store.settle(path)
+
+    async def settle_async(self, path: str) -> None:
+        await _in_thread(self.settle, path)
 
     @forwarding
     def list(self, prefix: str = "") -> Iterator[str]:
@@ -310,6 +321,30 @@ class ForwardingStore(WrapperStore):
     def lock(self, key: str) -> LockContext:
         self._check_writable(key)
         return self.store.lock(self._inner_key(key))
+
+    @forwarding
+    def commit(
+        self,
+        changes: Mapping[str, Buffer | None],
+        expected: Mapping[str, Version | None],
+        *,
+        durable: bool | None = None,
+    ) -> None:
+        self._check_writable("")
+        assert isinstance(self.store, Commit)
+        new = {self._inner_key(key): value for key, value in changes.items()}
+        found = {self._inner_key(key): version for key, version in expected.items()}
+        with self._around("commit", f"{len(new)} keys"):
+            try:
+                self.store.commit(new, found, durable=durable)
+            except ConflictError as error:
+                error.keys = tuple(map(self._outer_key, error.keys))
+                raise
+
+    @forwarding
+    def settle(self, path: str) -> None:
+        with self._around("settle", path):
+            super().settle(self._inner_key(f"{path}/" if path else "").rstrip("/"))
 
     # -- deleting ----------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from tessarr.common.segments import flat
 from tessarr.errors import ConflictError, StoreError, TessarrError
 from tessarr.stores.base import ANY, Any_, Version
 from tessarr.stores.buffers import byte_view
+from tessarr.stores.functions import check_versions
 from tessarr.stores.local import lock as filelock
 from tessarr.stores.path import file_url
 from tessarr.stores.zip import format as zipformat
@@ -206,6 +207,20 @@ class Archive:
             self._entries.update(new)
             self._end, self.is_dirty = end, True
             return None if last is None or if_match is ANY else self.version(last)
+
+    def commit(self, items: Mapping[str, Buffer], expected: Mapping[str, Version | None]) -> None:
+        """Set `items` and publish them, or neither. Writes that were not published yet are published as well."""
+        with self._mutex:
+            self.entries()
+            check_versions(self.url, expected, self.version)
+            before = dict(self._entries), self._end, self.is_dirty
+            try:
+                self.write(items)
+                self.flush()
+            except BaseException:
+                self._entries, self._end, self.is_dirty = before
+                self._sorted = None
+                raise
 
     def _open_staged(self) -> zipformat.File:
         """Return the staged file; if there is none, make one as a copy of the archive."""

@@ -164,6 +164,21 @@ class ZipStore(ConditionalStore):
                 raise KeyValidationError("the key is outside the prefix", key=key, expected=f"a key under {prefix!r}")
         self._archive.write(items, replaced_prefix=prefix)
 
+    def commit(
+        self,
+        changes: Mapping[str, Buffer | None],
+        expected: Mapping[str, Version | None],
+        *,
+        durable: bool | None = None,
+    ) -> None:
+        """See `tessarr.stores.protocols.Commit`: the archive is published, with what was written before. It is synced."""
+        self._check_writable("")
+        for key, value in changes.items():
+            check_key(key)
+            if value is None:
+                self.delete(key)  # raises if there is such a value
+        self._archive.commit({key: value for key, value in changes.items() if value is not None}, expected)
+
     def lock(self, key: str) -> LockContext:
         """See `Store.lock`: excludes threads of this process; no other process writes the archive."""
         self._check_writable(key)

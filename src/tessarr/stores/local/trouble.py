@@ -1,8 +1,29 @@
-"""What to do about errors of the operating system: error number → hint."""
+"""Describe errors of the operating system as `StoreError`, with what to do."""
+
+from __future__ import annotations
 
 import errno
 
-HINTS = {
+from tessarr.errors import StoreError
+
+
+def trouble(what: str, url: str, key: str, error: OSError) -> StoreError:
+    """Return the error for a failure to `what` (a verb) the value of `key`, or the directory if it ends with a slash."""
+    if isinstance(error, StoreError):
+        return error.at(store=url, key=key)
+    number = error.errno
+    described = StoreError(
+        f"could not {what} the {'value' if key and key[-1] != '/' else 'directory'}",
+        store=url,
+        key=key,
+        got=f"{errno.errorcode.get(number or 0, number)}: {error.strerror}",
+        hint=_HINTS.get(number or 0),
+    )
+    described.errno = number
+    return described
+
+
+_HINTS = {
     errno.ENOENT: "A directory on the way is a link that leads nowhere, or other processes keep removing it",
     errno.ENOSPC: "The disk is full; the old value is unchanged",
     errno.EDQUOT: "The quota is used up; the old value is unchanged",

@@ -1,0 +1,56 @@
+"""The transactions that are open in this context, so that no other object writes to their places.
+
+A transaction compares what it read with the store when it commits: a write that bypassed it, by the same program, would be a
+conflict with itself, found late. It is refused at once.
+"""
+
+from __future__ import annotations
+
+import os
+from contextvars import ContextVar
+
+from tessarr.errors import TransactionError
+from tessarr.stores.base import Store
+from tessarr.stores.locks import ForkSafeLock
+from tessarr.stores.url import overlaps, same_place
+
+_OPEN: ContextVar[tuple[tuple[int, Store, Store], ...]] = ContextVar("open_transactions", default=())
+"""Per transaction: the process that began it, the store of its place, and its overlay."""
+_lock = ForkSafeLock()
+overlays: set[int] = set()
+"""The overlays of all open transactions of the process, by identity: mostly none, and then nothing is looked up."""
+
+
+def enter(store: Store, overlay: Store) -> None:
+    """Record a transaction over `store`. Raises `TransactionError` if one is open there in this context."""
+    for process, other, _ in _OPEN.get():
+        if process == os.getpid() and same_place(other, store):
+            raise TransactionError(
+                "a transaction of this place is open already",
+                store=store.url,
+                hint="Transactions cannot be nested: use the one that is open, or begin this one after it",
+            )
+    with _lock:
+        overlays.add(id(overlay))
+    _OPEN.set((*_OPEN.get(), (os.getpid(), store, overlay)))
+
+
+def leave(overlay: Store) -> None:
+    """Forget a transaction that has ended."""
+    with _lock:
+        overlays.discard(id(overlay))
+    _OPEN.set(tuple(entry for entry in _OPEN.get() if entry[2] is not overlay))
+
+
+def refuse_outside(store: Store, path: str) -> None:
+    """Raise `TransactionError` if the node at `path` of `store` is in the place of an open transaction, and not part of it."""
+    if not overlays:
+        return
+    for process, other, overlay in _OPEN.get():
+        if store is not overlay and process == os.getpid() and overlaps(other, "", store, path):
+            raise TransactionError(
+                "a transaction of this place is open, and this object is not of it",
+                store=store.url,
+                path=f"/{path}",
+                hint="Write through the group or array of the transaction (`tx.group`, `tx.array`), or after its end",
+            )

@@ -1,0 +1,1 @@
+"""Transactions of local files: the journal, committing, recovery."""

@@ -1,0 +1,142 @@
+"""The journal of a committed transaction: what `tessarr.stores.local.transactions.commit` has to do, as a file. Pure; no I/O.
+
+A journal is text: a header, one line per step in order, and a line with the digest of all bytes before it.
+
+>>> text = Journal("0123456789ab", "2f", [Step("a/c/0", None, "30:1:5")]).dump()
+>>> print(text.decode())
+{"tessarr_journal":1,"id":"0123456789ab","directory":"2f"}
+{"key":"a/c/0","old":null,"new":"30:1:5"}
+{"sha256":"..."}
+>>> Journal.parse(text).steps
+[Step(key='a/c/0', old=None, new='30:1:5')]
+
+In the directories of nodes that a journal changes there are *pointers*, files of the same name, which say how many
+directories above the journal is. A *mark* in a lock file has the form of a pointer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tessarr.errors import JournalError, TessarrError
+from tessarr.stores.local.lock import is_hidden
+from tessarr.stores.path import check_key
+
+MAX_NBYTES = 1 << 30
+"""The most bytes of a journal that are read."""
+MAX_ABOVE = 64
+"""The most directories between a pointer and its journal."""
+_IS_ID = re.compile(r"[0-9a-f]{12}").fullmatch
+_FORM = "tessarr_journal"
+
+
+class Step(NamedTuple):
+    """One change: the file of `key` is replaced by its staged file, or removed."""
+
+    key: str
+    old: str | None
+    """The version (`version_in_journal`) that the file had when the transaction committed; ``None``: there was no file."""
+    new: str | None
+    """The version of the staged file; ``None``: the file is removed."""
+
+
+def version_in_journal(version: str | None) -> str | None:
+    """Return a version of a file without the device, whose number may be another one when the system was started again.
+
+    >>> version_in_journal("fd00:2f:1a:5")
+    '2f:1a:5'
+    """
+    return None if version is None else version.partition(":")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """The steps of a committed transaction."""
+
+    id: str
+    """Twelve hexadecimal digits, in the names of the staged files."""
+    directory: str
+    """The inode of the directory that the journal is in, in hexadecimal: another one means that the directory is a copy."""
+    steps: Sequence[Step]
+
+    def dump(self) -> bytes:
+        """Return the content of the file."""
+        lines: list[dict[str, object]] = [{_FORM: 1, "id": self.id, "directory": self.directory}]
+        lines += [step._asdict() for step in self.steps]
+        body = b"".join(_dumps(line) for line in lines)
+        return body + _dumps({"sha256": hashlib.sha256(body).hexdigest()})
+
+    @classmethod
+    def parse(cls, data: bytes) -> Journal:
+        """Parse the content of a file. Raises `JournalError`, also for keys that are none, or lead out of the root."""
+        lines = data.splitlines(keepends=True)
+        try:
+            if len(lines) < 2:
+                raise ValueError("it is cut off")
+            digest = _loads(lines[-1])["sha256"]
+            if digest != hashlib.sha256(b"".join(lines[:-1])).hexdigest():
+                raise ValueError("its digest is wrong")
+            header = _loads(lines[0])
+            if header[_FORM] != 1:
+                raise ValueError(f"its form is {header[_FORM]!r}, and this version of tessarr reads 1")
+            steps = [_step(_loads(line)) for line in lines[1:-1]]
+            if len({step.key for step in steps}) < len(steps):
+                raise ValueError("a key occurs twice")
+            return cls(_id(header["id"]), str(header["directory"]), steps)
+        except (ValueError, KeyError, TypeError, TessarrError) as error:
+            raise JournalError(
+                "the journal of a transaction is damaged, and nothing of it was carried out",
+                got=str(error),
+                hint="`tessarr repair` sets it apart: the values stay as they are",
+            ) from error
+
+
+def dump_pointer(identifier: str, above: int) -> bytes:
+    """Return the content of a pointer to the journal that is `above` directories above."""
+    return _dumps({_FORM: 1, "id": identifier, "above": above})
+
+
+def parse_pointer(data: bytes) -> tuple[str, int] | None:
+    """Parse a pointer to the id of the transaction, and the number of directories up to the journal; ``None``: no pointer."""
+    try:
+        found = _loads(data)
+        above = found["above"]
+        if type(above) is not int or not 0 <= above <= MAX_ABOVE:
+            return None
+        return _id(found["id"]), above
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _step(found: dict[str, object]) -> Step:
+    key, old, new = found["key"], found["old"], found["new"]
+    if not isinstance(key, str):
+        raise TypeError("a key is not a string")
+    check_key(key)
+    if any(map(is_hidden, key.split("/"))):
+        raise ValueError(f"{key!r} is the name of a temporary file")
+    if not isinstance(old, str | None) or not isinstance(new, str | None):
+        raise TypeError(f"a version of {key!r} is not a string")
+    return Step(key, old, new)
+
+
+def _id(found: object) -> str:
+    if not isinstance(found, str) or _IS_ID(found) is None:
+        raise ValueError(f"the id is {found!r}")
+    return found
+
+
+def _dumps(value: dict[str, object]) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+
+
+def _loads(line: bytes) -> dict[str, object]:
+    found = json.loads(line)
+    if not isinstance(found, dict):
+        raise TypeError("a line is not a JSON object")
+    return found

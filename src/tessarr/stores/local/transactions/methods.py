@@ -1,0 +1,138 @@
+"""The methods of `LocalStore` for transactions, and its reads while a journal is pending that it must not carry out."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+
+from tessarr.errors import StoreError
+from tessarr.stores.base import ConditionalStore, Version
+from tessarr.stores.local.file import ABSENT, READ, version_of
+from tessarr.stores.local.lock import JOURNAL, is_hidden
+from tessarr.stores.local.transactions import commit
+from tessarr.stores.local.transactions.journal import version_in_journal
+from tessarr.stores.local.transactions.recovery import Pending, find, settle
+from tessarr.stores.protocols import only_if
+from tessarr.types import Buffer
+
+
+class Transactional(ConditionalStore):
+    """The base of `LocalStore`."""
+
+    durable: bool
+    _base: str
+    _pending: Pending | None = None
+    """The changes of a journal, for a store that is read-only."""
+
+    @only_if("_commits")
+    def commit(
+        self,
+        changes: Mapping[str, Buffer | None],
+        expected: Mapping[str, Version | None],
+        *,
+        durable: bool | None = None,
+    ) -> None:
+        """See `tessarr.stores.protocols.Commit`: by a journal. `durable` overrides the store's."""
+        self._check_writable("")
+        for key in changes:
+            self._writable_path(key)
+        try:
+            commit.commit(self._base, self.url, changes, expected, durable=self.durable if durable is None else durable)
+        except OSError as error:
+            raise self._trouble("commit", "", error) from error
+
+    @property
+    def _commits(self) -> bool:
+        return self._is_exact and self._is_plain
+
+    def settle(self, path: str) -> None:
+        """See `tessarr.stores.protocols.Settle`: by the journal in the directory at `path`, or the one that it points to."""
+        folder = self._path(path) if path else self._base.rstrip(os.sep) or os.sep
+        try:
+            pending = settle(folder, read_only=self.read_only, durable=self.durable)
+        except OSError as error:
+            raise self._trouble("complete a transaction in", f"{path}/", error) from error
+        if pending is not None:
+            known = self._pending or Pending({}, {})
+            self._pending = Pending({**known.set, **pending.set}, {**known.removed, **pending.removed})
+
+    def _settle_below(self) -> None:
+        """Complete every transaction that has a journal or a pointer below the root, so that no staged file is lost."""
+        for folder, folders, files in os.walk(self._base):
+            folders[:] = [name for name in folders if not is_hidden(name)]
+            if JOURNAL in files and find(folder) is not None:
+                settle(folder, read_only=False, durable=self.durable)
+
+    # -- reading while a journal is pending -------------------------------------------------------------------------
+
+    def _open_value(self, path: str) -> int:
+        """Open the file of a value for reading, or the one that is staged for it. Raises `OSError`."""
+        if self._pending is not None:
+            staged = self._pending.set.get(path)
+            if staged is not None:
+                try:
+                    return os.open(staged, READ | getattr(os, "O_NOFOLLOW", 0))
+                except ABSENT:
+                    pass  # another process has renamed it
+            descriptor = os.open(path, READ)
+            if self._is_removed(path, os.fstat(descriptor)):
+                os.close(descriptor)
+                raise FileNotFoundError(path)
+            return descriptor
+        return os.open(path, READ)
+
+    def _stat_value(self, path: str) -> os.stat_result:
+        """Return the status of the file of a value, or of the one that is staged for it. Raises `OSError`."""
+        if self._pending is not None:
+            staged = self._pending.set.get(path)
+            if staged is not None:
+                try:
+                    return os.lstat(staged)
+                except ABSENT:
+                    pass
+            status = os.stat(path)
+            if self._is_removed(path, status):
+                raise FileNotFoundError(path)
+            return status
+        return os.stat(path)
+
+    def _is_removed(self, path: str, status: os.stat_result) -> bool:
+        """Whether a journal removes the file at `path`, and not one that was written since."""
+        assert self._pending is not None
+        old = self._pending.removed.get(path)
+        return old is not None and stat.S_ISREG(status.st_mode) and old == version_in_journal(version_of(status))
+
+    def _with_pending(self, keys: Iterator[str], prefix: str) -> Iterator[str]:
+        """List `keys`, those under `prefix`, as a pending journal leaves them."""
+        if self._pending is None:
+            yield from keys
+            return
+        seen = set()
+        for key in keys:
+            seen.add(key)
+            if self._path(key) not in self._pending.removed or self.exists(key):
+                yield key
+        for path in self._pending.set:
+            key = path[len(self._base) :].replace(os.sep, "/")
+            if path.startswith(self._base) and key.startswith(prefix) and key not in seen and self.exists(key):
+                yield key
+
+    # -- given by `LocalStore` ---------------------------------------------------------------------------------------
+
+    @property
+    def _is_exact(self) -> bool:
+        raise NotImplementedError
+
+    @property
+    def _is_plain(self) -> bool:
+        raise NotImplementedError
+
+    def _path(self, key: str) -> str:
+        raise NotImplementedError
+
+    def _writable_path(self, key: str) -> str:
+        raise NotImplementedError
+
+    def _trouble(self, what: str, key: str, error: OSError) -> StoreError:
+        raise NotImplementedError

@@ -1,0 +1,332 @@
+"""Complete a committed transaction of local files that its process did not complete.
+
+`settle` is called where a journal was found. It carries the steps out, or, for a store that is read-only, describes them
+(`Pending`). A committer carries its steps out by the same functions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from tessarr.errors import DurabilityError, JournalError, StoreError
+from tessarr.stores.base import Version
+from tessarr.stores.local import file as localfile
+from tessarr.stores.local import lock as filelock
+from tessarr.stores.local import replace as localswap
+from tessarr.stores.local.file import ABSENT, version_of
+from tessarr.stores.local.lock import JOURNAL
+from tessarr.stores.local.sync import make_directories, sync_directory
+from tessarr.stores.local.transactions.journal import MAX_NBYTES, Journal, Step, parse_pointer, version_in_journal
+from tessarr.stores.path import windows_path
+
+_LOCK = filelock.lock_name("tessarr-transaction")
+_NO_LINKS = localfile.READ | getattr(os, "O_NOFOLLOW", 0)
+_TRIES = 100
+MARK_NBYTES = 4096
+
+
+# -- locking, completing -------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def lock_transactions(base: str, *, durable: bool = False) -> Iterator[None]:
+    """Hold the lock of transactions of the root `base`. Raises `OSError`."""
+    path = base + _LOCK
+    descriptor = opened(base, base, lambda: filelock.acquire(path), durable=durable)
+    try:
+        yield
+    finally:
+        filelock.release(path, descriptor)
+
+
+@contextlib.contextmanager
+def settled(base: str, *, durable: bool) -> Iterator[None]:
+    """Hold the lock of transactions while there is neither a journal at the root, nor a pointer to one above."""
+    while True:
+        settle(base.rstrip(os.sep) or os.sep, read_only=False, durable=durable)
+        with lock_transactions(base, durable=durable):
+            if find(base.rstrip(os.sep) or os.sep) is None:
+                yield
+                return
+
+
+def find(folder: str) -> tuple[str, bytes] | None:
+    """Find the journal that the file at `folder` is, or is a pointer to. Returns the root that it is of, and its content."""
+    data = read_small(os.path.join(folder, JOURNAL))
+    if data is None:
+        return None
+    pointer = parse_pointer(data)
+    if pointer is None:
+        return (folder.rstrip(os.sep) + os.sep, data) if data else None
+    root = root_above(folder, pointer[1])
+    above = read_small(root + JOURNAL) if pointer[1] else None
+    if not above or f'"id":"{pointer[0]}"'.encode() not in above.partition(b"\n")[0] or parse_pointer(above):
+        return None  # the transaction has ended, or is not committed
+    return root, above
+
+
+def root_above(folder: str, above: int) -> str:
+    """Return the directory so many levels above `folder`, with a separator at its end."""
+    root = folder.rstrip(os.sep)
+    for _ in range(above):
+        root = os.path.dirname(root)
+    return root.rstrip(os.sep) + os.sep
+
+
+class Pending(NamedTuple):
+    """The changes of a journal that a store must not carry out, for a read-only overlay."""
+
+    set: dict[str, str]
+    """Path of a file → the staged file, as long as it is there."""
+    removed: dict[str, str | None]
+    """Path of a file → the version of it that is removed."""
+
+
+def settle(folder: str, *, read_only: bool, durable: bool) -> Pending | None:
+    """Complete the transaction whose journal, or a pointer to it, is in `folder`; `read_only` returns its changes instead.
+
+    Waits for a transaction that is being carried out. Raises `JournalError`, `OSError`.
+    """
+    while (found := find(folder)) is not None:
+        root, data = found
+        if not read_only:
+            try:
+                with lock_transactions(root):
+                    recover(root, durable=durable)
+                continue
+            except OSError as error:
+                if isinstance(error, StoreError) or error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+                    raise
+        journal = _believed(root, data)
+        paths = {step: path_of(root, step.key) for step in journal.steps}
+        return Pending(
+            {path: staged_path(path, journal.id) for step, path in paths.items() if step.new is not None},
+            {path: step.old for step, path in paths.items() if step.new is None},
+        )
+    return None
+
+
+def settle_mark(lock: str, mark: bytes, *, durable: bool) -> bool:
+    """Wait for, or complete, the transaction that left `mark` in the lock file at `lock`; then remove the mark.
+
+    Returns whether the mark was one; anything else in a lock file is ignored.
+    """
+    pointer = parse_pointer(mark)
+    if pointer is None:
+        return False
+    root = root_above(os.path.dirname(lock), pointer[1])
+    with lock_transactions(root):
+        recover(root, durable=durable)
+        _remove_mark(lock, pointer[0])
+    return True
+
+
+def settle_held(lock: str, descriptor: int, *, durable: bool) -> bool:
+    """Complete the transaction that left a mark in the lock file which `descriptor` holds, having released it.
+
+    Returns ``False``, and the lock is still held, if its content is not a mark.
+    """
+    mark = localfile.pread(descriptor, MARK_NBYTES, 0)
+    if parse_pointer(mark) is None:
+        return False
+    filelock.unlock(descriptor)
+    settle_mark(lock, mark, durable=durable)
+    return True
+
+
+def recover(root: str, *, durable: bool) -> None:
+    """Complete the transaction whose journal is at `root`, if there is one, while the lock of transactions is held."""
+    data = read_small(root + JOURNAL)
+    if data and parse_pointer(data) is None:
+        finish(root, _believed(root, data), durable=durable)
+
+
+def _believed(root: str, data: bytes) -> Journal:
+    """Parse a journal. Raises `JournalError` for one that is damaged, or of another directory."""
+    try:
+        journal = Journal.parse(data)
+    except JournalError as error:
+        raise error.at(store=root, key=JOURNAL)  # noqa: B904 - the same error
+    if journal.directory != identity(root):
+        raise JournalError(
+            "the journal of a transaction is of another directory: this one was copied while the transaction was carried out",
+            store=root,
+            key=JOURNAL,
+            expected=f"the inode {journal.directory}",
+            got=identity(root),
+            hint="Copy the directory again; or `tessarr repair`, which sets the journal apart: the values stay as they are",
+        )
+    return journal
+
+
+def finish(base: str, journal: Journal, *, durable: bool) -> None:
+    """Carry out the steps of a journal that are not carried out yet, and remove it. May be repeated."""
+    checked: set[str] = set()
+    for step in journal.steps:
+        path = path_of(base, step.key)
+        check_inside(base, os.path.dirname(path), checked)
+        _carry_out(path, step, staged_path(path, journal.id))
+    paths = [path_of(base, step.key) for step in journal.steps]
+    if durable:
+        _synced(base, paths)
+    unlink(base + JOURNAL)
+    if durable:
+        _synced(base, [base + JOURNAL])
+    clear(base, [step.key for step in journal.steps], journal.id)
+
+
+def _carry_out(path: str, step: Step, staged: str) -> None:
+    present = version_at(path)
+    if step.new is None:
+        if present is not None and version_in_journal(present) == step.old:
+            localswap.remove(path, present)
+        return
+    try:
+        status = os.lstat(staged)
+    except ABSENT:
+        return  # it was renamed
+    if version_in_journal(version_of(status)) != step.new:
+        raise JournalError(
+            "a staged value of a transaction has another version than its journal says",
+            key=step.key,
+            expected=step.new,
+            got=version_in_journal(version_of(status)),
+            hint="`tessarr repair` sets the journal apart: the other values stay as they are",
+        )
+    # A later write stays: it came after the whole transaction. A file that was linked into place is there twice.
+    if version_in_journal(present) != step.old or not localswap.place(staged, path, present):
+        unlink(staged)
+
+
+def _synced(base: str, paths: Iterable[str]) -> None:
+    try:
+        sync_folders(base, paths)
+    except OSError as error:
+        trouble = DurabilityError(
+            "the transaction is committed, but a directory could not be synced",
+            got=f"{errno.errorcode.get(error.errno or 0, error.errno)}: {error.strerror}",
+            hint="The changes are visible now; whether they survive a power cut is unknown",
+        )
+        trouble.errno = error.errno
+        raise trouble from error
+
+
+def sync_folders(base: str, paths: Iterable[str]) -> None:
+    """Sync the directories of `paths`, and those above up to the root, each once, the deepest first."""
+    folders = {base.rstrip(os.sep)}
+    for path in paths:
+        folder = os.path.dirname(path)
+        while len(folder) >= len(base):
+            folders.add(folder)
+            folder = os.path.dirname(folder)
+    for folder in sorted(folders, key=len, reverse=True):
+        with contextlib.suppress(FileNotFoundError):
+            sync_directory(folder or os.sep)
+
+
+def clear(base: str, keys: Iterable[str], identifier: str) -> None:
+    """Remove pointers and marks of a transaction that has ended, and directories that are empty now."""
+    folders: set[str] = set()
+    _remove_mark(base + filelock.lock_name(JOURNAL), identifier)
+    for key in keys:
+        folder, name = os.path.split(path_of(base, key))
+        _remove_mark(os.path.join(folder, filelock.lock_name(name)), identifier)
+        while len(folder) >= len(base) and folder not in folders:
+            folders.add(folder)
+            folder = os.path.dirname(folder)
+    for folder in sorted(folders, key=len, reverse=True):
+        pointer = os.path.join(folder, JOURNAL)
+        if (found := parse_pointer(read_small(pointer) or b"")) is not None and found[0] == identifier:
+            unlink(pointer)
+        _remove_mark(os.path.join(folder, filelock.lock_name(JOURNAL)), identifier)
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
+
+
+def _remove_mark(lock: str, identifier: str) -> None:
+    found = parse_pointer(read_small(lock) or b"")
+    if found is not None and found[0] == identifier:
+        unlink(lock)
+
+
+# -- files -----------------------------------------------------------------------------------------------------------------
+
+
+def version_at(path: str) -> Version | None:
+    """Return the version of the file at `path`, as `LocalStore.version` does."""
+    try:
+        status = os.stat(path)
+    except ABSENT:
+        return None
+    return version_of(status) if stat.S_ISREG(status.st_mode) else None
+
+
+def read_small(path: str) -> bytes | None:
+    """Read a small file; ``None``: there is none, or it is a link or no regular file."""
+    try:
+        descriptor = os.open(path, _NO_LINKS)
+    except ABSENT:
+        return None
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):
+            return None
+        raise
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_NBYTES:
+            return None
+        data = localfile.pread(descriptor, status.st_size, 0)
+        return data if len(data) == status.st_size else localfile.rest(descriptor, data, 0, status.st_size)
+    finally:
+        os.close(descriptor)
+
+
+def unlink(path: str) -> None:
+    with contextlib.suppress(*ABSENT):
+        os.unlink(path)
+
+
+def staged_path(path: str, identifier: str) -> str:
+    """Return the path of the file that a transaction stages for the file at `path`."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, filelock.temporary_name(name, identifier))
+
+
+def path_of(base: str, key: str) -> str:
+    """Return the path of a key's file."""
+    return windows_path(base, key) if os.name == "nt" else base + key
+
+
+def identity(base: str) -> str:
+    """Return what identifies a directory, but not a copy of it: its inode."""
+    return f"{os.stat(base).st_ino:x}"
+
+
+def opened(folder: str, base: str, make: Callable[[], int], *, durable: bool) -> int:
+    """Call `make`, which opens a file in `folder`; create `folder` when missing, also when other processes remove it."""
+    for _ in range(_TRIES):
+        try:
+            return make()
+        except FileNotFoundError:
+            with contextlib.suppress(FileNotFoundError, FileExistsError):
+                make_directories(folder, base, durable=durable)
+    return make()
+
+
+def check_inside(base: str, folder: str, checked: set[str]) -> None:
+    """Raise `StoreError` if a link leads out of the root: such files are not changed in a transaction."""
+    if folder in checked:
+        return
+    checked.add(folder)
+    root, real = os.path.realpath(base), os.path.realpath(folder)
+    if real != root and not real.startswith(root.rstrip(os.sep) + os.sep):
+        raise StoreError(
+            "a link leads out of the root, and a transaction follows none",
+            got=folder,
+            hint="Open the directory that the link leads to as a store, or write without a transaction",
+        )

@@ -1,0 +1,1 @@
+"""Several changes as one: transactions, and snapshots that they leave readable."""

@@ -1,0 +1,258 @@
+"""A store whose changes are staged over another store, until a transaction commits them.
+
+What was set here is read here; every other value is read from the store below, and its version is recorded. A value whose
+version changes between two reads is a `ConflictError` at once: what is read here is of one state of each key.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from tessarr.errors import ConflictError, KeyValidationError, UnsupportedOperationError
+from tessarr.stores import functions
+from tessarr.stores.base import ANY, Any_, ConditionalStore, Fetch, Listing, LockContext, Store, Version
+from tessarr.stores.buffers import as_bytes, byte_view
+from tessarr.stores.fetch import version_of
+from tessarr.stores.locks import KEYED_LOCKS, ForkSafeLock
+from tessarr.stores.path import check_key, check_prefix
+from tessarr.stores.protocols import Remote
+from tessarr.types import Buffer, ByteRange
+
+_List = list
+_NUMBERS = itertools.count(1)
+_SMALL = 1 << 20
+_TRIES = 100
+"""How often in succession a value may change while it is read."""
+
+
+class OverlayStore(ConditionalStore):
+    """Staged changes over `store`, in memory. Safe to use from several threads.
+
+    `check` is called before every access and raises if the transaction has ended.
+    """
+
+    def __init__(self, store: Store, check: Callable[[], None]) -> None:
+        self.store = store
+        self.read_only = False
+        self.staged: dict[str, bytes | None] = {}
+        """Key → new value; ``None``: removed."""
+        self.seen: dict[str, Version | None] = {}
+        """Key → the version that was read below."""
+        self.documents: dict[str, bytes] = {}
+        """Key → the small value that was read below, to merge another change of it."""
+        self._check = check
+        self._versions: dict[str, str] = {}
+        self._lock = ForkSafeLock()
+
+    @property
+    def url(self) -> str:
+        """The URL of the store below."""
+        return self.store.url
+
+    @property
+    def supports_consolidated_metadata(self) -> bool:
+        """The store's below."""
+        return self.store.supports_consolidated_metadata
+
+    def __eq__(self, other: object) -> bool:
+        return other is self
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise UnsupportedOperationError(
+            "a transaction cannot be pickled",
+            store=self.url,
+            hint="Only the process that began it may change and commit it",
+        )
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        ranges = None if byte_range is None else (byte_range,)
+        found = self.fetch([Fetch(key, ranges)])[0]
+        return None if found is None else found[0]
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
+        return self.fetch([Fetch(key, tuple(ranges))])[0]
+
+    def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        """See `Store.fetch`."""
+        self._check()
+        answers: dict[int, _List[Buffer] | None] = {}
+        below: _List[int] = []
+        for number, request in enumerate(requests):
+            check_key(request.key)
+            with self._lock:
+                is_staged = request.key in self.staged
+                value = self.staged.get(request.key)
+            if is_staged:
+                answers[number] = None if value is None else _cut(value, request.ranges)
+            else:
+                below.append(number)
+        if below:
+            found = self._fetch_below([requests[number] for number in below])
+            answers.update(zip(below, found, strict=True))
+        return [answers[number] for number in range(len(requests))]
+
+    def _fetch_below(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        """Read from the store below, and record the versions."""
+        for _ in range(_TRIES):
+            before = {} if isinstance(self.store, Remote) else {key: self.store.version(key) for key, _ in requests}
+            found = self.store.fetch(requests)
+            versions = {
+                request.key: None if answer is None else version_of(answer)
+                for request, answer in zip(requests, found, strict=True)
+            }
+            for key, answer in zip([request.key for request in requests], found, strict=True):
+                if versions[key] is None and answer is not None:
+                    versions[key] = self.store.version(key)
+            if not before or before == versions:
+                break
+        for request, answer in zip(requests, found, strict=True):
+            if answer is not None and request.ranges is None and byte_view(answer[0]).nbytes <= _SMALL:
+                self.documents.setdefault(request.key, bytes(answer[0]))
+        for key, version in versions.items():
+            with self._lock:
+                known = self.seen.setdefault(key, version)
+            if known != version:
+                raise self._conflict(key, known, version)
+        return found
+
+    def _conflict(self, key: str, expected: Version | None, got: Version | None) -> ConflictError:
+        trouble = ConflictError(
+            "another writer changed a value that the transaction has read",
+            store=self.url,
+            key=key,
+            expected=f"the version {expected}",
+            got=got,
+            hint="Run the transaction again",
+        )
+        trouble.keys = (key,)
+        return trouble
+
+    def version(self, key: str) -> Version | None:
+        self._check()
+        with self._lock:
+            if key in self.staged:
+                return None if self.staged[key] is None else self._versions[key]
+            if key in self.seen:
+                return self.seen[key]
+        self.get(key, ByteRange(0, 0))
+        return self.seen[key]
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        check_key(key)
+        with self._hold(key):
+            if not isinstance(if_match, Any_) and (present := self.version(key)) != if_match:
+                raise ConflictError(
+                    "the value has changed", store=self.url, key=key, expected=f"version {if_match}", got=present
+                )
+            return self._stage(key, as_bytes(value))
+
+    def _stage(self, key: str, value: bytes | None) -> Version | None:
+        self._check()
+        with self._lock:
+            self.staged[key] = value
+            if value is None:
+                return None
+            self._versions[key] = f"staged-{next(_NUMBERS)}"
+            return self._versions[key]
+
+    def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
+        check_key(key)
+        with self._hold(key):
+            new = change(self.get(key))
+            self._stage(key, None if new is None else as_bytes(new))
+
+    def lock(self, key: str) -> LockContext:
+        """See `Store.lock`: threads of the transaction."""
+        return KEYED_LOCKS.hold(("locks of a transaction", id(self), key))
+
+    def _hold(self, key: str) -> LockContext:
+        return KEYED_LOCKS.hold(("values of a transaction", id(self), key))
+
+    def delete(self, key: str) -> None:
+        check_key(key)
+        with self._hold(key):
+            self._stage(key, None)
+
+    def delete_if(self, key: str, version: Version | None) -> None:
+        """See `tessarr.stores.protocols.ConditionalDelete`."""
+        with self._hold(key):
+            if (present := self.version(key)) != version:
+                raise ConflictError("the value has changed", store=self.url, key=key, expected=version, got=present)
+            self._stage(key, None)
+
+    def delete_prefix(self, prefix: str) -> None:
+        check_prefix(prefix)
+        for key in [*self.list(prefix)]:
+            self.delete(key)
+
+    def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
+        check_prefix(prefix)
+        for key in items:
+            check_key(key)
+            if not key.startswith(prefix):
+                raise KeyValidationError("the key is outside the prefix", key=key, expected=f"a key under {prefix!r}")
+        self.delete_prefix(prefix)
+        for key, value in items.items():
+            self.set(key, value)
+
+    # -- listing -----------------------------------------------------------------------------------------------
+
+    def list(self, prefix: str = "") -> Iterator[str]:
+        check_prefix(prefix)
+        self._check()
+        with self._lock:
+            staged = dict(self.staged)
+        below = (key for key in self.store.list_prefix(prefix) if key not in staged)
+        own = (key for key, value in staged.items() if value is not None and key.startswith(prefix))
+        return iter([*below, *own])
+
+    def list_dir(self, prefix: str) -> Listing:
+        """See `Store.list_dir`."""
+        check_prefix(prefix)
+        self._check()
+        with self._lock:
+            staged = {key: value for key, value in self.staged.items() if key.startswith(prefix)}
+        listing = self.store.list_dir(prefix)
+        if not staged:
+            return listing
+        own = functions.children((key for key, value in staged.items() if value is not None), prefix)
+        removed = [key for key, value in staged.items() if value is None]
+        prefixes = [
+            child
+            for child in listing.prefixes
+            if child in own.prefixes or not _covers(removed, child) or self._is_left(child, staged)
+        ]
+        keys = {key for key in listing.keys if key not in staged}
+        return Listing(sorted(keys | {*own.keys}), sorted({*prefixes} | {*own.prefixes}))
+
+    def _is_left(self, prefix: str, staged: Mapping[str, bytes | None]) -> bool:
+        return any(key not in staged for key in self.store.list_prefix(prefix))
+
+    # -- committing --------------------------------------------------------------------------------------------
+
+    def changes(self) -> dict[str, bytes | None]:
+        """Return what a commit has to change: new values, and removals of keys that are not known to be missing."""
+        return {
+            key: value
+            for key, value in self.staged.items()
+            if value is not None or key not in self.seen or self.seen[key] is not None
+        }
+
+
+def _covers(keys: Iterable[str], prefix: str) -> bool:
+    return any(key.startswith(prefix) for key in keys)
+
+
+def _cut(value: bytes, ranges: Sequence[ByteRange] | None) -> _List[Buffer]:
+    if ranges is None:
+        return [value]
+    view = byte_view(value)
+    return [view[slice(*part.bounds(view.nbytes))] for part in ranges]

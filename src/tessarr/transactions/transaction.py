@@ -1,0 +1,316 @@
+"""Change several arrays and groups at once, or not at all.
+
+>>> import numpy as np, tempfile, tessarr
+>>> place = tempfile.mkdtemp()
+>>> root = tessarr.create_group(place)
+>>> for name in ("t", "u"):
+...     _ = root.create_array(name, shape=(4,), chunks=(2,), dtype="i4")
+>>> with tessarr.transaction(place) as tx:
+...     tx.group["t"][:] = 1
+...     tx.group["u"][:] = 2
+...     before = root["u"][:].tolist()
+>>> before, root["u"][:].tolist()
+([0, 0, 0, 0], [2, 2, 2, 2])
+
+ARCHITECTURE.md, "Transactions", says how; ``docs/transactions.md``, what is promised where.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Literal, NamedTuple, Self, TypeAlias
+
+from tessarr.core import open_transactions
+from tessarr.core.array import Array
+from tessarr.core.asynchronous.sans_io import async_variant
+from tessarr.core.group import Group
+from tessarr.core.locate import locate
+from tessarr.core.node import Node
+from tessarr.core.open import open as open_node
+from tessarr.core.stored import metadata_io
+from tessarr.errors import ConflictError, TransactionError, UnsupportedOperationError
+from tessarr.stores.base import Store, Version
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.path import StorePath
+from tessarr.stores.protocols import Commit as CanCommit
+from tessarr.stores.url import StoreLike
+from tessarr.stores.wrappers.base import WrapperStore
+from tessarr.transactions.document_merge import is_document, merged
+from tessarr.transactions.overlay import OverlayStore
+
+Mode: TypeAlias = Literal["auto", "journal"]
+Level: TypeAlias = Literal["journal", "store"]
+OnConflict: TypeAlias = Literal["error", "merge"]
+_MERGES = 20
+"""How often documents are merged, while other writers change them again."""
+
+
+class Commit(NamedTuple):
+    """What a transaction has changed."""
+
+    level: Level
+    keys: tuple[str, ...]
+    """The keys that were set or removed, in order."""
+    nbytes: int
+    """The bytes of the new values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a transaction would do if it committed now."""
+
+    level: Level
+    """"journal": by a journal in the directory; "store": by one operation of the store."""
+    set: tuple[str, ...]
+    """The keys that are set."""
+    removed: tuple[str, ...]
+    """The keys that are removed."""
+    nbytes: int
+    """The bytes of the values that are set."""
+    durable: bool | None
+    """Whether the commit is synced; ``None``: as the store is set."""
+    plain_readers: str
+    """What readers see that know nothing of transactions."""
+
+
+_PLAIN_READERS: Mapping[str, str] = {
+    "journal": "each value old or new; while the commit is carried out (milliseconds), old and new values beside each other",
+    "store": "all old or all new values, in one read of the store",
+}
+
+
+class Transaction:
+    """Changes of one store that are all made or none. Made by `tessarr.transaction`; a context manager, used once.
+
+    Only the process that began it may use it; its threads may share it.
+    """
+
+    def __init__(
+        self,
+        place: StoreLike,
+        mode: Mode = "auto",
+        *,
+        durable: bool | None = None,
+        on_conflict: OnConflict = "error",
+        storage_options: Mapping[str, object] | None = None,
+    ) -> None:
+        if mode not in ("auto", "journal"):
+            raise _not_offered(mode)
+        if on_conflict not in ("error", "merge"):
+            raise ValueError(f"on_conflict must be 'error' or 'merge', not {on_conflict!r}")
+        self._place, self._mode, self._durable, self._on_conflict = place, mode, durable, on_conflict
+        self._options = storage_options
+        self._state: Literal["new", "open", "ended"] = "new"
+        self._process = os.getpid()
+
+    # -- beginning and ending ------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        """Begin. Raises `TransactionError` if one is open at the place, `UnsupportedOperationError` where none is offered."""
+        if self._state != "new":
+            raise TransactionError("a transaction is used once", hint="Begin another one by tessarr.transaction")
+        store, self._path, _ = locate(self._place, None, "a", self._options)
+        store._check_writable(self._path)
+        self._owns = not isinstance(getattr(self._place, "_node", self._place), Store | StorePath | Node)
+        self.level: Level = _level(store, self._mode)
+        self._overlay = OverlayStore(store, self._require_open)
+        open_transactions.enter(store, self._overlay)
+        self._store, self._state, self._process = store, "open", os.getpid()
+        try:
+            metadata_io.read_node(store, self._path)  # completes a transaction of a process that ended
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Commit; after an exception, change nothing."""
+        if self._state == "ended":
+            return
+        if kind is None:
+            self.commit()
+        else:
+            self.abort()
+
+    def commit(self) -> Commit:
+        """Make the changes, and end the transaction.
+
+        Raises `ConflictError` with the `keys` that other writers changed: nothing is changed then. `PendingCommitError`: the
+        changes are committed, and become visible later. `UnsupportedOperationError` for changes that the place
+        cannot make at once.
+        """
+        self._require_open()
+        try:
+            return self._commit()
+        finally:
+            self._end()
+
+    commit_async = async_variant(commit)
+
+    def abort(self) -> None:
+        """End the transaction, and change nothing."""
+        self._require_open()
+        self._end()
+
+    def _end(self) -> None:
+        self._state = "ended"
+        open_transactions.leave(self._overlay)
+        if self._owns and self._process == os.getpid():
+            self._store.close()
+
+    def _require_open(self) -> None:
+        if self._process != os.getpid():
+            raise TransactionError(
+                "this transaction belongs to the process that began it",
+                store=self._store.url,
+                hint="Begin a transaction in the forked process",
+            )
+        if self._state != "open":
+            raise TransactionError(
+                "the transaction is not open",
+                hint="Enter it by `with`"
+                if self._state == "new"
+                else "It has ended; its objects cannot be used any more",
+            )
+
+    # -- what it changes -------------------------------------------------------------------------------------------------
+
+    @property
+    def group(self) -> Group:
+        """The group at the place; a new one where nothing is. What is changed through it is part of the transaction."""
+        node = self._node()
+        if not isinstance(node, Group):
+            raise TransactionError("there is an array at the place", path=node.name, hint="Use `tx.array`")
+        return node
+
+    @property
+    def array(self) -> Array:
+        """The array at the place. What is changed through it is part of the transaction."""
+        node = self._node()
+        if not isinstance(node, Array):
+            raise TransactionError("there is a group at the place", path=node.name, hint="Use `tx.group[name]`")
+        return node
+
+    def _node(self) -> Array | Group:
+        self._require_open()
+        return open_node(self._overlay, mode="a", path=self._path)
+
+    def plan(self) -> Plan:
+        """Describe what a commit would do now: keys, bytes, level, and what plain readers will see."""
+        self._require_open()
+        changes = self._changes()
+        return Plan(
+            self.level,
+            tuple(key for key, value in changes.items() if value is not None),
+            tuple(key for key, value in changes.items() if value is None),
+            sum(len(value) for value in changes.values() if value is not None),
+            self._durable,
+            _PLAIN_READERS[self.level],
+        )
+
+    # -- committing ------------------------------------------------------------------------------------------------------
+
+    def _changes(self) -> dict[str, bytes | None]:
+        """Return the changes in the order in which they become visible: data before documents, the root's document last."""
+        changes = self._overlay.changes()
+        return {key: changes[key] for key in sorted(changes, key=lambda key: _rank(key, changes[key]))}
+
+    def _commit(self) -> Commit:
+        changes, expected = self._changes(), dict(self._overlay.seen)
+        if not changes:
+            return Commit(self.level, (), 0)
+        assert isinstance(self._store, CanCommit)
+        for attempt in range(_MERGES):
+            try:
+                self._store.commit(changes, expected, durable=self._durable)
+                break
+            except ConflictError as conflict:
+                if self._on_conflict == "error" or not conflict.keys or attempt == _MERGES - 1:
+                    raise
+                self._merge(conflict, changes, expected)
+        nbytes = sum(len(value) for value in changes.values() if value is not None)
+        return Commit(self.level, tuple(changes), nbytes)
+
+    def _merge(
+        self, conflict: ConflictError, changes: dict[str, bytes | None], expected: dict[str, Version | None]
+    ) -> None:
+        """Merge documents that other writers changed; raise `conflict` for other values, and members that both changed."""
+        for key in conflict.keys:
+            if not is_document(key):
+                raise conflict
+            version, value = self._store.version(key), self._store.get(key)
+            if self._store.version(key) != version:
+                continue  # it is found changed again
+            if key in changes:
+                new = merged(self._overlay.documents.get(key), changes[key], value)
+                if new is None:
+                    raise conflict
+                changes[key] = new
+            expected[key] = version
+
+
+def _not_offered(mode: str) -> Exception:
+    if mode in ("publish", "flip", "swap"):
+        return UnsupportedOperationError(
+            f"transactions do not have the mode {mode!r}",
+            hint="Use mode='auto': in a local directory any change is committed by a journal",
+        )
+    return ValueError(f"mode must be 'auto' or 'journal', not {mode!r}")
+
+
+def _level(store: Store, mode: Mode) -> Level:
+    """Return the level at which `store` commits. Raises `UnsupportedOperationError`."""
+    base = store
+    while isinstance(base, WrapperStore):
+        base = base.store
+    if isinstance(store, CanCommit):
+        if isinstance(base, LocalStore):
+            return "journal"
+        if mode == "auto":
+            return "store"
+    raise UnsupportedOperationError(
+        f"{type(base).__name__} has no transactions" + (f" of mode {mode!r}" if mode != "auto" else ""),
+        store=store.url,
+        hint="Use a local directory, memory, SQLite, LMDB or a zip archive with mode='auto'; "
+        "for transactions in object storage, Icechunk",
+    )
+
+
+def _rank(key: str, value: bytes | None) -> tuple[int, int, str]:
+    """Order changes: chunks, documents from the leaves up, then removals of chunks."""
+    if is_document(key):
+        return 1, -key.count("/"), key
+    return (0 if value is not None else 2), 0, key
+
+
+def transaction(
+    place: StoreLike,
+    mode: Mode = "auto",
+    *,
+    durable: bool | None = None,
+    on_conflict: OnConflict = "error",
+    storage_options: Mapping[str, object] | None = None,
+) -> Transaction:
+    """Begin a transaction: changes of the arrays and groups of one store, all of which are made when the block ends, or none.
+
+    `place` is a path, a URL, a store, or an array or group. `durable`: the commit is on the disk when it returns; ``None``:
+    as the store is set. `on_conflict`: what to do if other writers changed what the transaction has read: ``"error"`` raises
+    `ConflictError`; ``"merge"`` merges the documents member by member, and raises only where both changed one.
+
+    Raises `UnsupportedOperationError` where the store cannot commit; `TransactionError` for a transaction within one.
+
+    >>> import tessarr
+    >>> store = tessarr.storage.MemoryStore()
+    >>> with tessarr.transaction(store) as tx:
+    ...     tx.group.create_array("a", data=[1, 2, 3])
+    ...     tx.group.attrs["title"] = "both or neither"
+    <Array ...>
+    >>> tessarr.open_group(store, mode="r")["a"][:].tolist()
+    [1, 2, 3]
+    """
+    return Transaction(place, mode, durable=durable, on_conflict=on_conflict, storage_options=storage_options)

@@ -1,0 +1,277 @@
+"""What a transaction promises, in every store that has transactions."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from contextvars import Context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.errors import (
+    ConflictError,
+    ReadOnlyError,
+    TransactionError,
+    UnsupportedOperationError,
+)
+from tessarr.storage import LMDBStore, LocalStore, MemoryStore, PrefixStore, SQLiteStore, ZipStore
+from tessarr.stores.base import Store
+from tessarr.transactions.transaction import Transaction
+
+MAKERS: dict[str, Callable[[Path], Store]] = {
+    "local": lambda folder: LocalStore(folder / "data.zarr"),
+    "memory": lambda _: MemoryStore(),
+    "sqlite": lambda folder: SQLiteStore(folder / "data.sqlite"),
+    "lmdb": lambda folder: LMDBStore(folder / "data.lmdb"),
+    "zip": lambda folder: ZipStore(folder / "data.zip", mode="a"),
+    "prefix": lambda folder: PrefixStore(LocalStore(folder), "data.zarr"),
+}
+
+
+@pytest.fixture(params=MAKERS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    with MAKERS[request.param](tmp_path) as store:
+        root = tessarr.create_group(store, attributes={"title": "old"})
+        for name in ("t", "u"):
+            root.create_array(name, data=np.ones(6, "i4"), chunks=(2,), fill_value=0)
+        yield store
+
+
+def group_of(tx: Transaction) -> Any:
+    """Return the group of a transaction, whose members are arrays."""
+    return tx.group
+
+
+def set_first(tx: Transaction, number: int) -> None:
+    group_of(tx)["t"][0] = number
+
+
+def values(store: Store, *names: str) -> list[list[int]]:
+    root: Any = tessarr.open_group(store, mode="r")
+    return [root[name][:].tolist() for name in names]
+
+
+def test_its_changes_are_read_inside_and_become_visible_at_its_end(place: Store) -> None:
+    with tessarr.transaction(place) as tx:
+        group_of(tx)["t"][1:3] = 5
+        group_of(tx)["u"].append(np.array([9], "i4"))
+        tx.group.attrs["title"] = "new"
+        tx.group.create_array("v", data=[4], chunks=(1,))
+        assert sorted(tx.group) == ["t", "u", "v"]
+        assert group_of(tx)["t"][:].tolist() == [1, 5, 5, 1, 1, 1]
+        assert group_of(tx)["u"].shape == (7,)
+        assert values(place, "t", "u") == [[1] * 6, [1] * 6]
+    assert values(place, "t", "u", "v") == [[1, 5, 5, 1, 1, 1], [1] * 6 + [9], [4]]
+    assert tessarr.open_group(place, mode="r").attrs["title"] == "new"
+
+
+def test_after_an_exception_nothing_has_changed(place: Store) -> None:
+    def fail() -> None:
+        with tessarr.transaction(place) as tx:
+            group_of(tx)["t"][:] = 5
+            tx.group.create_array("v", data=[4])
+            raise KeyError("mine")
+
+    before = sorted(place.list())
+    with pytest.raises(KeyError, match="mine"):
+        fail()
+    assert sorted(place.list()) == before
+    assert values(place, "t") == [[1] * 6]
+
+
+def test_a_change_by_another_writer_to_what_was_read_is_a_conflict(place: Store) -> None:
+    other = tessarr.open_array(place, path="t", mode="r+")
+    tx = tessarr.transaction(place)
+
+    def body() -> None:
+        with tx:
+            group_of(tx)["u"][:] = 5
+            group_of(tx)["t"][0] = 5  # reads the rest of the chunk
+            run_outside(lambda: other.__setitem__(1, 7))
+
+    with pytest.raises(ConflictError, match="another writer changed") as error:
+        body()
+    assert error.value.keys == ("t/c/0",)
+    assert values(place, "t", "u") == [[1, 7, 1, 1, 1, 1], [1] * 6]
+
+
+def run_outside(function: Callable[[], object]) -> None:
+    """Call a function in a context without the transaction, as another task of the program would."""
+    Context().run(function)
+
+
+def test_of_two_transactions_that_change_what_both_read_one_commits(place: Store) -> None:
+    def add_one() -> None:
+        with tessarr.transaction(place) as tx:
+            array = group_of(tx)["t"]
+            array[0:2] = array[0:2] + 1
+            group_of(tx)["u"][0:2] = array[0:2]
+
+    first, second = tessarr.transaction(place), tessarr.transaction(place)
+    one, two = Context(), Context()
+    for context, tx, number in ((one, first, 5), (two, second, 7)):
+        context.run(tx.__enter__)
+        context.run(set_first, tx, number)
+    one.run(first.commit)
+    with pytest.raises(ConflictError):
+        two.run(second.commit)
+    assert values(place, "t")[0][0] == 5
+    add_one()
+    assert values(place, "t", "u") == [[6, 2, 1, 1, 1, 1], [6, 2, 1, 1, 1, 1]]
+
+
+def test_documents_are_merged_member_by_member_if_the_caller_wants_it(place: Store) -> None:
+    def body(name: str) -> None:
+        with tessarr.transaction(place, on_conflict="merge") as tx:
+            tx.group.attrs[name] = "own"
+            run_outside(lambda: tessarr.open_group(place, mode="r+").attrs.update({"title": "theirs"}))
+
+    body("mine")
+    assert dict(tessarr.open_group(place, mode="r").attrs) == {"title": "theirs", "mine": "own"}
+    tessarr.open_group(place, mode="r+").attrs["title"] = "old"
+    with pytest.raises(ConflictError):
+        body("title")
+    assert tessarr.open_group(place, mode="r").attrs["title"] == "theirs"
+
+
+def test_an_object_from_outside_may_not_write_to_the_place(place: Store) -> None:
+    root: Any = tessarr.open_group(place, mode="r+")
+    array = root["t"]
+    writes: list[Callable[[], object]] = [
+        lambda: array.__setitem__(0, 3),
+        lambda: array.append(np.zeros(2, "i4")),
+        lambda: array.resize((2,)),
+        lambda: array.attrs.update({"a": 1}),
+        lambda: root.attrs.update({"a": 1}),
+        lambda: root.create_array("x", shape=(1,), dtype="i4"),
+        lambda: tessarr.create_group(place, path="x"),
+        lambda: root.__delitem__("u"),
+    ]
+    with tessarr.transaction(place) as tx:
+        for write in writes:
+            with pytest.raises(TransactionError, match="not of it"):
+                write()
+        group_of(tx)["t"][0] = 3
+    array[1] = 3
+    assert values(place, "t") == [[3, 3, 1, 1, 1, 1]]
+
+
+def test_transactions_are_not_nested(place: Store) -> None:
+    with (
+        tessarr.transaction(place),
+        pytest.raises(TransactionError, match="cannot be nested"),
+        tessarr.transaction(place),
+    ):
+        pass
+
+
+def test_its_objects_end_with_it(place: Store) -> None:
+    with tessarr.transaction(place) as tx:
+        array = group_of(tx)["t"]
+    with pytest.raises(TransactionError, match="ended"):
+        array[0] = 3
+    with pytest.raises(TransactionError, match="ended"):
+        array[0]
+    with pytest.raises(TransactionError), tx:
+        pass
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_cannot_use_it(tmp_path: Path) -> None:
+    program = """
+import os, sys, tessarr
+from tessarr.errors import TransactionError
+tessarr.create_group(sys.argv[1]).create_array("t", data=[1])
+with tessarr.transaction(sys.argv[1]) as tx:
+    array = tx.group["t"]
+    child = os.fork()
+    if not child:
+        try:
+            array[0] = 2
+        except TransactionError:
+            pass
+        else:
+            os._exit(1)
+        try:
+            tx.commit()
+        except TransactionError:
+            os._exit(0)
+        os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    array[0] = 3
+assert tessarr.open_array(sys.argv[1] + "/t")[0] == 3
+"""
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "a.zarr")], check=True, env=environment)
+
+
+def test_a_plan_says_what_a_commit_would_do(place: Store) -> None:
+    with tessarr.transaction(place) as tx:
+        assert tx.plan().set == ()
+        group_of(tx)["u"][4:6] = 2
+        if not isinstance(place, ZipStore):
+            group_of(tx)["t"][0:4] = 0
+        plan = tx.plan()
+        assert plan.set == ("u/c/2",)
+        assert plan.removed == (() if isinstance(place, ZipStore) else ("t/c/0", "t/c/1"))
+        assert plan.nbytes > 0
+        assert plan.level == ("journal" if isinstance(place, LocalStore | PrefixStore) else "store")
+        tx.abort()
+    assert values(place, "t") == [[1] * 6]
+
+
+def test_stores_that_cannot_commit_refuse(tmp_path: Path) -> None:
+    class Values(dict[str, bytes]):
+        pass
+
+    from tessarr.storage import DBMStore, MappingStore
+
+    for store in (MappingStore(Values()), DBMStore(tmp_path / "a.dbm")):
+        with pytest.raises(UnsupportedOperationError, match="has no transactions"), tessarr.transaction(store):
+            pass
+    with pytest.raises(UnsupportedOperationError, match="swap"):
+        tessarr.transaction(tmp_path, mode="swap")  # type: ignore[arg-type]
+    with pytest.raises(ReadOnlyError), tessarr.transaction(MemoryStore(read_only=True)):
+        pass
+
+
+def test_a_commit_says_what_it_changed(place: Store) -> None:
+    with tessarr.transaction(place) as tx:
+        group_of(tx)["t"][:] = 3
+        group_of(tx)["t"].append(np.array([3], "i4"))
+        done = tx.commit()
+    assert done.keys[-1] == "t/zarr.json"
+    assert done.keys[:-1] == ("t/c/0", "t/c/1", "t/c/2", "t/c/3")
+
+
+def test_a_new_place_is_created_by_a_transaction(tmp_path: Path) -> None:
+    place = tmp_path / "new.zarr"
+    with tessarr.transaction(place) as tx:
+        tx.group.create_array("a", data=[1, 2])
+        assert not (place / "zarr.json").exists()
+    assert tessarr.open_array(place / "a", mode="r")[:].tolist() == [1, 2]
+
+
+def test_an_array_can_be_the_place(tmp_path: Path) -> None:
+    tessarr.create_array(tmp_path / "a.zarr", data=[1, 2, 3])
+    with tessarr.transaction(tmp_path / "a.zarr") as tx:
+        tx.array[:2] = 9
+        with pytest.raises(TransactionError, match=r"tx\.array"):
+            _ = tx.group
+    assert tessarr.open_array(tmp_path / "a.zarr", mode="r")[:].tolist() == [9, 9, 3]
+
+
+def test_a_deleted_group_is_gone_at_once(place: Store) -> None:
+    if isinstance(place, ZipStore):
+        pytest.skip("a zip archive cannot delete")
+    with tessarr.transaction(place) as tx:
+        del group_of(tx)["u"]
+        assert sorted(tx.group) == ["t"]
+        assert sorted(tessarr.open_group(place, mode="r")) == ["t", "u"]
+    assert sorted(tessarr.open_group(place, mode="r")) == ["t"]
