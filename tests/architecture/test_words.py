@@ -40,6 +40,12 @@ SAY = {
     r"under ?way": "in flight, running",
     r"all the same": "nevertheless",
     r"in silence": "without a warning",
+    r"twins?": "async variant, counterpart, copy",
+    r"for ever": "forever, or say until when",
+    r"again and again": "repeatedly, or say how often",
+    r"before or behind": "before or after",
+    r"stands? at": "is at, shares",
+    r"hand(?:s|ed|ing)? (?:on|back|over)": "pass, return",
 }
 """What not to write, as a regular expression of whole words, and what to write instead."""
 

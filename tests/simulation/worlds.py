@@ -221,10 +221,11 @@ def _try_lock(descriptor: int, original: Callable[[int], None] = local_lock._try
     original(descriptor)
 
 
-def _lock(descriptor: int, original: Callable[[int], None] = local_lock._block) -> None:
+def _lock(descriptor: int, original: Callable[[int], None] | None = local_lock._block) -> None:
     """Lock a file; where another process has it, let the others go on until something changes."""
     client = _client()
     if client is None:
+        assert original is not None  # where the system has `flock`
         original(descriptor)
         return
     while True:

@@ -126,7 +126,7 @@ def test_what_a_file_system_lacks_is_found(tmp_path: Path, monkeypatch: pytest.M
 def test_names_that_a_file_system_takes_for_one_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: b"A" if path.name == "a" else read(path))
-    assert directory._names(tmp_path).detail == "taken for others: ['a']"
+    assert directory._names(tmp_path).detail == "not distinct: ['a']"
 
 
 @pytest.mark.parametrize("task", ["count", "replace", "create", "append"])

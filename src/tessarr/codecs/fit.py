@@ -10,7 +10,7 @@ from tessarr.codecs.base import ArrayToArray, ArrayToBytes, ChunkSpec, Codec
 def fit_chain(codecs: Sequence[Codec], spec: ChunkSpec) -> tuple[Codec, ...]:
     """Fit every codec to the chunks that reach it in a chain for chunks of `spec` (V3-BLOSC-06).
 
-    Bytes → bytes codecs get the spec of the array → bytes codec; behind sharding, that of the shard.
+    Bytes → bytes codecs get the spec of the array → bytes codec; after sharding, that of the shard.
     """
     fitted: list[Codec] = []
     for codec in codecs:
@@ -24,7 +24,7 @@ def fit_chain(codecs: Sequence[Codec], spec: ChunkSpec) -> tuple[Codec, ...]:
 
 
 def _bytes_spec(spec: ChunkSpec) -> ChunkSpec:
-    """Return the spec for a compressor behind a codec whose output has no plain elements: single bytes."""
+    """Return the spec for a compressor after a codec whose output has no plain elements: single bytes."""
     from tessarr.dtypes.numeric import UInt8
 
     element = UInt8()

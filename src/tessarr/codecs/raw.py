@@ -41,7 +41,7 @@ class Decompressor(Protocol):
 
     @property
     def unused_data(self) -> bytes:
-        """Bytes behind the stream."""
+        """Bytes after the stream."""
         ...
 
     def decompress(self, data: Any, max_length: int, /) -> bytes:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from typing import ClassVar, Protocol, Self, cast
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self, cast
 
 import numpy as np
 
@@ -114,7 +114,8 @@ def adapted(name: str, theirs: object) -> type[Codec]:
     )
     for kind, ours in kinds:
         if isinstance(theirs, type) and issubclass(theirs, kind):
-            return type(theirs.__name__, (ours,), {"name": name, "theirs": theirs, "__module__": theirs.__module__})
+            members = {"name": name, "theirs": theirs, "__module__": theirs.__module__}
+            return cast("type[Codec]", type(theirs.__name__, (ours,), members))
     raise MissingDependencyError(
         f"codec {name!r} is {theirs!r}", expected="a codec class of zarr.abc.codec", codec=name
     )
@@ -134,7 +135,7 @@ def _by_dict(name: str, theirs: type[Codec]) -> type[Codec]:
 
 
 def _whole(name: str, configuration: Mapping[str, JSON]) -> dict[str, object]:
-    return {"name": name} | ({"configuration": dict(configuration)} if configuration else {})
+    return {"name": name, **({"configuration": dict(configuration)} if configuration else {})}
 
 
 def _object(json: object) -> JSONObject:
@@ -259,7 +260,10 @@ def _array_spec(spec: ChunkSpec, codec: str) -> _Spec:
     """Describe a chunk to zarr-python. Raises `CodecError` for a data type that it does not have."""
     from zarr.core import array_spec, buffer, dtype
 
-    json = cast("dtype.common.DTypeJSON", spec.data_type.to_json())
+    if TYPE_CHECKING:
+        from zarr.core.dtype.common import DTypeJSON
+
+    json = cast("DTypeJSON", spec.data_type.to_json())
     try:
         data_type = dtype.get_data_type_from_json(json, zarr_format=3)
     except ValueError as error:

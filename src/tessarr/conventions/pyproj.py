@@ -17,6 +17,7 @@ def parse(value: object) -> Any:
     """
     try:
         import pyproj
+        from pyproj.exceptions import CRSError
     except ImportError as error:
         raise MissingDependencyError(
             "coordinate reference systems are compared with pyproj", hint="Install tessarr[crs]"
@@ -25,7 +26,7 @@ def parse(value: object) -> Any:
         if isinstance(value, dict) and "grid_mapping_name" in value:
             return pyproj.CRS.from_cf(value)
         return pyproj.CRS.from_user_input(value)
-    except pyproj.exceptions.CRSError as error:
+    except CRSError as error:
         raise ValueError(f"not a coordinate reference system: {error}") from error
 
 

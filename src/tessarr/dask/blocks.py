@@ -37,7 +37,7 @@ def from_array(z: Array, chunks: Any = "shards", *, name: str | None = None, inl
     blocks = blocks_of(z, chunks)
     return da.from_array(
         z,
-        chunks=blocks,
+        chunks=blocks,  # pyright: ignore[reportArgumentType] - dask declares its default, "auto", as the type
         name=name or f"tessarr-{tokenize(z, blocks)}",
         lock=False,
         fancy=False,  # NumPy and dask differ in the meaning of lists among slices

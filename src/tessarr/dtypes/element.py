@@ -44,7 +44,7 @@ class Element(DataType):
         return {}
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._key() == other._key()
+        return isinstance(other, Element) and type(self) is type(other) and self._key() == other._key()
 
     def __hash__(self) -> int:
         return hash((type(self), self._key()))
@@ -142,7 +142,7 @@ class Ordered(Element):
     endianness: Endianness
 
     def __init__(self, *, endianness: Endianness | None = None) -> None:
-        self.__dict__["endianness"] = check_endianness(endianness)
+        vars(self)["endianness"] = check_endianness(endianness)
 
     def _key(self) -> tuple[object, ...]:
         return (self.endianness,)

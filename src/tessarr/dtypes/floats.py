@@ -16,7 +16,7 @@ import math
 import re
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, SupportsFloat, cast
 
 import numpy as np
 
@@ -186,7 +186,7 @@ class FloatLayout(NamedTuple):
             return self._nan()
         if value in (math.inf, -math.inf):
             return self._infinite(value == -math.inf)
-        numerator, denominator = value.as_integer_ratio()
+        numerator, denominator = cast("float", value).as_integer_ratio()
         negative_zero = numerator == 0 and math.copysign(1.0, float(value)) < 0  # type: ignore[arg-type]
         return self.encode(Fraction(int(numerator), int(denominator)), negative_zero=negative_zero)
 
@@ -221,7 +221,7 @@ def _number(value: object) -> float | int:
         return int(value)
     if isinstance(value, complex | np.complexfloating | bytes) or not hasattr(value, "__float__"):
         raise TypeError(f"not a real number: {value!r}")
-    return float(value)
+    return float(cast("SupportsFloat", value))
 
 
 def _forms(layout: FloatLayout, hexadecimal: bool) -> str:

@@ -62,7 +62,7 @@ class _FixedBytes(Element):
     kind: str
 
     def __init__(self, *, length: int) -> None:
-        self.__dict__["length"] = check_length(length)
+        vars(self)["length"] = check_length(length)
 
     def _key(self) -> tuple[object, ...]:
         return (self.length,)
@@ -112,7 +112,7 @@ class RawBytes(_FixedBytes):
         """Parse ``r<N>``, or ``raw_bytes`` with ``length_bytes``."""
         if name == "raw_bytes":
             made = cls(length=length_bytes_of(name, configuration))
-            made.__dict__["_spelling"] = "raw_bytes"
+            vars(made)["_spelling"] = "raw_bytes"
             return made
         found = re.fullmatch(r"r([1-9][0-9]{0,11})", name)
         nbits = int(found[1]) if found else 0
@@ -225,7 +225,7 @@ class FixedLengthUTF32(Ordered):
 
     def __init__(self, *, length: int, endianness: Endianness | None = None) -> None:
         super().__init__(endianness=endianness)
-        self.__dict__["length"] = check_length(length, 4)
+        vars(self)["length"] = check_length(length, 4)
 
     def _key(self) -> tuple[object, ...]:
         return self.length, self.endianness

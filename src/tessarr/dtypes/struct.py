@@ -68,11 +68,11 @@ class Struct(Element):
     _legacy = False
 
     def __init__(self, *, fields: Sequence[tuple[str, DataType] | tuple[str, DataType, Shape]]) -> None:
-        members = tuple(Field(*field) for field in fields)
+        members = tuple(Field(field[0], field[1], *field[2:]) for field in fields)
         problems = list(_wrong(members))
         if problems:
             raise DataTypeValidationError("invalid struct data type", problems)
-        self.__dict__["members"] = members
+        vars(self)["members"] = members
         if self._nesting > MAX_NESTING:
             raise DataTypeValidationError("invalid struct data type", expected=f"at most {MAX_NESTING} levels")
         if sum(_nbytes(member) for member in members) > MAX_ITEMSIZE:
@@ -125,7 +125,7 @@ class Struct(Element):
     def with_byteorder(self, order: str) -> DataType:
         """Return the same record with every field in `order`."""
         made = type(self)(fields=[m._replace(data_type=m.data_type.with_byteorder(order)) for m in self.members])
-        made.__dict__["_legacy"] = self._legacy
+        vars(made)["_legacy"] = self._legacy
         return self if made == self else made
 
     # -- documents -------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ class Struct(Element):
         if problems:
             raise DataTypeValidationError(f"invalid configuration of data type {name}", problems)
         made = cls(fields=members)
-        made.__dict__["_legacy"] = legacy
+        vars(made)["_legacy"] = legacy
         return made
 
     def to_json(self, zarr_format: ZarrFormat = 3) -> JSON:

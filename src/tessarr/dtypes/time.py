@@ -66,7 +66,7 @@ class _Time(Ordered):
             problems.append(Problem(("configuration", "scale_factor"), "value", message))
         if problems:
             raise DataTypeValidationError(f"invalid configuration of data type {self.name}", problems)
-        self.__dict__.update(unit=unit, scale_factor=scale_factor)
+        vars(self).update(unit=unit, scale_factor=scale_factor)
 
     def _key(self) -> tuple[object, ...]:
         return self.unit, self.scale_factor, self.endianness

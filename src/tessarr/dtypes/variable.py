@@ -229,7 +229,7 @@ class RaggedArrays(_V2Objects):
     """Data type of the elements of each array."""
 
     def __init__(self, *, data_type: DataType) -> None:
-        self.__dict__["data_type"] = data_type
+        vars(self)["data_type"] = data_type
 
     def _key(self) -> tuple[object, ...]:
         return (self.data_type,)

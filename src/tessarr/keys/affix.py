@@ -1,4 +1,4 @@
-"""The ``prefix`` and ``suffix`` chunk key encodings: text before or behind the keys of another encoding.
+"""The ``prefix`` and ``suffix`` chunk key encodings: text before or after the keys of another encoding.
 
 Source: zarr-extensions pull requests 47 and 28 (proposed). v3 names ``prefix`` and ``suffix``; no v2 form.
 

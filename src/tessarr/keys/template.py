@@ -100,7 +100,7 @@ class TemplateKeyEncoding(TemplatedKeyEncoding):
             elif term[0] != _REST:
                 parts.append(Slot(_axis(term[0], ndim), term[1]))
             elif not rest:
-                problem = Problem((), "value", "{*} stands for no axis")
+                problem = Problem((), "value", "{*} matches no axis")
                 raise MetadataValidationError(f"the template does not fit {ndim} dimensions", [problem])
             else:
                 parts += join_slots(rest, self.separator or "", term[1])

@@ -132,11 +132,11 @@ class Consolidated:
 
     def under(self, path: str) -> Consolidated:
         """Return a view of the same map from the group at `path`; nothing is copied."""
-        twin = Consolidated(self.zarr_format, self._raw)
-        twin._prefix = self._full(path)
-        twin._children = self._children
-        twin._parsed = self._parsed
-        return twin
+        copied = Consolidated(self.zarr_format, self._raw)
+        copied._prefix = self._full(path)
+        copied._children = self._children
+        copied._parsed = self._parsed
+        return copied
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -255,14 +255,15 @@ def with_entries(
     {'metadata': {'.zgroup': {}, 'x/.zarray': {'shape': [2]}}}
     """
     block: object = document.get(FIELD) if name == _V3_KEY else document
-    if not isinstance(block, Mapping) or not isinstance(block.get("metadata"), Mapping):
+    held = block.get("metadata") if isinstance(block, Mapping) else None
+    if not isinstance(block, Mapping) or not isinstance(held, Mapping):
         return None
     if name == _V3_KEY and block.get("kind", "inline") != "inline":
         return None
     left = {*removed, *(path for path, documents in nodes.items() if not documents)} - {""}
     if name == _V3_KEY:
-        return {**document, FIELD: {**block, "metadata": _entries_v3(block["metadata"], nodes, left)}}
-    return {**document, "metadata": _entries_v2(block["metadata"], nodes, left)}
+        return {**document, FIELD: {**block, "metadata": _entries_v3(held, nodes, left)}}
+    return {**document, "metadata": _entries_v2(held, nodes, left)}
 
 
 def _entries_v3(held: Mapping[str, JSON], nodes: Mapping[str, Documents], left: Collection[str]) -> JSONObject:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from tessarr.common.warn import Diagnostic
 from tessarr.errors import MetadataValidationError, Problem, TessarrError
@@ -95,7 +95,7 @@ class Document:
         if wrong:
             self.add(name, "value", f"must hold integers from 0 to 2^63-1, got {wrong[0]!r}")
             return ()
-        return tuple(value)
+        return tuple(cast("Sequence[int]", value))
 
     def choice(self, name: str, options: tuple[JSON, ...], default: object) -> Any:
         """Return the value of a member, which must be one of `options`."""

@@ -123,7 +123,7 @@ def _parse_node(zarr_format: ZarrFormat, documents: Mapping[str, object]) -> Par
             return parser.parse_group(documents)  # type: ignore[no-any-return]
         node, diagnostics = parser.parse_array(documents)
         if keys.group in documents:
-            both = Diagnostic("an array and a group document stand at one path; the array is used", ZarrUserWarning)
+            both = Diagnostic("an array and a group document share one path; the array is used", ZarrUserWarning)
             diagnostics = (both, *diagnostics)
         return Parsed(node, diagnostics)
     document = documents[keys.array]

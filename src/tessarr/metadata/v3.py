@@ -5,8 +5,8 @@ Source: Zarr v3.1 core, "Metadata", with the rules merged into its main branch u
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from tessarr import registry
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
@@ -73,6 +73,7 @@ def parse_array(documents: Mapping[str, JSON]) -> Parsed:
     assert data_type is not None
     assert fill is not None
     assert grid is not None
+    assert encoding is not None
     array = ArrayMetadata(
         zarr_format=3,
         shape=shape,
@@ -187,7 +188,7 @@ def _dimension_names(doc: Document, ndim: int) -> tuple[str | None, ...] | None:
     if len(names) != ndim:
         doc.add("dimension_names", "value", f"must have one entry per dimension ({ndim}), got {len(names)}")
         return None
-    return tuple(names)
+    return tuple(cast("Sequence[str | None]", names))
 
 
 def _storage_transformers(doc: Document) -> tuple[JSONObject, ...]:
@@ -204,7 +205,7 @@ def _storage_transformers(doc: Document) -> tuple[JSONObject, ...]:
         if parsed and parsed[2] and registry.get("storage_transformer", parsed[0]) is None:
             message = f"unknown storage transformer {parsed[0]!r}; register it with tessarr.registry.register"
             doc.problems.append(Problem((*loc, "name"), "unsupported", message))
-    return tuple(value)
+    return tuple(cast("Sequence[JSONObject]", value))
 
 
 def _extra(doc: Document, known: tuple[str, ...]) -> dict[str, Any]:

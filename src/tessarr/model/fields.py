@@ -20,8 +20,9 @@ def attributes_json(attributes: object) -> JSONObject:
 
     Raises `MetadataValidationError` for anything else, and for keys that are not strings.
     """
-    if hasattr(attributes, "to_json"):
-        attributes = attributes.to_json()
+    to_json = getattr(attributes, "to_json", None)
+    if to_json is not None:
+        attributes = to_json()
     elif is_dataclass(attributes) and not isinstance(attributes, type):
         attributes = {item.name: getattr(attributes, item.name) for item in fields_of(attributes)}
     if not isinstance(attributes, Mapping):

@@ -125,9 +125,9 @@ class Store(AsMapping):
         """Return a store over the same place, read-only or writable."""
         import copy
 
-        twin = copy.copy(self)
-        twin.read_only = read_only
-        return twin
+        copied = copy.copy(self)
+        copied.read_only = read_only
+        return copied
 
     def close(self) -> None:
         """Publish pending writes and release resources. May be called twice."""
@@ -425,6 +425,6 @@ class ConditionalStore(Store):
 
 def shared_copy(store: _S) -> _S:
     """Implement `__copy__` for stores with a custom pickle: the copy shares the place and the connections of the original."""
-    twin = type(store).__new__(type(store))
-    twin.__dict__.update(store.__dict__)
-    return twin
+    copied = type(store).__new__(type(store))
+    copied.__dict__.update(store.__dict__)
+    return copied

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import xarray
 from xarray.backends.common import BackendArray
@@ -47,7 +47,7 @@ class _Accelerate:
         {'a': 'left alone: its values are in memory'}
         """
         if isinstance(obj, xarray.DataTree):
-            return obj.map_over_datasets(_exchanged)
+            return cast("Opened", obj.map_over_datasets(_exchanged))
         if isinstance(obj, xarray.DataArray):
             return obj._from_temp_dataset(_exchanged(obj._to_temp_dataset()))
         return _exchanged(obj)

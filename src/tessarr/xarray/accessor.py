@@ -10,7 +10,7 @@ import xarray
 class TessarrAccessor:
     """Offer tessarr's functions on an object of xarray, as ``ds.tessarr`` after ``import tessarr.xarray``."""
 
-    def __init__(self, obj: object) -> None:
+    def __init__(self, obj: xarray.Dataset | xarray.DataArray | xarray.DataTree) -> None:
         self._obj = obj
 
     def to_zarr(self, *args: Any, **kwargs: Any) -> Any:

@@ -6,7 +6,7 @@ xarray has no entry point for writers, so `to_zarr` is a function with the argum
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import xarray
 from xarray.backends.zarr import _choose_default_mode
@@ -109,7 +109,8 @@ def _open_for_writing(
     place: Any, mode: Any, group: str | None, store_kwargs: Mapping[str, object] | None, options: dict[str, object]
 ) -> TessarrStore:
     """Open the store in the mode that the other arguments require."""
-    mode = _choose_default_mode(mode=mode, append_dim=options["append_dim"], region=options["write_region"])
+    region = cast("Literal['auto'] | None", options["write_region"])  # or a mapping: only whether it is None matters
+    mode = _choose_default_mode(mode=mode, append_dim=options["append_dim"], region=region)
     consolidated = options.pop("consolidated")
     safe = options.pop("safe_chunks")
     opened = TessarrStore.open_group(

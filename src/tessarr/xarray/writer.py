@@ -18,7 +18,6 @@ from tessarr.errors import ZarrUserWarning
 from tessarr.stores.base import Store
 from tessarr.stores.functions import notices_writes
 from tessarr.stores.protocols import Lock
-from tessarr.stores.url import StoreLike
 from tessarr.xarray.opening import THROUGH
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ def _private(name: str) -> Callable[..., object]:
     return getattr(home, name)
 
 
-def dump(dataset: object, store: StoreLike, writer: LockingWriter, *, encoding: Mapping[object, object]) -> None:
+def dump(dataset: object, store: object, writer: LockingWriter, *, encoding: Mapping[object, object]) -> None:
     """Encode a dataset, and pass it to `store`."""
     _private("dump_to_store")(dataset, store, writer, encoding=encoding)
 
@@ -117,11 +116,11 @@ def validate_names(dataset: object) -> None:
     _private("_validate_dataset_names")(dataset)
 
 
-def when_written(written: object, store: StoreLike) -> object:
+def when_written(written: object, store: object) -> object:
     """Return a delayed object that closes `store` after the delayed `written`."""
-    import dask
+    from dask.delayed import delayed
 
-    return dask.delayed(_closed)(store, written)
+    return delayed(_closed)(store, written)
 
 
 def _closed(store: Store, written: object) -> object:

@@ -67,7 +67,6 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
         return pipeline
 
     def evolve_from_array_spec(self, array_spec: ArraySpec) -> Self:
-        """See `BatchedCodecPipeline.evolve_from_array_spec`."""
         pipeline = super().evolve_from_array_spec(array_spec)
         object.__setattr__(pipeline, "metadata", self.metadata)
         object.__setattr__(pipeline, "store", self.store)
@@ -85,7 +84,6 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
         out: NDBuffer,
         drop_axes: tuple[int, ...] = (),
     ) -> Any:
-        """See `CodecPipeline.read`."""
         batch = list(batch_info)
         if await self._array().read(batch, out, drop_axes):
             return tuple({"status": "present"} for _ in batch)
@@ -97,7 +95,6 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
         value: NDBuffer,
         drop_axes: tuple[int, ...] = (),
     ) -> None:
-        """See `CodecPipeline.write`."""
         batch = list(batch_info)
         if not await self._array().write(batch, value, drop_axes):
             await super().write(batch, value, drop_axes)

@@ -27,7 +27,6 @@ def read(binding: Binding, request: Request) -> AnyArray:
 
 
 async def read_async(binding: Binding, request: Request) -> AnyArray:
-    """Call `read` asynchronously."""
     bound, engine = binding.bound, binding.engine
     assert bound is not None
     assert engine is not None
@@ -70,7 +69,6 @@ def write(binding: Binding, request: Request, value: AnyArray) -> None:
 
 
 async def write_async(binding: Binding, request: Request, value: AnyArray) -> None:
-    """Call `write` asynchronously."""
     assert binding.writer is not None
     bound, engine = binding.writer
     if 0 not in request.selection.shape:

@@ -5,7 +5,7 @@ Source: zarr-extensions pull request 54 (proposed); N5 4.0. v3 name ``n5_varlen`
 >>> N5VarlenCodec.from_json({"codecs": [{"name": "vlen-utf8"}]}).to_json()["configuration"]
 {'codecs': [{'name': 'vlen-utf8'}]}
 
-Like ``n5_default``, with mode 1 and one more number behind the shape (uint32, big-endian): the size in bytes of the output
+Like ``n5_default``, with mode 1 and one more number after the shape (uint32, big-endian): the size in bytes of the output
 of the array → bytes codec, before compression, which the proposal calls ``numElements`` since May 2026 and Java writes.
 Earlier texts have the size of the compressed bytes; both are read.
 """

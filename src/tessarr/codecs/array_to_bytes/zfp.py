@@ -1,7 +1,7 @@
 """The ``zfp`` codec: compressed floating-point and integer arrays of one to four dimensions, without zfp's header.
 
 Source: zarr-extensions, "zfp"; zfp 1.0, "Compression modes". v3 name ``zfp``; v2 and ``numcodecs.zfpy`` have the same
-streams behind a header (`tessarr.codecs.numcodecs.zfpy`).
+streams after a header (`tessarr.codecs.numcodecs.zfpy`).
 
 >>> ZfpCodec.from_json({"mode": "fixed_accuracy", "tolerance": 0.05}).to_json()
 {'name': 'zfp', 'configuration': {'mode': 'fixed_accuracy', 'tolerance': 0.05}}

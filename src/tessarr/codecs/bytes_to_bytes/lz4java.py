@@ -56,7 +56,7 @@ class Lz4JavaCodec(StepCodec):
         return
 
     def _encode(self, data: Buffer) -> Buffer:
-        from numcodecs import lz4
+        import numcodecs.lz4 as lz4
 
         plain, parts = flat_bytes(data).tobytes(), []
         level = max(0, (self.block_size - 1).bit_length() - 10)
@@ -95,7 +95,7 @@ class Lz4JavaCodec(StepCodec):
         return b"".join(parts)
 
     def _block(self, method: int, body: bytes, stored: int, size: int) -> bytes:
-        from numcodecs import lz4
+        import numcodecs.lz4 as lz4
 
         if len(body) != stored:
             raise corrupt(self.name, "a block is truncated")

@@ -1,4 +1,4 @@
-"""The ``pad`` codec: fixed bytes before or behind each chunk, such as the header of another file format.
+"""The ``pad`` codec: fixed bytes before or after each chunk, such as the header of another file format.
 
 Source: zarr-extensions pull request 36 (proposed). v3 name ``pad``; no v2 id.
 

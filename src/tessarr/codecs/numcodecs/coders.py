@@ -209,7 +209,7 @@ class LZ4(Coder):
     defaults: ClassVar[Mapping[str, JSON]] = {"acceleration": 1}
 
     def encode(self, data: AnyArray) -> Buffer:
-        from numcodecs import lz4
+        import numcodecs.lz4 as lz4
 
         flat = flat_bytes(data)
         return as_buffer(run("lz4", lambda: lz4.compress(flat, self.members["acceleration"])))
@@ -232,7 +232,7 @@ class LZ4(Coder):
         return out
 
     def decode_into(self, data: Bytes, out: Bytes) -> bool:
-        from numcodecs import lz4
+        import numcodecs.lz4 as lz4
 
         if self._size(data, len(out)):
             run("lz4", lambda: lz4.decompress(data, out))

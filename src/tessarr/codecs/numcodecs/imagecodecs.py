@@ -110,7 +110,7 @@ class LZMA(Imagecodecs):
 
 
 class LZ4(Imagecodecs):
-    """``imagecodecs_lz4``: one block, behind its size if ``header`` is true."""
+    """``imagecodecs_lz4``: one block, after its size if ``header`` is true."""
 
     codec_id = "imagecodecs_lz4"
     checks: ClassVar[Mapping[str, Check]] = {"level": _LEVEL, "hc": boolean, "header": boolean}

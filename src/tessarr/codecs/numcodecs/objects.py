@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -91,8 +91,7 @@ class ObjectCodec(ArrayToBytes):
         def encode() -> Buffer:
             from numcodecs import get_codec
 
-            encoded: Buffer = get_codec({**self.config, **members}).encode(values)
-            return encoded
+            return cast("Buffer", get_codec({**self.config, **members}).encode(values))
 
         try:
             return run(self.name, encode)
@@ -192,7 +191,7 @@ def _categories(config: Mapping[str, JSON]) -> tuple[list[str], AnyDType]:
     try:
         if not isinstance(labels, list | tuple) or not all(isinstance(label, str) for label in labels):
             raise ValueError("the labels must be a list of text")
-        return list(labels), element_dtype(config.get("astype", "u1"))
+        return [str(label) for label in labels], element_dtype(config.get("astype", "u1"))
     except ValueError as error:
         raise MetadataValidationError("invalid categorize codec", [Problem((), "value", str(error))]) from error
 

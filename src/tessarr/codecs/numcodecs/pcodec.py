@@ -88,7 +88,7 @@ class PCodec(Coder):
 
 def _library() -> Any:
     try:
-        from pcodec import standalone
+        from pcodec import standalone  # pyright: ignore[reportAttributeAccessIssue] - a compiled module without a stub
     except ImportError as error:
         raise MissingDependencyError(
             "the pcodec codec needs the package pcodec", codec="pcodec", hint="pip install 'tessarr[codecs]'"

@@ -231,9 +231,10 @@ def v2_config(value: object) -> dict[str, JSON]:
 def _whole_config(value: object) -> dict[str, JSON]:
     if isinstance(value, _FromV2 | ObjectCodec):
         return dict(value.config)
-    if hasattr(value, "get_config"):
+    get_config = getattr(value, "get_config", None)
+    if get_config is not None:
         refuse_pickle(getattr(value, "codec_id", None))
-        return dict(value.get_config())
+        return dict(get_config())
     if isinstance(value, Mapping):
         codec_id = config_id(value)
         members = {name: item for name, item in value.items() if name != "id"}

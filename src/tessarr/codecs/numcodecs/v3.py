@@ -52,7 +52,7 @@ class NumcodecsCodec(Codec):
             cls.name = cls.codec_id if cls.codec_id.startswith("imagecodecs_") else f"numcodecs.{cls.codec_id}"
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.coder.members == other.coder.members
+        return isinstance(other, type(self)) and type(self) is type(other) and self.coder.members == other.coder.members
 
     def __hash__(self) -> int:
         return hash((self.name, repr(sorted(self.coder.members.items(), key=lambda item: item[0]))))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class ZFPY(Coder):
         return {} if name is None else {name: self.members[name]}
 
     def canonical(self) -> dict[str, JSON]:
-        return {**self.members, "compression_kwargs": self._options()}
+        return {**self.members, "compression_kwargs": cast("JSON", self._options())}
 
     def encode(self, data: AnyArray) -> Buffer:
         """Encode 1 to 4 dimensions of int32, int64, float32 or float64."""

@@ -35,7 +35,9 @@ def check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
         yield Problem(NAME, (*base, "version"), "is missing", "OME-VERSION")
         return
     if base and version.startswith("0.4"):
-        yield Problem(NAME, (*base, "version"), "0.4 stands in the attributes themselves, not under ome", "OME-VERSION")
+        yield Problem(
+            NAME, (*base, "version"), "version 0.4 is stored in the attributes themselves, not under ome", "OME-VERSION"
+        )
     if base and node.zarr_format != 3:
         yield Problem(NAME, base, "belongs to Zarr v3", "OME-VERSION")
     if not base and version == "0.5":  # examples of the release candidate have 0.6 without ome
@@ -102,7 +104,7 @@ def _series(inner: Mapping[str, JSON], base: _Loc, path: str, hierarchy: Hierarc
         yield Problem(NAME, (*base, "series"), f"must be a list of at least one path, got {listed!r}", "OME-FORM")
         return
     for number, item in enumerate(listed):
-        place = join(parent(path), item)
+        place = join(parent(path), str(item))
         if len(hierarchy) > 1 and place not in hierarchy:
             yield Problem(NAME, (*base, "series", number), f"no group at /{place}", "OME-MISSING")
 

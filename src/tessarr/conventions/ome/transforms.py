@@ -216,10 +216,12 @@ def between_systems(steps: object, loc: Loc, *, exact: bool = False) -> Iterator
     for number, step in enumerate(steps):
         here = (*loc, number)
         yield from transformation(step, here, None)
-        for name in ("input", "output") if isinstance(step, Mapping) else ():
+        for name in ("input", "output"):
+            if not isinstance(step, Mapping):
+                break
             place = step.get(name)
             named = isinstance(place, Mapping) and isinstance(place.get("name"), str)
-            if not named or not isinstance(place.get("path", ""), str):
+            if not named or (isinstance(place, Mapping) and not isinstance(place.get("path", ""), str)):
                 yield Problem(NAME, (*here, name), f"must name a coordinate system, got {place!r}", RULE)
             elif exact and isinstance(place, Mapping) and place.keys() - {"name", "path"}:
                 yield Problem(NAME, (*here, name), f"may hold name and path only, got {sorted(place)}", RULE)

@@ -54,7 +54,7 @@ async def append_steps(
     `data`: on all other axes of the array's lengths. The data is stored before the shape: an append that fails, or is
     cancelled, leaves the array as it was. Concurrent appends all survive, in any thread, process or machine, where the
     store's locks reach all writers or its updates use compare-and-swap. In such a store the returned shape ends with
-    `data`; other appends may have added rows behind `data`.
+    `data`; other appends may have added rows after `data`.
 
     `on_hole` is the policy for an earlier append on another machine that does not end: ``"wait"`` for that append (after
     `expire_s` seconds with a warning); ``"void"``: after `expire_s` seconds fill its region with fill value and continue;

@@ -68,7 +68,7 @@ class HolePolicy(NamedTuple):
 
 
 def fit_elements(array: Array, data: npt.ArrayLike, axis: int, shape: Shape, dtype: AnyDType) -> tuple[AnyArray, int]:
-    """Convert `data` to elements that fit behind `shape`. Returns the elements, and `axis` counted from the front.
+    """Convert `data` to elements that fit after `shape`. Returns the elements, and `axis` counted from the front.
 
     Raises `BaseZarrError` when the number of axes or another length than that of `axis` differs.
     """

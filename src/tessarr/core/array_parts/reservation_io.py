@@ -5,8 +5,8 @@ Zarr v3: the reservations are in ``zarr.json`` itself, so that one update change
 Zarr v2: documents cannot have additional members. The reservations are in a separate object beside ``.zarray``, called
 ``.tessarr_append``, which other readers ignore. No update changes two objects at once, so the order matters: the region is
 removed from the reservations first, then the shape is updated to match, and only then are the reservations emptied. A reader
-or writer that finds a shape behind the reservations (its writer died in between) updates the shape. The empty object stays
-as a counter, so that no earlier version of the object recurs (the ABA problem).
+or writer that finds a shape without rows of the reservations (its writer died in between) updates the shape. The empty object
+stays as a counter, so that no earlier version of the object recurs (the ABA problem).
 
 Callers see both alike: one document that has a shape and, while an append or a resize is pending, the member
 `tessarr.metadata.reservations.MEMBER`.

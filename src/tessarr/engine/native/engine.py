@@ -55,7 +55,7 @@ _ERRORS: dict[str, type[TessarrError]] = {
 
 
 class _Handle:
-    """A bound array and what stands for it in Rust."""
+    """A bound array and its counterpart in Rust."""
 
     __slots__ = ("array", "bound", "local", "plain", "view")
 

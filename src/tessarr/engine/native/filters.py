@@ -114,7 +114,7 @@ def swapping(swaps: list[JSON], itemsize: int) -> JSONObject:
     match swaps:
         case [[0, int(unit), int(count)]] if unit * count == itemsize and unit in (2, 4, 8):
             return named("filter.swap", {"unit": unit})
-    raise UnsupportedError("a byte order of such elements behind a filter")
+    raise UnsupportedError("a byte order of these elements after a filter")
 
 
 def _text(dtype: AnyDType) -> str:

@@ -165,8 +165,9 @@ class DBMStore(ConditionalStore):
 
 
 def _flush(file: object) -> None:
-    if hasattr(file, "sync"):
-        file.sync()
+    sync = getattr(file, "sync", None)
+    if sync is not None:
+        sync()
 
 
 def open_url(url: str, options: dict[str, Any], read_only: bool) -> DBMStore:

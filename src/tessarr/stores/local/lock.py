@@ -29,6 +29,7 @@ import contextlib
 import os
 import sys
 import time
+from collections.abc import Callable
 
 from tessarr.stores.locks import CANCEL_CHECK, PAUSE_S
 from tessarr.stores.protocols import JOURNAL as JOURNAL
@@ -39,6 +40,8 @@ SNAPSHOT_SUFFIX = ".tessarr-snapshot"
 HIDDEN_SUFFIXES = (LOCK_SUFFIX, TEMPORARY_SUFFIX, SNAPSHOT_SUFFIX, JOURNAL)
 NAME_BYTES = 180
 """The 255 bytes that file systems allow, less the prefix and suffix of hidden names."""
+_block: Callable[[int], None] | None
+"""Wait for the lock of a file in the kernel, where the system can."""
 _OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -163,8 +166,10 @@ else:
         """Raises `BlockingIOError` when another has it."""
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def _block(descriptor: int) -> None:
+    def _wait(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+    _block = _wait
 
     def _unlock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -50,7 +50,7 @@ class Fault(Exception):  # noqa: N818 - not every fault is an error: a missing k
         self.kind = kind
         self.text = text
         self.status = status
-        self.outcome = outcome
+        self.outcome: Outcome = outcome
 
 
 class RetryPolicy(NamedTuple):

@@ -22,7 +22,7 @@ import json
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, cast
 
 from tessarr.errors import StoreError, UnsupportedOperationError
 from tessarr.stores.base import Fetch, Store
@@ -84,7 +84,7 @@ class JSONReferences:
             or not all(type(number) is int and 0 <= number < 2**63 for number in found[1:])
         ):
             raise StoreError("a malformed reference", key=key, expected="[url] or [url, offset, length]", got=found)
-        return Reference(*found)
+        return Reference(str(found[0]), *cast("list[int]", found[1:]))
 
     def keys(self) -> Iterable[str]:
         return self._refs.keys()
@@ -252,7 +252,7 @@ class ReferenceStore(AsyncFetchingStore):
             raise UnsupportedOperationError("references are read-only", store=self.url)
         return self
 
-    def __getstate__(self) -> dict[str, JSON]:
+    def __getstate__(self) -> dict[str, object]:
         from tessarr.stores.remote.credentials import strip_secrets
 
         return {**self.__dict__, "_stores": {}, "_options": strip_secrets(self._url, self._options)}
@@ -341,7 +341,9 @@ class ReferenceStore(AsyncFetchingStore):
             from tessarr.stores.url import store_from
 
             scheme = root.partition(":")[0].partition("+")[0]
-            options = self._options.get(scheme, self._options)
+            options: Mapping[str, object] | None = cast(
+                "Mapping[str, object]", self._options.get(scheme, self._options)
+            )
             if root == "/" or scheme in ("file", "memory"):
                 options = None
             store, _ = store_from(root, read_only=True, storage_options=options)

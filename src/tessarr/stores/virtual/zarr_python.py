@@ -71,7 +71,7 @@ class ZarrPythonStore(AsyncFetchingStore):
 
         return registered(self, f"object+zarr-python://{type(self.store).__name__}-{id(self.store):x}")
 
-    def __getstate__(self) -> dict[str, JSON]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "store": _picklable(self.store)}
 
     def __setstate__(self, state: Mapping[str, JSON]) -> None:

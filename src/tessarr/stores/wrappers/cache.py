@@ -152,7 +152,7 @@ class CacheStore(WrapperStore):
     ) -> None:
         super().__init__(store)
         self.cache_store = cache_store if cache_store is not None else MemoryStore()
-        self.max_age_seconds = max_age_seconds
+        self.max_age_seconds: float | Literal["infinity"] = max_age_seconds
         self.max_size = max_size
         self.cache_set_data = cache_set_data
         self._state = _CacheState()

@@ -120,7 +120,6 @@ class FourMethods(Store):
 
     @forwarding
     def set_if(self, key: str, value: Buffer, version: Version | None) -> Version | None:
-        """See `tessarr.stores.protocols.ConditionalSet`."""
         self._check_writable(key)
         check_key(key)
         if not isinstance(self.store, ConditionalSet):
@@ -151,7 +150,6 @@ class FourMethods(Store):
 
     @forwarding
     def delete_if(self, key: str, version: Version | None) -> None:
-        """See `tessarr.stores.protocols.ConditionalDelete`."""
         self._check_writable(key)
         check_key(key)
         self.store.delete_if(key, version)

@@ -20,7 +20,7 @@ RULES: dict[str, tuple[Severity, str]] = {
     "ATTR-DUPLICATE": ("warning", "an attribute occurs more than once; the last one is read"),
     "DOC-INVALID": ("error", "a metadata document breaks its specification"),
     "DOC-LENIENT": ("warning", "a metadata document is read although it breaks its specification"),
-    "DOC-BOTH": ("error", "an array and a group document stand at one path"),
+    "DOC-BOTH": ("error", "an array and a group document share one path"),
     "DOC-FORMATS": ("warning", "a node is described in several formats"),
     "DOC-KEY": ("info", "a .zarray has a member that the OGC standard forbids"),
     "DOC-NAME": ("error", "a node has a name that its format does not allow"),

@@ -180,7 +180,7 @@ def _killed_holder(workers: Sequence[_Worker]) -> Promise:
     holder.answer()
     holder.process.kill()
     holder.process.wait()
-    # A worker that waits for ever is killed, and then gives no answer.
+    # A worker that waits forever is killed, and then gives no answer.
     timer = threading.Timer(_PATIENCE_S, other.process.kill)
     timer.start()
     try:

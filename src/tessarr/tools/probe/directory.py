@@ -106,4 +106,4 @@ def _names(directory: Path) -> Fact:
         (folder / name).write_bytes(name.encode())
     kept = [name for name in names if (folder / name).read_bytes() == name.encode()]
     same = sorted(set(names) - set(kept))
-    return Fact("names", not same, f"taken for others: {same}" if same else "case and normalization are kept")
+    return Fact("names", not same, f"not distinct: {same}" if same else "case and normalization are kept")

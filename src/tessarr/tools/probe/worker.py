@@ -40,7 +40,7 @@ class Outcome(TypedDict):
 
 
 def _count(store: Store, seconds: float, _: int, out: Outcome) -> None:
-    """Add 1 to a counter, again and again."""
+    """Add 1 to a counter repeatedly."""
     for _ in _until(seconds):
         store.update(COUNTER, _increment)
         out["done"] += 1

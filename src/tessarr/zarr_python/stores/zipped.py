@@ -33,7 +33,6 @@ class OpenZip(Store):
         return str(self._zip)
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        """See `Store.get`."""
         from zarr.core.buffer import default_buffer_prototype
 
         check_key(key)
@@ -44,7 +43,6 @@ class OpenZip(Store):
         return None if found is None else byte_view(found.to_bytes())
 
     def getsize(self, key: str) -> int | None:
-        """See `Store.getsize`."""
         check_key(key)
         with self._zip._lock:
             try:
@@ -71,7 +69,6 @@ class OpenZip(Store):
         return KEYED_LOCKS.hold((id(self._zip), key))
 
     def list(self, prefix: str = "") -> Iterator[str]:
-        """See `Store.list`."""
         check_prefix(prefix)
         with self._zip._lock:
             return iter([key for key in dict.fromkeys(self._zip._zf.namelist()) if key.startswith(prefix)])

@@ -60,7 +60,8 @@ def _get_blocking(client: Any, name: str, options: Mapping[str, Any]) -> tuple[A
 
 
 def _stream(result: object) -> Any:
-    return result.stream(PART_SIZE) if hasattr(result, "stream") else result
+    stream = getattr(result, "stream", None)
+    return result if stream is None else stream(PART_SIZE)
 
 
 def version_of(meta: Mapping[str, object]) -> Version | None:

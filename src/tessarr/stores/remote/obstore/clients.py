@@ -72,7 +72,7 @@ def _hashable(value: object) -> object:
 is_checked = False
 """`check_threads` was called in this process, and raised nothing."""
 _has_threads = False
-"""Whether obstore has threads in this process. A forked child does not have them, and would wait for them for ever."""
+"""Whether obstore has threads in this process. A forked child does not have them, and would wait for them forever."""
 _forked_after_use = False
 """Whether the parent had such threads when this process was forked."""
 

@@ -113,9 +113,9 @@ class ObjectStore(NetworkStore):
         return self._url
 
     def with_read_only(self, read_only: bool = True) -> Self:
-        twin = super().with_read_only(read_only)
-        twin.read_only = read_only or self._kind == "HTTPStore"
-        return twin
+        copied = super().with_read_only(read_only)
+        copied.read_only = read_only or self._kind == "HTTPStore"
+        return copied
 
     __copy__ = shared_copy
 
