@@ -146,7 +146,7 @@ def app(
     >>> app(store).respond(Request.of("GET", "/x/zarr.json")).status
     200
     """
-    store, at, _ = locate(place, path, "r", storage_options)
+    store, at, _ = locate(_place_of(place), path, "r", storage_options)
     if read_entries(store, [at])[0].kind is None:
         raise NodeNotFoundError("no array or group to serve", store=store.url, path=f"/{at}")
     if cors_options is not None:
@@ -189,7 +189,7 @@ def node_app(
 
 
 def _drop_in(place: StoreLike, scope: Scope, methods: Collection[str] | None, cors: CorsOptions | None) -> App:
-    store, at, _ = locate(place, None, "r")
+    store, at, _ = locate(_place_of(place), None, "r")
     if cors is not None:
         check_options(cors)
     served = Served(
@@ -197,6 +197,12 @@ def _drop_in(place: StoreLike, scope: Scope, methods: Collection[str] | None, co
         methods=_served_methods(methods),
     )  # fmt: skip
     return App(served)
+
+
+def _place_of(place: StoreLike) -> StoreLike:
+    """Return the place of a node, zarr-python's included; any other place as it is."""
+    found: StoreLike = getattr(place, "store_path", place)
+    return found
 
 
 def _served_methods(methods: Collection[str] | None) -> tuple[str, ...]:
