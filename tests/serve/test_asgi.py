@@ -132,7 +132,7 @@ def test_an_application_of_others_needs_uvicorn(monkeypatch: pytest.MonkeyPatch)
         serve_background(other, port=0)
 
 
-# -- the names of zarr-http-server ------------------------------------------------------------------------------------------------
+# -- the names of zarr-http-server -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [store_app, node_app, app])

@@ -21,8 +21,10 @@ from tessarr.serve.http.messages import Request, Response
 from tessarr.serve.http.paths import below
 from tessarr.serve.respond import respond
 from tessarr.serve.served import METHODS, Scope, Served
+from tessarr.stores.base import Store
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.url import StoreLike
+from tessarr.tools.sources.store import source_store
 from tessarr.types import Buffer
 
 Message: TypeAlias = MutableMapping[str, object]
@@ -130,6 +132,8 @@ def app(
 ) -> App:
     """Make an ASGI application that serves the hierarchy at a place: a path, a URL, a store, an array or a group.
 
+    A file of NetCDF, HDF5, TIFF or NumPy is shown as Zarr v3, without a copy.
+
     Documents and chunks of the hierarchy are served, and nothing else. Groups without consolidated metadata get some in the
     responses, unless `as_stored`. `follow_links`: follow symbolic links out of a directory.
 
@@ -200,9 +204,9 @@ def _drop_in(place: StoreLike, scope: Scope, methods: Collection[str] | None, co
 
 
 def _place_of(place: StoreLike) -> StoreLike:
-    """Return the place of a node, zarr-python's included; any other place as it is."""
+    """Return the store of a foreign file; the place of a node, zarr-python's included; any other place as it is."""
     found: StoreLike = getattr(place, "store_path", place)
-    return found
+    return found if isinstance(found, Store) else source_store(found) or found
 
 
 def _served_methods(methods: Collection[str] | None) -> tuple[str, ...]:
