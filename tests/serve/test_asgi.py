@@ -106,7 +106,13 @@ def test_no_value_is_read_for_a_client_that_has_left(place: Path) -> None:
                 sent.append(len(message["body"]))
             await asyncio.sleep(0)
 
-        scope = {"type": "http", "method": "GET", "path": "/shard/c/0/0", "headers": [], "query_string": b""}
+        scope: dict[str, Any] = {
+            "type": "http",
+            "method": "GET",
+            "path": "/shard/c/0/0",
+            "headers": [],
+            "query_string": b"",
+        }
         await app(place)(scope, receive, send)
 
     asyncio.run(go())

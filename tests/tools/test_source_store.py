@@ -56,7 +56,7 @@ def test_every_value_of_hdf5_is_shown(hdf5: Path, opened: Open) -> None:
     assert np.array_equal(chunked[...], np.arange(40_000.0).reshape(200, 200))
     assert np.array_equal(group["deep/er/flat"][...], np.arange(30).reshape(5, 6))  # type: ignore[index]
     assert group["scalar"][()] == 7  # type: ignore[index]
-    assert list(group["text"][...]) == ["a", "bc", ""]  # type: ignore[index,call-overload]
+    assert list(group["text"][...]) == ["a", "bc", ""]  # type: ignore[index]
     assert "refs" not in group
 
 
@@ -111,7 +111,15 @@ def test_what_is_not_a_foreign_file_is_left(tmp_path: Path) -> None:
     tessarr.create_array(tmp_path / "a.zarr", data=[1])
     with tessarr.storage.ZipStore(tmp_path / "a.zip", mode="w") as archive:
         tessarr.create_array(archive, data=[1])
-    for place in (tmp_path / "a.zarr", tmp_path / "a.zip", "s3://bucket/x.nc", {}, None, tmp_path / "nothing.nc"):
+    places: list[object] = [
+        tmp_path / "a.zarr",
+        tmp_path / "a.zip",
+        "s3://bucket/x.nc",
+        {},
+        None,
+        tmp_path / "nothing.nc",
+    ]
+    for place in places:
         assert source_store(place) is None
 
 
