@@ -27,6 +27,7 @@ LOOKS = {"follow", "follow_async"}
 MAY_READ_A_CLOCK = {
     "tests/waiting.py::until": "a minute, against hanging",
     "tests/waiting.py::until_async": "a minute, against hanging",
+    "tests/faults/injection.py::_wait": "a minute, against hanging",
     "tests/stores/remote/servers.py::wait_for": "a minute in which a server must begin to listen",
     "tests/native/test_threads.py::turns": "how long a stress test goes on; nothing is compared with it",
     "tests/test_fuzz.py::spin": "uses up processor time, which is what the tested alarm counts",

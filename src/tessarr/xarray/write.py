@@ -109,7 +109,7 @@ def _open_for_writing(
     place: Any, mode: Any, group: str | None, store_kwargs: Mapping[str, object] | None, options: dict[str, object]
 ) -> TessarrStore:
     """Open the store in the mode that the other arguments require."""
-    region = cast("Literal['auto'] | None", options["write_region"])  # or a mapping: only whether it is None matters
+    region = cast("Literal['auto'] | None", options["write_region"])  # or a mapping: only ``None`` makes a difference
     mode = _choose_default_mode(mode=mode, append_dim=options["append_dim"], region=region)
     consolidated = options.pop("consolidated")
     safe = options.pop("safe_chunks")
