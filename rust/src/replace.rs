@@ -344,11 +344,15 @@ pub struct Lock<'a> {
     file: File,
 }
 
+/// The kind of the error for a lock file with a mark: Python settles the transaction, and retries the write.
+pub const MARKED: &str = "marked";
+
 /// Longest pause between two attempts to acquire a lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 impl<'a> Lock<'a> {
-    /// `wait` is called periodically while another holder has the lock; its error ends the waiting.
+    /// `wait` is called periodically while another holder has the lock; its error ends the waiting. With the error `MARKED` a
+    /// transaction left a mark in the lock file, which has to be settled first; the lock is not held then.
     pub fn hold(value: &Path, place: Place<'a>, wait: &mut dyn FnMut() -> Result<()>) -> Result<Lock<'a>> {
         let path = beside(value, "tessarr-lock");
         let failed = |error: io::Error| Error::store(format!("cannot lock {}", value.display()), &error);
@@ -371,6 +375,10 @@ impl<'a> Lock<'a> {
             match fs::metadata(&path) {
                 Ok(there) => {
                     if Version::of(&there).same_file(&held) {
+                        if held.size() > 0 {
+                            let _ = file.unlock(); // the file stays, with its mark
+                            return Err(Error::new(MARKED, "a transaction left a mark in the lock file of this value"));
+                        }
                         return Ok(Lock { path, place, file });
                     }
                 }

@@ -147,3 +147,22 @@ def test_a_node_that_is_opened_alone_shows_the_committed_values(
             shown = node[:].tolist() if path else node.attrs["title"]
             assert shown == {**NEW, "new": [6], "": "new"}[path], (ends_at, mode)
             assert (place / ".tessarr-journal").exists() == (mode == "r")
+
+
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+def test_a_handle_from_before_a_crash_writes_parts_of_the_committed_values(
+    template: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    """It reads no document, so that only the mark in the lock file of the chunk tells it of the transaction."""
+    steps = steps_of_a_commit(template, monkeypatch, durable=False)
+    first = commit_point(template, monkeypatch, steps)
+    with tessarr.config.set({"engine": engine}):
+        for ends_at in range(first, steps, 3):
+            place = copy_of(template, "cut")
+            t, u = (tessarr.open_array(place / name, mode="r+") for name in ("t", "u"))
+            with process(monkeypatch, ends_at):
+                change(place)
+            t[1] = -1  # half of a chunk
+            u[3] = -2  # one inner chunk of a shard
+            tessarr.open_group(place, mode="r+")
+            assert content(place) == {**NEW, "t": [7, -1, 7, 7, 1, 1, 9], "u": [2, 2, 8, -2]}, ends_at

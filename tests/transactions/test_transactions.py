@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +18,7 @@ import pytest
 import tessarr
 from tessarr.errors import (
     ConflictError,
+    JournalError,
     ReadOnlyError,
     TransactionError,
     UnsupportedOperationError,
@@ -23,6 +26,7 @@ from tessarr.errors import (
 from tessarr.storage import LMDBStore, LocalStore, MemoryStore, PrefixStore, SQLiteStore, ZipStore
 from tessarr.stores.base import Store
 from tessarr.transactions.transaction import Transaction
+from tests.transactions.cuts import process
 
 MAKERS: dict[str, Callable[[Path], Store]] = {
     "local": lambda folder: LocalStore(folder / "data.zarr"),
@@ -275,3 +279,30 @@ def test_a_deleted_group_is_gone_at_once(place: Store) -> None:
         assert sorted(tx.group) == ["t"]
         assert sorted(tessarr.open_group(place, mode="r")) == ["t", "u"]
     assert sorted(tessarr.open_group(place, mode="r")) == ["t"]
+
+
+def test_a_damaged_journal_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    z = tessarr.create_array(tmp_path / "a.zarr", data=np.arange(4), chunks=(2,))
+    journal = tmp_path / "a.zarr" / ".tessarr-journal"
+    journal.write_bytes(b'{"tessarr_journal":1,"id":"0","directory":"1"}\nnot a step\n')
+    for mode in ("r", "r+"):
+        with pytest.raises(JournalError, match="damaged, and nothing of it was carried out") as caught:
+            tessarr.open_array(tmp_path / "a.zarr", mode=mode)  # type: ignore[arg-type]
+        assert "Rename the file" in str(caught.value)
+    journal.rename(tmp_path / "a.zarr" / "journal-of-a-stranger")
+    assert tessarr.open_array(tmp_path / "a.zarr")[...].tolist() == z[...].tolist() == [0, 1, 2, 3]
+
+
+def test_a_journal_that_was_copied_with_its_directory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, copied = tmp_path / "a.zarr", tmp_path / "b.zarr"
+    for ends_at in itertools.count():
+        shutil.rmtree(place, ignore_errors=True)
+        tessarr.create_array(place, data=np.arange(4), chunks=(2,))
+        with process(monkeypatch, ends_at), tessarr.transaction(place) as tx:
+            tx.array[...] = 7
+        if (place / ".tessarr-journal").exists():
+            break
+    shutil.copytree(place, copied)
+    with pytest.raises(JournalError, match="of another directory"):
+        tessarr.open_array(copied, mode="r+")
+    assert tessarr.open_array(place, mode="r+")[...].tolist() == [7] * 4

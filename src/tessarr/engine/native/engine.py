@@ -37,6 +37,7 @@ from tessarr.errors import (
     ChecksumError,
     ChunkNotFoundError,
     CodecError,
+    ConflictError,
     DurabilityError,
     ShardIndexError,
     StoreError,
@@ -45,6 +46,7 @@ from tessarr.errors import (
 from tessarr.indexing.selection import Points, Selection
 from tessarr.settings import is_strict
 from tessarr.stores.fetch import Fetch
+from tessarr.stores.functions import lock
 from tessarr.stores.protocols import PlainFiles
 from tessarr.types import AnyArray, AnyDType, ByteRange
 
@@ -52,6 +54,10 @@ _ERRORS: dict[str, type[TessarrError]] = {
     error.kind: error
     for error in (CodecError, ChecksumError, ShardIndexError, ChunkNotFoundError, StoreError, DurabilityError)
 }
+
+
+_ATTEMPTS = 100
+"""To write parts of chunks that transactions are changing."""
 
 
 class _Handle:
@@ -155,10 +161,22 @@ class NativeEngine:
             store_chunks(bound, _WritePlan(handle, selection, value))
             return
         buffer = handle.buffer(np.broadcast_to(value, selection.shape))
-        try:
-            handle.array.write(*_at(selection), buffer)
-        except _native.NativeError as error:
-            _raise(error, bound)
+        for _ in range(_ATTEMPTS):
+            try:
+                handle.array.write(*_at(selection), buffer)
+            except _native.NativeError as error:
+                if error.args[0] != "marked":
+                    _raise(error, bound)
+                _settle(bound, error.args[2]["chunk"])
+            else:
+                return
+        raise ConflictError(
+            "transactions were changing a chunk during every attempt to write a part of it",
+            store=bound.store.url,
+            path=f"/{bound.path}",
+            got=f"{_ATTEMPTS} attempts",
+            hint="Retry",
+        )
 
     async def write_async(self, bound: BoundArray, selection: Selection, value: AnyArray) -> None:
         handle = self._bind(bound)
@@ -169,6 +187,12 @@ class NativeEngine:
             return
         bound.store._check_writable(bound.path)
         await store_chunks_async(bound, _WritePlan(handle, selection, value))
+
+
+def _settle(bound: BoundArray, coords: Sequence[int]) -> None:
+    """Wait for, or complete, the transaction that left a mark in the lock file of a chunk: a store does before it locks."""
+    with lock(bound.store, bound.key(tuple(coords))):
+        pass
 
 
 def _at(selection: Selection) -> tuple[tuple[slice | npt.NDArray[np.int64], ...], bool]:

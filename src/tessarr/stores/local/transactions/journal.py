@@ -92,7 +92,7 @@ class Journal:
             raise JournalError(
                 "the journal of a transaction is damaged, and nothing of it was carried out",
                 got=str(error),
-                hint="`tessarr repair` sets it apart: the values stay as they are",
+                hint="Rename the file: the values stay as they are",
             ) from error
 
 

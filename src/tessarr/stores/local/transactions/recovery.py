@@ -159,7 +159,7 @@ def _believed(root: str, data: bytes) -> Journal:
             key=JOURNAL,
             expected=f"the inode {journal.directory}",
             got=identity(root),
-            hint="Copy the directory again; or `tessarr repair`, which sets the journal apart: the values stay as they are",
+            hint="Copy the directory again; or rename the file, and the values stay as they are",
         )
     return journal
 
@@ -196,7 +196,7 @@ def _carry_out(path: str, step: Step, staged: str) -> None:
             key=step.key,
             expected=step.new,
             got=version_in_journal(version_of(status)),
-            hint="`tessarr repair` sets the journal apart: the other values stay as they are",
+            hint="Rename the journal at the root of the transaction: the other values stay as they are",
         )
     # A later write stays: it came after the whole transaction. A file that was linked into place is there twice.
     if version_in_journal(present) != step.old or not localswap.place(staged, path, present):
