@@ -287,13 +287,15 @@ def test_a_damaged_journal_is_refused_and_changes_nothing(tmp_path: Path) -> Non
     journal.write_bytes(b'{"tessarr_journal":1,"id":"0","directory":"1"}\nnot a step\n')
     for mode in ("r", "r+"):
         with pytest.raises(JournalError, match="damaged, and nothing of it was carried out") as caught:
-            tessarr.open_array(tmp_path / "a.zarr", mode=mode)  # type: ignore[arg-type]
+            tessarr.open_array(tmp_path / "a.zarr", mode=mode)
         assert "Rename the file" in str(caught.value)
     journal.rename(tmp_path / "a.zarr" / "journal-of-a-stranger")
     assert tessarr.open_array(tmp_path / "a.zarr")[...].tolist() == z[...].tolist() == [0, 1, 2, 3]
 
 
-def test_a_journal_that_was_copied_with_its_directory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_journal_that_was_copied_with_its_directory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place, copied = tmp_path / "a.zarr", tmp_path / "b.zarr"
     for ends_at in itertools.count():
         shutil.rmtree(place, ignore_errors=True)
