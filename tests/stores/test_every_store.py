@@ -12,6 +12,7 @@ import pytest
 
 import tessarr.core.asynchronous.stores
 import tessarr.stores
+from tessarr.errors import UnsupportedOperationError
 from tessarr.stores.asynchronous import AsyncStore, SyncAdapter, to_async
 from tessarr.stores.base import ANY, Any_, Store, Version
 from tessarr.stores.local.zarr2 import DirectoryStore, NestedDirectoryStore, TempStore
@@ -20,6 +21,7 @@ from tessarr.stores.virtual.n5 import N5FSStore
 from tessarr.stores.wrappers.base import ForwardingStore
 from tessarr.stores.wrappers.creating import CreatingStore
 from tessarr.stores.wrappers.read_only import ReadOnlyStore
+from tessarr.transactions.overlay import OverlayStore
 from tessarr.types import Buffer, ByteRange
 from tests.stores.contract import SEED, ConditionalContract, ReadContract, StoreContract, WriteContract
 
@@ -31,6 +33,9 @@ WITHOUT = {
     "NetworkStore": "a base: ObjectStore and FsspecStore are run",
     "GpuMemoryStore": "cannot be made: it says that there is no such store",
     "ConsolidatedMetadataStore": "its documents are in one key, and not those of the seed: tests/compat",
+    "Transactional": "a base: LocalStore is run",
+    "ContainedStore": "a LocalStore without links, for servers: tests/serve",
+    "SourceStore": "its documents are made from a file, and not those of the seed: tests/tools/test_source_store.py",
     "CoroutineStore": "made of stores of zarr-python's shape: tests/as_zarr, tests/compat",
 }
 """Store classes without a contract class, and why."""
@@ -40,6 +45,17 @@ class TestForwardingStore(StoreContract, ConditionalContract):
     @pytest.fixture
     def store(self) -> Store:
         return ForwardingStore(MemoryStore())
+
+
+class TestOverlayStore(StoreContract, ConditionalContract):
+    @pytest.fixture
+    def store(self) -> Store:
+        return OverlayStore(MemoryStore(), lambda: None)
+
+    def test_a_read_only_twin_refuses_every_write(self, seeded: Store) -> None:
+        """A transaction has one store, which is neither copied nor pickled."""
+        with pytest.raises(UnsupportedOperationError):
+            seeded.with_read_only()
 
 
 class TestCreatingStore(StoreContract, ConditionalContract):
@@ -120,8 +136,9 @@ def shipped() -> set[str]:
 
     Those of `tessarr.zarr_python` are made of open stores of zarr-python, and compared with them in tests/zarr_python.
     """
-    for module in pkgutil.walk_packages(tessarr.stores.__path__, "tessarr.stores."):
-        importlib.import_module(module.name)
+    modules = [module.name for module in pkgutil.walk_packages(tessarr.stores.__path__, "tessarr.stores.")]
+    for name in (*modules, "tessarr.serve.contained", "tessarr.tools.sources.store", "tessarr.transactions.overlay"):
+        importlib.import_module(name)
 
     def below(kind: type[Store]) -> Iterator[type[Store]]:
         for subclass in kind.__subclasses__():

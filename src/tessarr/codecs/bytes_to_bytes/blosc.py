@@ -228,7 +228,7 @@ def compress(data: Buffer, cname: str, clevel: int, shuffle: int, blocksize: int
     """Compress one frame. `shuffle`: 0, 1, 2 as in `SHUFFLES`. Raises `CodecError` for more than 2 GiB or a missing
     `cname`.
     """
-    import numcodecs.blosc as blosc
+    from numcodecs import blosc  # pyright: ignore[reportAttributeAccessIssue] - compiled
 
     flat = flat_bytes(data)
     if len(flat) > _MAX_INPUT:
@@ -259,7 +259,7 @@ def decode(data: Buffer, nbytes: int | None) -> Buffer:
 
 
 def _decompress(source: npt.NDArray[np.uint8], header: Header, out: npt.NDArray[np.uint8]) -> None:
-    import numcodecs.blosc as blosc
+    from numcodecs import blosc  # pyright: ignore[reportAttributeAccessIssue] - compiled
 
     if header.stored:
         out[:] = source[_HEADER.size :]

@@ -56,7 +56,7 @@ class Lz4JavaCodec(StepCodec):
         return
 
     def _encode(self, data: Buffer) -> Buffer:
-        import numcodecs.lz4 as lz4
+        from numcodecs import lz4  # pyright: ignore[reportAttributeAccessIssue] - compiled
 
         plain, parts = flat_bytes(data).tobytes(), []
         level = max(0, (self.block_size - 1).bit_length() - 10)
@@ -95,7 +95,7 @@ class Lz4JavaCodec(StepCodec):
         return b"".join(parts)
 
     def _block(self, method: int, body: bytes, stored: int, size: int) -> bytes:
-        import numcodecs.lz4 as lz4
+        from numcodecs import lz4  # pyright: ignore[reportAttributeAccessIssue] - compiled
 
         if len(body) != stored:
             raise corrupt(self.name, "a block is truncated")

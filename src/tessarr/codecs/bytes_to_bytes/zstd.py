@@ -60,7 +60,7 @@ class ZstdCodec(BytesToBytes):
 
     def encode(self, data: Buffer) -> Buffer:
         """Encode one frame that states its content size."""
-        import numcodecs.zstd as zstd
+        from numcodecs import zstd  # pyright: ignore[reportAttributeAccessIssue] - compiled
 
         encoded: bytes = zstd.compress(flat_bytes(data), self.level, self.checksum)
         return encoded
@@ -79,7 +79,7 @@ class ZstdCodec(BytesToBytes):
             raise size_error("zstd", None, f"up to {extent.bound} bytes")
         if extent.exact is not None:
             return self.decode(source, extent.exact)
-        import numcodecs.zstd as zstd
+        from numcodecs import zstd  # pyright: ignore[reportAttributeAccessIssue] - compiled
 
         try:
             decoded: bytes = zstd.decompress(source)
@@ -114,7 +114,7 @@ def _check_size(source: npt.NDArray[np.uint8], nbytes: int) -> None:
 
 def _decompress(source: npt.NDArray[np.uint8], out: npt.NDArray[np.uint8]) -> None:
     """Decode `source`, whose size was checked, to exactly ``len(out)`` bytes."""
-    import numcodecs.zstd as zstd
+    from numcodecs import zstd  # pyright: ignore[reportAttributeAccessIssue] - compiled
 
     if len(out) == 0 and _walk(source.data).exact == 0:
         return  # numcodecs treats empty content as an error

@@ -209,7 +209,7 @@ class LZ4(Coder):
     defaults: ClassVar[Mapping[str, JSON]] = {"acceleration": 1}
 
     def encode(self, data: AnyArray) -> Buffer:
-        import numcodecs.lz4 as lz4
+        from numcodecs import lz4  # pyright: ignore[reportAttributeAccessIssue] - compiled
 
         flat = flat_bytes(data)
         return as_buffer(run("lz4", lambda: lz4.compress(flat, self.members["acceleration"])))
@@ -232,7 +232,7 @@ class LZ4(Coder):
         return out
 
     def decode_into(self, data: Bytes, out: Bytes) -> bool:
-        import numcodecs.lz4 as lz4
+        from numcodecs import lz4  # pyright: ignore[reportAttributeAccessIssue] - compiled
 
         if self._size(data, len(out)):
             run("lz4", lambda: lz4.decompress(data, out))
