@@ -52,6 +52,11 @@ def test_import_tessarr_loads_few_modules(after_import: set[str]) -> None:
     assert len(after_import) <= 120, sorted(after_import)
 
 
+def test_opening_loads_no_digests() -> None:
+    """They take longer to load than any module of ours; versions and back-offs need them, opening a local array does not."""
+    assert {"hashlib", "random"} & modules_after("import tessarr; tessarr.open_array, tessarr.Array") == set()
+
+
 def test_every_public_name_is_importable() -> None:
     code = "import tessarr; print(len([getattr(tessarr, name) for name in tessarr.__all__]))"
     run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Iterable
 
@@ -65,6 +64,8 @@ def digest_version(value: Buffer) -> Version:
     >>> digest_version(b"")
     'da39a3ee5e6b4b0d3255bfef95601890afd80709'
     """
+    import hashlib
+
     return hashlib.sha1(byte_view(value), usedforsecurity=False).hexdigest()
 
 

@@ -15,7 +15,6 @@ The back-off before attempt *n* + 1 is random between 0 and ``backoff_s * 2**n``
 
 from __future__ import annotations
 
-import random
 import re
 import time
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
@@ -67,6 +66,8 @@ class RetryPolicy(NamedTuple):
 
     def back_off_s(self, attempt: int) -> float:
         """Return the back-off after an attempt, the first of which is number 0: random, with a limit that grows."""
+        import random  # loads hashlib
+
         return random.uniform(0, min(self.backoff_s * self.base**attempt, self.max_backoff_s))
 
 

@@ -16,7 +16,6 @@ directories above the journal is. A *mark* in a lock file has the form of a poin
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Sequence
@@ -69,7 +68,7 @@ class Journal:
         lines: list[dict[str, object]] = [{_FORM: 1, "id": self.id, "directory": self.directory}]
         lines += [step._asdict() for step in self.steps]
         body = b"".join(_dumps(line) for line in lines)
-        return body + _dumps({"sha256": hashlib.sha256(body).hexdigest()})
+        return body + _dumps({"sha256": _digest(body)})
 
     @classmethod
     def parse(cls, data: bytes) -> Journal:
@@ -79,7 +78,7 @@ class Journal:
             if len(lines) < 2:
                 raise ValueError("it is cut off")
             digest = _loads(lines[-1])["sha256"]
-            if digest != hashlib.sha256(b"".join(lines[:-1])).hexdigest():
+            if digest != _digest(b"".join(lines[:-1])):
                 raise ValueError("its digest is wrong")
             header = _loads(lines[0])
             if header[_FORM] != 1:
@@ -129,6 +128,12 @@ def _id(found: object) -> str:
     if not isinstance(found, str) or _IS_ID(found) is None:
         raise ValueError(f"the id is {found!r}")
     return found
+
+
+def _digest(body: bytes) -> str:
+    import hashlib
+
+    return hashlib.sha256(body).hexdigest()
 
 
 def _dumps(value: dict[str, object]) -> bytes:
