@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from layouts import DATA
 from peers.base import Peer
-from rows_latency import count, url_of
+from rows_latency import measured, url_of
 from task import Task, row
 
 MANY = "200 variables"
@@ -79,14 +78,7 @@ def opening(peer: Peer, variant: str, *, requests: bool) -> Task:
         assert got.coords.to_dataset().equals(expected.coords.to_dataset())
         assert set(got.data_vars) == set(expected.data_vars)
 
-    def measure() -> float:
-        count(base)
-        began = time.perf_counter()
-        run()
-        elapsed = time.perf_counter() - began
-        return count(base) if requests else elapsed
-
-    return Task(run=run, check=check, before=peer.forget, measure=measure)
+    return Task(run=run, check=check, before=peer.forget, measure=measured(run, base, requests=requests))
 
 
 @row("X1", f"xarray opens a dataset in S3, {LATENCY_MS} ms late", VARIANTS, bar=3.0)

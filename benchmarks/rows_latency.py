@@ -7,6 +7,7 @@ import contextlib
 import functools
 import time
 import urllib.request
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,19 @@ def count(url: str) -> int:
         return int(answer.read())
 
 
+def measured(run: Callable[[], object], url: str, *, requests: bool) -> Callable[[], float]:
+    """Return a function that calls `run` and returns its seconds, or how many requests the server at `url` answered."""
+
+    def measure() -> float:
+        count(url)
+        began = time.perf_counter()
+        run()
+        elapsed = time.perf_counter() - began
+        return count(url) if requests else elapsed
+
+    return measure
+
+
 def remote_read(peer: Peer, variant: str, *, requests: bool) -> Task:
     """Open an array by URL and read one plane of a shard, or all shards."""
     if peer.suffix:
@@ -54,14 +68,7 @@ def remote_read(peer: Peer, variant: str, *, requests: bool) -> Task:
         else:
             assert np.array_equal(got, layout.truth()[box])
 
-    def measure() -> float:
-        count(url)
-        began = time.perf_counter()
-        run()
-        elapsed = time.perf_counter() - began
-        return count(url) if requests else elapsed
-
-    return Task(run=run, check=check, before=peer.forget, measure=measure)
+    return Task(run=run, check=check, before=peer.forget, measure=measured(run, url, requests=requests))
 
 
 @row("L1", "over HTTP with latency", VARIANTS, bar=2.0)
