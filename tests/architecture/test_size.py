@@ -154,7 +154,6 @@ TOLD_APART = {
     "parse": "of codecs; of data types",
     "raw": "bytes of any meaning: as codecs see them; as a data type",
     "members": "of a codec's document; of a group",
-    "fields": "of a model's document; of a structured type",
     "mapping": "a model in the other format; a store around a mapping",
     "consolidated": "the documents; keeping them in step in a store; a store that answers from them",
     "pipeline": "of URLs; of codecs, in zarr-python",

@@ -301,7 +301,8 @@ class Selecting(Layout):
 
     def _put_fields(self, bound: BoundArray, request: Request, value: object, fields: str | list[str]) -> None:
         """Write fields: one field from an array of its type, several from a structured array with these fields."""
-        from tessarr.engine.reference.fields import write_fields
+        from tessarr.engine.reference.merge import ChunkWrites
+        from tessarr.engine.write_chunks import store_chunks
 
         names = [fields] if isinstance(fields, str) else fields
         dtype = bound.dtype
@@ -310,7 +311,7 @@ class Selecting(Layout):
         whole = np.empty(request.full_shape, dtype)
         for name in names:
             request.result(whole)[name] = value if len(names) == 1 else np.asarray(value)[name]
-        write_fields(bound, request.selection, {name: whole[name] for name in names})
+        store_chunks(bound, ChunkWrites(bound, request.selection, whole, names))
 
     def _put(self, plan: Plan, value: object, fields: Fields) -> None:
         bound = self._bound

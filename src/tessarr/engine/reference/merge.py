@@ -1,11 +1,11 @@
 """Merge one chunk's part of a selection into its stored value.
 
-In a shard, unchanged inner chunks are copied as encoded bytes.
+In a shard, unchanged inner chunks are copied as encoded bytes. Of structured elements only some fields may be written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -29,11 +29,15 @@ Values = AnyArray
 
 
 class ChunkWrites:
-    """Plan the change of each chunk by a write of `value`, broadcast to the selection's shape, at `selection`."""
+    """Plan the change of each chunk by a write of `value`, broadcast to the selection's shape, at `selection`.
 
-    def __init__(self, bound: BoundArray, selection: Selection, value: Values) -> None:
+    With `fields`, only these fields of the elements are written, and the others keep their values.
+    """
+
+    def __init__(self, bound: BoundArray, selection: Selection, value: Values, fields: Sequence[str] = ()) -> None:
         self.forget = bound.forget
         self._bound = bound
+        self._fields = fields
         self._value = np.broadcast_to(value, selection.shape)
         self._parts = plan(selection, bound.axes)
 
@@ -46,17 +50,18 @@ class ChunkWrites:
 
     def __iter__(self) -> Iterator[ChunkWrite]:
         for part in self._parts:
-            change = _change(self._bound, part, self._value)
-            yield ChunkWrite(part.coords, self._bound.key(part.coords), part.covers, change)
+            change = _change(self._bound, part, self._value, self._fields)
+            covers = part.covers and not self._fields
+            yield ChunkWrite(part.coords, self._bound.key(part.coords), covers, change)
 
 
-def _change(bound: BoundArray, part: Part, value: Values) -> Change:
+def _change(bound: BoundArray, part: Part, value: Values, fields: Sequence[str]) -> Change:
     """Make the function from the old to the new value of `part`'s chunk."""
     chain = bound.chain(bound.chunk_shape(part.coords))
     keep_empty = bound.options.write_empty_chunks or not isinstance(bound.store, Delete)
-    mine = part_of(value, part)
+    mine = _part_of(value, part)
     combine = merged_shard if chain.partial else merged
-    change = partial(combine, chain, where=part.local, value=mine, keep_empty=keep_empty)
+    change = partial(combine, chain, where=part.local, value=mine, fields=fields, keep_empty=keep_empty)
     if deletes_safely(bound.store):
         return change
 
@@ -70,7 +75,7 @@ def _change(bound: BoundArray, part: Part, value: Values) -> Change:
     return keeping
 
 
-def part_of(value: Values, part: Part) -> Values:
+def _part_of(value: Values, part: Part) -> Values:
     """Return the part's values; always an array (without the Ellipsis a 0-d array would become a scalar)."""
     where = part.out_sel if isinstance(part.out_sel, tuple) else (part.out_sel,)
     mine: Values = value[(*where, ...)]
@@ -78,20 +83,23 @@ def part_of(value: Values, part: Part) -> Values:
 
 
 def merged(
-    chain: BoundChain, old: Stored | None, where: Selection, value: Values, keep_empty: bool
+    chain: BoundChain, old: Stored | None, where: Selection, value: Values, fields: Sequence[str], keep_empty: bool
 ) -> list[Piece] | None:
     """Write `value` at `where` into the chunk `old`, and encode it to pieces; ``None``: the chunk is all fill value.
 
-    `old` is the encoded chunk, or ``None`` for a chunk of fill value. `where` is in the chunk's coordinates. Works for
-    every chain.
+    `old` is the encoded chunk, or ``None`` for a chunk of fill value. `where` is in the chunk's coordinates. With `fields`,
+    only these fields of the elements are written. Works for every chain.
     """
     spec = chain.spec
-    if where.shape == spec.shape and _is_whole(where):
+    if not fields and where.shape == spec.shape and _is_whole(where):
         chunk = value
     else:
         chunk = np.empty(spec.shape, spec.dtype)
         chunk[...] = spec.fill if old is None else chain.decode(old.read(ByteRange(0)))
-        chunk[where.index] = value
+        if not fields:
+            chunk[where.index] = value
+        for name in fields:
+            chunk[name][where.index] = value[name]
     if not keep_empty and is_fill(chunk, spec.fill):
         return None
     return [chain.encode(chunk)]
@@ -103,7 +111,7 @@ def _is_whole(where: Selection) -> bool:
 
 
 def merged_shard(
-    chain: BoundChain, old: Stored | None, where: Selection, value: Values, keep_empty: bool
+    chain: BoundChain, old: Stored | None, where: Selection, value: Values, fields: Sequence[str], keep_empty: bool
 ) -> list[Piece] | None:
     """Merge as `merged` does, for a shard whose inner chunks can be decoded separately (`BoundChain.partial`).
 
@@ -121,9 +129,9 @@ def merged_shard(
     combine = merged_shard if layout.inner.partial else merged
 
     def encode(part: Part) -> None:
-        entry = None if part.covers or index is None else layout.entry(index, part.coords)
+        entry = None if (part.covers and not fields) or index is None else layout.entry(index, part.coords)
         before = None if entry is None or old is None else StoredBytes(old.read(entry))
-        pieces = combine(layout.inner, before, part.local, part_of(value, part), keep_empty)
+        pieces = combine(layout.inner, before, part.local, _part_of(value, part), fields, keep_empty)
         chunks[part.coords] = None if pieces is None else whole(pieces, before)
 
     parts = plan(where, inner_axes)
