@@ -55,3 +55,93 @@ EXECUTORS = {
 def test_every_pool_of_threads_has_its_purpose() -> None:
     found = {place.partition(":")[0] for place in uses("concurrent.futures", {"ThreadPoolExecutor"})}
     assert found == EXECUTORS.keys()
+
+
+# -- writers of documents ----------------------------------------------------------------------------------------------
+
+PUTS = {"set": 2, "set_if": 3, "set_if_not_exists": 2, "set_many": 1, "update": 2, "splice": 2, "replace_prefix": 2}
+"""Methods that put values into a store, and the least number of their arguments: ``dict.update`` takes one."""
+
+WRITERS = {
+    "core/stored/metadata_io.py": "the writer of metadata documents",
+    "core/stored/write_new.py": "its part that creates the documents of new nodes",
+    "core/stored/consolidated.py": "its part that updates the copies of documents in consolidated metadata",
+}
+"""Modules that put metadata documents. Only the first has a right of its own."""
+
+OTHER_VALUES = {
+    "core/array_parts/reservation_io.py": "the reservations beside a v2 document, which is no metadata document",
+    "core/stored/move.py": "chunks, and other values without a meaning",
+    "engine/reference/fields.py": "chunks",
+    "engine/write_chunks.py": "chunks",
+    "tools/probe/__init__.py": "values of a probe, below a name of its own",
+    "tools/probe/directory.py": "values of a probe",
+    "tools/probe/worker.py": "values of a probe",
+    "tools/pyramid/pieces.py": "the progress of a pyramid",
+    "tools/pyramid/staged_levels.py": "chunks of the levels, after their documents",
+    "tools/repair.py": "copies in the backup; chunks from the backup",
+}
+"""Modules that put other values than documents into a store."""
+
+FORWARDING = {
+    "core/asynchronous/stores.py": "a store of zarr-python as one of ours",
+    "facade/zarr3/abc/store.py": "the contract of zarr-python's stores",
+    "facade/zarr3/experimental/cache_store.py": "a store of zarr-python's",
+    "facade/zarr3/storage/_common.py": "a store of zarr-python's, and a path",
+    "facade/zarr3/storage/_inner.py": "a store of zarr-python's",
+    "facade/zarr3/storage/_logging.py": "a store of zarr-python's",
+    "facade/zarr3/storage/_wrapper.py": "a store of zarr-python's",
+    "transactions/overlay.py": "a store that stages values",
+    "zarr_python/stores/shape.py": "a store for zarr-python",
+}
+"""Stores outside the folder of stores: they put what their caller gives them, under the key that it gives."""
+
+
+def puts(path: Path) -> set[str]:
+    """The methods with which a module puts values into a store: called, handed to `store_call`, or handed on as they are."""
+    found = set()
+    for node in ast.walk(parsed(path)):
+        if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Attribute):
+            name = node.func.attr.removesuffix("_async").removesuffix("_steps")
+            if len(node.args) >= PUTS.get(name, 99):
+                found.add(name)
+        function = ast.unparse(node.func).rpartition(".")[2]
+        if function in {"store_call", "getattr", "gather_calls"} or function.endswith("methodcaller"):
+            found |= {
+                text.value
+                for text in ast.walk(node)
+                if isinstance(text, ast.Constant) and isinstance(text.value, str) and text.value in PUTS
+            }
+    return found
+
+
+def test_the_search_finds_puts(tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(
+        "store.set(key, b'')\nawait store_call(store, 'update', key, change)\nplace.set_if_not_exists_async(key, data)\n"
+        "known.update(other)\nevent.set()\nfunction('splice', 1, 2)\n"
+    )
+    assert puts(module) == {"set", "update", "set_if_not_exists"}
+
+
+def test_one_module_writes_documents() -> None:
+    """ARCHITECTURE, "Consistency of metadata". Whoever puts values into a store otherwise is listed, with what they are."""
+    stores = SOURCE / "stores"
+    found = {
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        if stores not in path.parents and puts(path)
+    }
+    assert sorted(found - {*WRITERS, *OTHER_VALUES, *FORWARDING}) == [], (
+        "documents go through core/stored/metadata_io.py"
+    )
+    assert sorted({*WRITERS, *OTHER_VALUES, *FORWARDING} - found) == [], (
+        "puts nothing any more: remove it from the list"
+    )
+
+
+def test_only_the_writer_of_documents_creates_them() -> None:
+    users = uses("tessarr.core.stored.write_new", {"write_new_steps"})
+    assert {place.partition(":")[0] for place in users} == {"core/stored/metadata_io.py"}

@@ -15,7 +15,7 @@ import pytest
 
 import tessarr
 from tessarr.core.array_parts import state as array_state
-from tessarr.core.stored import metadata_io
+from tessarr.core.stored import read_nodes
 from tessarr.engine.bound import bind
 from tessarr.storage import WrapperStore
 from tessarr.stores.base import Store
@@ -245,13 +245,13 @@ def test_many_threads_set_attributes_of_one_object() -> None:
 
 def test_reading_a_node_asks_for_documents_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    require_node_steps = metadata_io.require_node_steps
+    require_node_steps = read_nodes.require_node_steps
     _, z = make("update")
 
     def counted(*args: Any) -> Any:
         calls.append(1)
         return require_node_steps(*args)
 
-    monkeypatch.setattr(metadata_io, "require_node_steps", counted)
+    monkeypatch.setattr(read_nodes, "require_node_steps", counted)
     z.refresh()
     assert calls == [1]

@@ -122,7 +122,7 @@ def v2(**members: Any) -> dict[str, Any]:
 
 DOCUMENTS: list[tuple[str, type[Warning], str, dict[str, Any]]] = [
     (
-        "core/stored/metadata_io.py:_parse",
+        "core/stored/read_nodes.py:_parse",
         ZarrUserWarning,
         "metadata of Zarr formats",
         {**v3(), ".zarray": V2},
@@ -342,7 +342,7 @@ CASES = [
     ),
     *(
         Case(
-            "core/stored/metadata_io.py:warn_of_nested_chunks",
+            "core/stored/read_nodes.py:warn_of_nested_chunks",
             ZarrRuntimeWarning,
             "yet there is a directory 0",
             provoke,

@@ -29,7 +29,7 @@ from tessarr.core.creation.metadata import ArrayConfigLike
 from tessarr.core.creation.zarr2_keywords import check_chunk_store
 from tessarr.core.info import ArrayInfo, array_info, digest_steps
 from tessarr.core.locate import locate, requested_format
-from tessarr.core.stored import metadata_io
+from tessarr.core.stored import read_nodes
 from tessarr.core.stored.parse_cache import parse_document
 from tessarr.dtypes.parse import DTypeLike
 from tessarr.errors import NodeTypeValidationError
@@ -87,7 +87,7 @@ class Array(Selecting, Exported):
         cls, store: Store, path: str, zarr_format: ZarrFormat | None, mode: str, config: ArrayConfigLike | None
     ) -> Array:
         """Open the array that must be at `path`."""
-        found = await metadata_io.require_node_steps(store, path, zarr_format, ArrayMetadata)
+        found = await read_nodes.require_node_steps(store, path, zarr_format, ArrayMetadata)
         assert isinstance(found, ArrayMetadata)
         return Array._opened(store, path, found, read_only=mode == "r", config=config)
 
@@ -333,7 +333,7 @@ class Array(Selecting, Exported):
         done = False
         while not done:
             state = self._state
-            node = await metadata_io.require_node_steps(
+            node = await read_nodes.require_node_steps(
                 self._store, self._path, self._metadata.zarr_format, ArrayMetadata
             )
             assert isinstance(node, ArrayMetadata)

@@ -11,10 +11,10 @@ from tessarr.core.creation.zarr2_keywords import check_chunk_store
 from tessarr.core.group_parts.group_methods import GroupMethods
 from tessarr.core.group_parts.members import Members
 from tessarr.core.locate import format_of_new, locate, requested_format
-from tessarr.core.stored import metadata_io
+from tessarr.core.stored import metadata_io, read_nodes
 from tessarr.core.stored.consolidated import key_of_consolidated
-from tessarr.core.stored.metadata_io import NodeMetadata
 from tessarr.core.stored.parse_cache import parse_document
+from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.errors import NodeTypeValidationError
 from tessarr.metadata.group import GroupMetadata as GroupMetadata
 from tessarr.stores.base import Store
@@ -59,8 +59,8 @@ class Group(GroupMethods):
     ) -> Group:
         """Open the group that must be at `path`. See `tessarr.open_group`."""
         wanted = key_of_consolidated(store, path, zarr_format, use_consolidated)
-        found, beside = await metadata_io.read_node_and_key_steps(store, path, zarr_format, GroupMetadata, wanted)
-        found = await metadata_io.expect_kind_steps(found, store, path, zarr_format, GroupMetadata)
+        found, beside = await read_nodes.read_node_and_key_steps(store, path, zarr_format, GroupMetadata, wanted)
+        found = await read_nodes.expect_kind_steps(found, store, path, zarr_format, GroupMetadata)
         return Group._opened(store, path, found, mode, use_consolidated, beside)
 
     @classmethod

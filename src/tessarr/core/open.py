@@ -26,9 +26,9 @@ from tessarr.core.creation.metadata import ArrayConfig, ArrayConfigLike
 from tessarr.core.creation.zarr2_keywords import check_chunk_store, check_keywords
 from tessarr.core.group import Group
 from tessarr.core.locate import format_of_new, locate, requested_format
-from tessarr.core.stored import metadata_io
+from tessarr.core.stored import read_nodes
 from tessarr.core.stored.consolidated import key_of_consolidated
-from tessarr.core.stored.metadata_io import NodeMetadata
+from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.errors import GroupNotFoundError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
@@ -77,10 +77,10 @@ async def open(  # noqa: A001 - zarr-python's name
     if mode in ("r", "r+", "a"):
         use = kwargs.get("use_consolidated")
         beside_it = key_of_consolidated(where, here, number, use)
-        found, beside = await metadata_io.read_node_and_key_steps(where, here, number, None, beside_it)
+        found, beside = await read_nodes.read_node_and_key_steps(where, here, number, None, beside_it)
         if found is not None or mode != "a":
             kind = ArrayMetadata if wants_array else None
-            found = await metadata_io.expect_kind_steps(found, where, here, number, kind)
+            found = await read_nodes.expect_kind_steps(found, where, here, number, kind)
             check_keywords(kwargs)
             if config is not None and isinstance(found, GroupMetadata):
                 raise _config_of_group(where, here)
@@ -128,11 +128,11 @@ async def open_array(
     number = requested_format(store, zarr_format or kwargs.pop("zarr_version", None))
     found: NodeMetadata | None = None
     if mode in ("r", "r+"):
-        found = await metadata_io.require_node_steps(where, here, number, ArrayMetadata)
+        found = await read_nodes.require_node_steps(where, here, number, ArrayMetadata)
     elif mode == "a":
-        (found,) = await metadata_io.read_nodes_steps(where, [here], number, ArrayMetadata)
+        (found,) = await read_nodes.read_nodes_steps(where, [here], number, ArrayMetadata)
         if found is not None or ("shape" not in kwargs and "data" not in kwargs):
-            found = await metadata_io.expect_kind_steps(found, where, here, number, ArrayMetadata)
+            found = await read_nodes.expect_kind_steps(found, where, here, number, ArrayMetadata)
     if found is not None:
         check_keywords(kwargs)
         return _node(where, here, _with_separator(found, kwargs), mode, _config_of(config, kwargs))  # type: ignore[return-value]
@@ -180,9 +180,9 @@ async def open_group(
         return await Group._open_steps(where, here, number, mode, use_consolidated)
     if mode == "a":
         wanted = key_of_consolidated(where, here, number, use_consolidated)
-        found, beside = await metadata_io.read_node_and_key_steps(where, here, number, GroupMetadata, wanted)
+        found, beside = await read_nodes.read_node_and_key_steps(where, here, number, GroupMetadata, wanted)
         if found is not None:
-            found = await metadata_io.expect_kind_steps(found, where, here, number, GroupMetadata)
+            found = await read_nodes.expect_kind_steps(found, where, here, number, GroupMetadata)
             return Group._opened(where, here, found, mode, use_consolidated, beside)
     return await Group._create_steps(where, here, format_of_new(None, number), attributes, mode == "w")
 

@@ -21,7 +21,7 @@ import numpy as np
 from tessarr.core.locate import locate
 from tessarr.core.stored.consolidate import consolidate
 from tessarr.core.stored.consolidated import follow_changes
-from tessarr.core.stored.metadata_io import keyed_documents
+from tessarr.core.stored.metadata_io import keyed_documents, put_document, swap_document
 from tessarr.core.stored.walk import Entry, read_entries, walk
 from tessarr.errors import ConflictError, MetadataValidationError, NodeNotFoundError, Problem, StoreError, TessarrError
 from tessarr.indexing.boxes import Box, chunk_box
@@ -385,7 +385,7 @@ def _write(store: Store, plan: Migration, progress: Progress | None, overwrite: 
         raise
     except BaseException:
         for key, old in reversed(before.items()):
-            _replace(store, key, written.get(key), old)
+            swap_document(store, key, written.get(key), old)
         plan.written.clear()
         raise
     return written
@@ -394,14 +394,11 @@ def _write(store: Store, plan: Migration, progress: Progress | None, overwrite: 
 def _write_document(store: Store, step: Step, key: str, data: bytes, overwrite: bool) -> bool:
     """Write a document; without `overwrite` unless there is one. Returns ``False`` where there is one, or the node is gone."""
     try:
-        if not overwrite:
-            return store.set_if_not_exists(key, data)
-        store.set(key, data)
+        return put_document(store, key, data, overwrite=overwrite)
     except StoreError:  # on local files: the directory was removed or moved
         if any(store.exists(old) for old in step.old_keys):
             raise
         return False
-    return True
 
 
 def _other_migration(store: Store, plan: Migration) -> ConflictError:
@@ -427,21 +424,10 @@ def _settle(store: Store, plan: Migration, written: dict[str, bytes], replan: Ca
         if not changes:
             break
         for key, data in changes.items():
-            _replace(store, key, written.get(key), data)
+            swap_document(store, key, written.get(key), data)
         written = now
     if plan.to_format == 3:
         for step in reversed(plan.steps):
             if consolidated.FIELD in step.documents.get("zarr.json", {}):
                 with suppress(NodeNotFoundError):  # deleted since
                     consolidate(store, step.path, 3)
-
-
-def _replace(store: Store, key: str, expected: Buffer | None, new: Buffer | None) -> None:
-    """Replace the value of `key` if it is `expected`; ``None`` stands for no value."""
-
-    def change(stored: Buffer | None) -> Buffer | None:
-        if (stored is None) != (expected is None):
-            return stored
-        return new if stored is None or expected is None or bytes(stored) == bytes(expected) else stored
-
-    store.update(key, change)

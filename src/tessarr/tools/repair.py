@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tessarr.core.locate import locate
-from tessarr.core.stored.metadata_io import keyed_documents
+from tessarr.core.stored.metadata_io import correct_document, keyed_documents, put_document, replace_documents
 from tessarr.errors import TessarrError
 from tessarr.metadata import formats
 from tessarr.metadata.group import GroupMetadata
@@ -186,7 +186,7 @@ def _do(store: Store, action: Action, backup: _Backup) -> bool:
         return False
     backup.save(action.key, old)
     # Another writer may have changed the document since: its change stays.
-    store.update(action.key, lambda now: None if now is None else _repaired(action, now) or now)
+    correct_document(store, action.key, lambda now: _repaired(action, now))
     return True
 
 
@@ -243,7 +243,7 @@ def _consolidate(store: Store, path: str, backup: _Backup) -> bool:
 def _create_group(store: Store, action: Action) -> bool:
     number: Any = int(action.detail)
     documents = keyed_documents(action.key, GroupMetadata(zarr_format=number).documents())
-    done = all(store.set_if_not_exists(key, data) for key, data in documents.items())
+    done = all(put_document(store, key, data, overwrite=False) for key, data in documents.items())
     _follow(store, documents)
     return done
 
@@ -253,9 +253,13 @@ def restore(store: StoreLike, backup: str) -> list[str]:
     place, _, _ = locate(store, "", "r+")
     backup = backup.rstrip("/") + "/"
     keys = sorted(key[len(backup) :] for key in place.list_prefix(backup))
+    documents = {}
     for key in keys:
         value = place.get(backup + key)
-        if value is not None:
+        if value is not None and key.rpartition("/")[2] in formats.DOCUMENT_NAMES:
+            documents[key] = value
+        elif value is not None:
             place.set(key, value)
+    replace_documents(place, documents.items())
     _follow(place, keys)
     return keys

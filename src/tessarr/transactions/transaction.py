@@ -30,7 +30,7 @@ from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.node import Node
 from tessarr.core.open import open as open_node
-from tessarr.core.stored import metadata_io
+from tessarr.core.stored import read_nodes
 from tessarr.errors import ConflictError, TransactionError, UnsupportedOperationError
 from tessarr.stores.base import Store, Version
 from tessarr.stores.local.store import LocalStore
@@ -120,7 +120,7 @@ class Transaction:
         open_transactions.enter(store, self._overlay)
         self._store, self._state, self._process = store, "open", os.getpid()
         try:
-            metadata_io.read_node(store, self._path)  # completes a transaction of a process that ended
+            read_nodes.read_node(store, self._path)  # completes a transaction of a process that ended
         except BaseException:
             self._end()
             raise

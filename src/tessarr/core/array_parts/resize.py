@@ -23,7 +23,7 @@ from tessarr.common.warn import warn
 from tessarr.core.array_parts.reservation_io import Document, change_reservations_steps
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call, Steps, lock_call, store_call
-from tessarr.core.stored import metadata_io
+from tessarr.core.stored import metadata_io, read_nodes
 from tessarr.engine.bound import BoundArray
 from tessarr.errors import BaseZarrError, ConflictError, ZarrUserWarning
 from tessarr.indexing.selection import Outer
@@ -282,7 +282,7 @@ async def reopen_steps(array: Array, closing: tuple[str, int] | None) -> None:
 
 
 async def _compare_stored_steps(array: Array, shape: Shape) -> None:
-    (stored,) = await metadata_io.read_nodes_steps(
+    (stored,) = await read_nodes.read_nodes_steps(
         array._store, [array.path], array._metadata.zarr_format, ArrayMetadata
     )
     _compare(array, None if stored is None else getattr(stored, "shape", None), shape)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.core.creation.metadata import ArrayConfigLike, array_config
 from tessarr.core.node import STATE_LOCK, Node
-from tessarr.core.stored import metadata_io
+from tessarr.core.stored import read_nodes
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import Choice, choose
 from tessarr.metadata.array import ArrayMetadata
@@ -96,7 +96,7 @@ class ArrayState(Node):
 
     @cached_by_state
     def _bound(self) -> BoundArray:
-        metadata_io.warn_of_nested_chunks(self._store, self._path, self._metadata)
+        read_nodes.warn_of_nested_chunks(self._store, self._path, self._metadata)
         return bind(self._store, self._path, self._metadata, self._options, self._read_only_reason())
 
     @cached_by_state

@@ -13,11 +13,11 @@ from tessarr.core.attributes import Attributes
 from tessarr.core.creation.metadata import array_config
 from tessarr.core.info import GroupInfo, group_info
 from tessarr.core.node import STATE_LOCK, Node
-from tessarr.core.stored import metadata_io
+from tessarr.core.stored import metadata_io, read_nodes
 from tessarr.core.stored.consolidated import read_consolidated
-from tessarr.core.stored.metadata_io import NodeMetadata
 from tessarr.core.stored.move import move_node
 from tessarr.core.stored.parse_cache import parse_node
+from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.walk import Entry, walk_below_steps
 from tessarr.errors import (
     ArrayInsteadError,
@@ -115,7 +115,7 @@ class Members(Node):
             relative = path[len(prefix_of(self._path)) :]
             node: NodeMetadata | None = consolidated.parsed(relative, parse_node)
             return node
-        return (await metadata_io.read_nodes_steps(self._store, [path], self._metadata.zarr_format))[0]
+        return (await read_nodes.read_nodes_steps(self._store, [path], self._metadata.zarr_format))[0]
 
     async def _get_member_steps(self, path: str) -> Array | Group | None:
         """Open the member at `path`, or return ``None``."""
@@ -187,7 +187,7 @@ class Members(Node):
         zarr_format = self._metadata.zarr_format
         names = formats.KEYS[zarr_format].all
         below = await walk_below_steps(self._store, Entry(self._path, {}), zarr_format, names, max_depth=max_depth)
-        read = [(entry.path, metadata_io.parsed(self._store, entry, zarr_format)) for entry in below]
+        read = [(entry.path, read_nodes.parsed(self._store, entry, zarr_format)) for entry in below]
         return [(path, metadata) for path, metadata in read if metadata is not None]
 
     async def _child_names_steps(self) -> list[str]:
@@ -266,7 +266,7 @@ class Members(Node):
         done = False
         while not done:
             state, before = self._state, self._metadata
-            node = await metadata_io.require_node_steps(self._store, self._path, before.zarr_format, GroupMetadata)
+            node = await read_nodes.require_node_steps(self._store, self._path, before.zarr_format, GroupMetadata)
             assert isinstance(node, GroupMetadata)
             with STATE_LOCK:
                 if done := self._state is state:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from tessarr.core.asynchronous.sans_io import run_steps, store_call
-from tessarr.core.stored.metadata_io import change_steps, require_document, require_node_steps
+from tessarr.core.asynchronous.sans_io import run_steps
+from tessarr.core.stored.metadata_io import change_steps, put_document_steps, require_document
+from tessarr.core.stored.read_nodes import require_node_steps
 from tessarr.core.stored.walk import Entry, read_entries_steps, walk_below_steps
 from tessarr.metadata import consolidated, formats
 from tessarr.metadata.consolidated import V2_KEY
@@ -42,7 +43,7 @@ async def consolidate_steps(store: Store, path: str, zarr_format: int | None, me
             await change_steps(store, path, formats.KEYS[3].array, partial(_with_block, store, path, block), False)
         else:
             document = formats.dumps({V2_KEY: consolidated.dump_v2(below)})[V2_KEY]
-            await store_call(store, "set", prefix_of(path) + metadata_key, document)
+            await put_document_steps(store, prefix_of(path) + metadata_key, document, overwrite=True)
 
 
 async def _read_below_steps(store: Store, path: str, zarr_format: ZarrFormat) -> dict[str, dict[str, JSON]]:

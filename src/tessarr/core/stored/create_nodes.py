@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tessarr.common import strict_json
-from tessarr.core.stored import metadata_io
-from tessarr.core.stored.metadata_io import NodeMetadata
+from tessarr.core.stored import metadata_io, read_nodes
 from tessarr.core.stored.parse_cache import parse_document
+from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.metadata.public import model_of
@@ -36,7 +36,7 @@ def _missing_above(store: Store, here: str, wanted: Mapping[str, NodeMetadata]) 
     for path, node in wanted.items():
         for above in ancestors(path):
             place = join(here, above)
-            if above not in wanted and above not in found and metadata_io.read_node(store, place) is None:
+            if above not in wanted and above not in found and read_nodes.read_node(store, place) is None:
                 found[above] = GroupMetadata(zarr_format=node.zarr_format)
     return found
 
@@ -50,7 +50,7 @@ def _metadata(given: object) -> NodeMetadata:
 
 
 def _created(store: Store, path: str, metadata: NodeMetadata, overwrite: bool) -> NodeMetadata:
-    present = metadata_io.read_node(store, path)
+    present = read_nodes.read_node(store, path)
     if (
         isinstance(present, GroupMetadata)
         and isinstance(metadata, GroupMetadata)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tessarr.core.asynchronous.sans_io import raise_if_cancelled, run_steps
-from tessarr.core.stored import metadata_io
+from tessarr.core.stored import metadata_io, read_nodes
 from tessarr.core.stored.consolidated import follow_change_steps, follow_changes
 from tessarr.core.stored.walk import walk
 from tessarr.errors import BaseZarrError, ConflictError, ContainsArrayError, ContainsGroupError, NodeNotFoundError
@@ -22,7 +22,10 @@ def copy_key(source: Store, key: str, dest: Store, new_key: str, dry_run: bool =
     if value is None:
         return 0
     if not dry_run:
-        dest.set(new_key, value)
+        if new_key.rpartition("/")[2] in formats.DOCUMENT_NAMES:
+            metadata_io.put_document(dest, new_key, value, overwrite=True)
+        else:
+            dest.set(new_key, value)
     return byte_view(value).nbytes
 
 
@@ -53,15 +56,15 @@ def move_node(store: Store, source: str, dest: str) -> None:
     follow_changes(store, [entry.path for entry in walk(store, dest)])
 
 
-def _require_source(store: Store, source: str) -> metadata_io.NodeMetadata:
-    node = metadata_io.read_node(store, source)
+def _require_source(store: Store, source: str) -> read_nodes.NodeMetadata:
+    node = read_nodes.read_node(store, source)
     if node is None:
         raise NodeNotFoundError("no node to move", store=store.url, path=f"/{source}")
     return node
 
 
 def _require_free(store: Store, dest: str) -> None:
-    present = metadata_io.read_node(store, dest)
+    present = read_nodes.read_node(store, dest)
     if present is not None:
         way = ContainsGroupError if isinstance(present, GroupMetadata) else ContainsArrayError
         raise way("a node exists at the destination", store=store.url, path=f"/{dest}")
@@ -80,7 +83,9 @@ def _copy_all(store: Store, old: str, new: str) -> None:
             target = new + key[len(old) :]
             if key not in own:
                 copy_key(store, key, store, target)
-            elif (value := store.get(key)) is not None and not store.set_if_not_exists(target, value):
+            elif (value := store.get(key)) is not None and not metadata_io.put_document(
+                store, target, value, overwrite=False
+            ):
                 raise ConflictError("another writer has created a node at the destination", store=store.url, key=target)
             made.append(target)
         if version is not None and {key: version(key) for key in store.list_prefix(old)} != copied:

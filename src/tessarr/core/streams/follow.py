@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, Self, TypeAlias,
 import numpy as np
 
 from tessarr.core.asynchronous.sans_io import gather_calls, run_steps, run_steps_async, store_call
-from tessarr.core.stored.metadata_io import parsed
+from tessarr.core.stored.read_nodes import parsed
 from tessarr.core.stored.walk import Entry
 from tessarr.core.streams.watch import Event, Watch
 from tessarr.errors import ArrayNotFoundError, ConflictError

@@ -10,7 +10,7 @@ from tessarr.core.asynchronous.sans_io import run_steps
 from tessarr.core.creation.arrays import create
 from tessarr.core.locate import locate
 from tessarr.core.open import create_group
-from tessarr.core.stored import metadata_io
+from tessarr.core.stored import metadata_io, read_nodes
 from tessarr.core.stored.consolidated import follow_change_steps
 from tessarr.core.stored.move import move_node
 from tessarr.grids.guess import ChunksLike
@@ -54,13 +54,13 @@ def init_group(store: Store, overwrite: bool = False, path: str | None = None, *
 def contains_array(store: StoreLike, path: str | None = None) -> bool:
     """Return whether an array is at `path`."""
     where, here, _ = locate(store, path, None)
-    return isinstance(metadata_io.read_node(where, here), ArrayMetadata)
+    return isinstance(read_nodes.read_node(where, here), ArrayMetadata)
 
 
 def contains_group(store: StoreLike, path: str | None = None, explicit_only: bool = True) -> bool:  # noqa: ARG001 - theirs
     """Return whether a group is at `path`."""
     where, here, _ = locate(store, path, None)
-    return isinstance(metadata_io.read_node(where, here), GroupMetadata)
+    return isinstance(read_nodes.read_node(where, here), GroupMetadata)
 
 
 def listdir(store: StoreLike, path: str | None = None) -> list[str]:

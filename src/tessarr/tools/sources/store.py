@@ -134,11 +134,10 @@ class SourceStore(Store):
             slice(axis.start(n), min(axis.start(n) + axis.size(n), axis.length))
             for n, axis in zip(coords, axes, strict=True)
         )
-        scratch = MemoryStore()
         name = f"{prefix_of(node.path)}zarr.json"
         document = self._documents.get(name)
         assert document is not None
-        scratch.set(name, document)
+        scratch = MemoryStore({name: document})
         open_array(scratch, path=node.path, mode="r+")[box] = node.source.read(box)
         return scratch.get(key)
 
