@@ -72,7 +72,6 @@ WRITERS = {
 OTHER_VALUES = {
     "core/array_parts/reservation_io.py": "the reservations beside a v2 document, which is no metadata document",
     "core/stored/move.py": "chunks, and other values without a meaning",
-    "engine/reference/fields.py": "chunks",
     "engine/write_chunks.py": "chunks",
     "tools/probe/__init__.py": "values of a probe, below a name of its own",
     "tools/probe/directory.py": "values of a probe",
