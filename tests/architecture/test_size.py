@@ -147,7 +147,7 @@ TOLD_APART = {
     "bytes": "the codec; zarr-python's name for its module",
     "gzip": "the codec; zarr-python's name for its module",
     "zstd": "the codec; zarr-python's name for its module",
-    "transpose": "the codec; zarr-python's name for its module; transposed selections of the reference engine",
+    "transpose": "the codec; zarr-python's name for its module",
     "store": "the store that its folder is about",
     "engine": "the engine that its folder is about",
     "open": "of nodes; of object stores behind URLs",

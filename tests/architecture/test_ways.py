@@ -117,3 +117,14 @@ def test_only_the_native_engine_reads_and_writes_by_rust() -> None:
     assert users(".", r"handle\.array", {"read", "element", "plan_read", "write", "plan_write"}) == {
         "engine/native/engine.py": {"read", "element", "plan_read", "write", "plan_write"}
     }
+
+
+def test_the_specification_of_a_chunk_read_fits_on_a_screen_and_has_no_scheduler() -> None:
+    tree = parsed(SOURCE / "engine" / "reference" / "read_chunk.py")
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    assert [function.name for function in functions] == ["read_chunk", "_read"]
+    assert (functions[-1].end_lineno or 0) - functions[0].lineno < 70
+    called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    assert not called & {"for_each", "fetch", "submit"}
+    imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert not imported & {"tessarr.engine.pool", "tessarr.engine.run", "tessarr.engine.jobs", "asyncio", "threading"}

@@ -15,7 +15,8 @@ from tessarr.engine.base import ReadPlan, Request, Response, WritePlan
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.pool import INLINE_NBYTES, for_each
 from tessarr.engine.reference.merge import ChunkWrites
-from tessarr.engine.reference.read_chunk import ChunkRead, read_chunk
+from tessarr.engine.reference.read_chunk import read_chunk
+from tessarr.engine.reference.readers import ChunkRead
 from tessarr.engine.run import run, run_async
 from tessarr.engine.write_chunks import store_chunks, store_chunks_async
 from tessarr.indexing.plan import plan
@@ -62,7 +63,7 @@ def _read_plan(bound: BoundArray, selection: Selection, out: AnyArray) -> ReadPl
     def start(first: int, stop: int, whole_below: int) -> _ChunkReads:
         if not bound.access.remote:
             whole_below = 0  # where no round trip is saved, the specification reads only the selected inner chunks
-        reads = [read_chunk(bound, part, out, whole_below=whole_below) for part in islice(rest, stop - first)]
+        reads = [read_chunk(bound, part, out, whole_below) for part in islice(rest, stop - first)]
         return _ChunkReads(reads, nbytes)
 
     return ReadPlan(len(parts), nbytes, bound.has_shards, start)

@@ -16,9 +16,8 @@ from tessarr.common.segments import Piece, Stored, StoredBytes
 from tessarr.engine.base import Change, ChunkWrite
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.pool import for_each
-from tessarr.engine.reference.transpose import transposed_selection
+from tessarr.engine.reference.placement import inner_parts
 from tessarr.engine.write_chunks import whole
-from tessarr.grids.regular import RegularAxis
 from tessarr.indexing.plan import Part, plan
 from tessarr.indexing.selection import Outer, Selection
 from tessarr.stores.functions import deletes_safely
@@ -119,8 +118,7 @@ def merged_shard(
     """
     layout = chain.shard
     assert layout is not None
-    where, value = transposed_selection(chain, where, value)
-    inner_axes = [RegularAxis(n, m) for n, m in zip(layout.spec.shape, layout.codec.chunk_shape, strict=True)]
+    parts, value = inner_parts(chain, where, value)
     index = None
     if old is not None:
         index = layout.parse_index(old.read(layout.index_range))
@@ -134,7 +132,6 @@ def merged_shard(
         pieces = combine(layout.inner, before, part.local, _part_of(value, part), fields, keep_empty)
         chunks[part.coords] = None if pieces is None else whole(pieces, before)
 
-    parts = plan(where, inner_axes)
     if len(parts) > 1:
         for_each(encode, parts)
     else:

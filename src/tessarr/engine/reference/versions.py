@@ -7,12 +7,13 @@ an unchanged index is valid for the data. A cached index is never used alone, on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from tessarr.codecs.sharding import MISSING, ShardIndex
+from tessarr.codecs.sharding import MISSING, ShardIndex, ShardLayout
+from tessarr.engine.reference.within import WHOLE, shift
 from tessarr.indexing.plan import Part
-from tessarr.stores.fetch import Version
+from tessarr.stores.fetch import Fetch, Version, version_of
 from tessarr.stores.locks import ForkSafeLock
 from tessarr.stores.protocols import Remote
 from tessarr.types import Buffer, ByteRange
@@ -71,41 +72,25 @@ class ShardIndexes:
 class ValueVersion:
     """Track the version of the value of `key` during one attempt to read parts of it."""
 
-    __slots__ = ("_guards", "_indexes", "_is_current", "_key", "_version", "remote")
+    __slots__ = ("_guards", "_indexes", "_is_current", "_key", "_remote", "_version")
 
     def __init__(self, bound: BoundArray, key: str) -> None:
         self._key = key
         self._indexes = bound.indexes
-        self.remote = isinstance(bound.store, Remote)
+        self._remote = isinstance(bound.store, Remote)
         self._version: Version | None = None
         self._is_current = False
         """A response of this attempt had the version, so that the version is not only that of a cached index."""
         self._guards: list[tuple[ByteRange, bytes]] = []
 
-    def known_index(self, within: ByteRange, inners: Sequence[Part]) -> ShardIndex | None:
-        """Look up a cached index that has entries for some of `inners`: the response with their data validates the index."""
-        known = None if self._indexes is None else self._indexes.get(self._key, within)
-        if known is None or (self._version is not None and self._version != known.version):
-            return None
-        if not any(known.entries[inner.coords][0] != MISSING for inner in inners):
-            return None
-        self._version = known.version
-        return known.entries
+    def request(self, ranges: Sequence[ByteRange]) -> Fetch:
+        """Request `ranges` of the value; with them the guards, whose bytes must be unchanged, where there are no versions."""
+        guards = [] if self._version is not None else [at for at, _ in self._guards]
+        return Fetch(self._key, None if ranges == [WHOLE] and not guards else (*ranges, *guards))
 
-    def keep_index(self, within: ByteRange, index: ShardIndex, at: ByteRange, encoded: Buffer) -> ShardIndex:
-        """Cache an index that was read from the range `at`, if the version is known; else keep its bytes as a guard."""
-        if self._version is not None and self._indexes is not None:
-            self._indexes.keep(self._key, within, KnownIndex(index, self._version))
-        elif self._version is None and not self.remote:
-            self._guards.append((at, bytes(encoded)))
-        return index
-
-    def guards(self) -> list[ByteRange]:
-        """Return the ranges to request again with the data, whose bytes must be unchanged."""
-        return [] if self._version is not None else [at for at, _ in self._guards]
-
-    def check(self, version: Version | None, guards: Sequence[Buffer]) -> None:
-        """Raise `ValueChangedError` for a response of another version, or with changed guards."""
+    def checked(self, found: list[Buffer], ranges: Sequence[ByteRange]) -> list[Buffer]:
+        """Return the buffers of `ranges`. Raises `ValueChangedError` for another version, or for changed guards."""
+        version, guards = version_of(found), found[len(ranges) :]
         if self._version is None:
             self._version, self._is_current = version, version is not None
             if [bytes(now) for now in guards] != [then for _, then in self._guards]:
@@ -115,6 +100,36 @@ class ValueVersion:
             raise ValueChangedError
         else:
             self._is_current = self._is_current or version is not None
+        return found[: len(ranges)]
+
+    def read_index(
+        self, layout: ShardLayout, within: ByteRange, inners: Iterable[Part]
+    ) -> Generator[Sequence[ByteRange], Sequence[Buffer], ShardIndex]:
+        """Read the index of the shard in the range `within`, to read `inners`.
+
+        A cached index is used if it has entries for some of `inners`: the response with their data validates the index. An
+        index that was requested is cached if the version is known; else its bytes are kept as a guard.
+        """
+        known = None if self._indexes is None else self._indexes.get(self._key, within)
+        if (
+            known is not None
+            and self._version in (None, known.version)
+            and any(known.entries[inner.coords][0] != MISSING for inner in inners)
+        ):
+            self._version = known.version
+            return known.entries
+        at = shift(within, layout.index_range)
+        (encoded,) = yield [at]
+        index = layout.parse_index(encoded)
+        if self._version is not None and self._indexes is not None:
+            self._indexes.keep(self._key, within, KnownIndex(index, self._version))
+        elif self._version is None and not self._remote:
+            self._guards.append((at, bytes(encoded)))
+        return index
+
+    def last_byte(self, layout: ShardLayout, within: ByteRange, entries: Sequence[ByteRange]) -> ByteRange | None:
+        """Return the byte to request with the inner chunks at `entries`, where only this shows that the shard is that long."""
+        return None if self._remote or within != WHOLE or not entries else layout.last_byte(entries)
 
     def check_missing(self) -> None:
         """Raise `ValueChangedError` if a value that was read before is now missing."""
