@@ -14,7 +14,12 @@ import pytest
 import tessarr
 from tessarr import registry
 from tessarr.settings import DEFAULTS
+from tessarr.stores.base import Store
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.memory.store import MemoryStore
+from tessarr.stores.zip.store import ZipStore
 from tests.docs.pages import PAGES, ROOT, anchors, blocks, links, prose
+from tests.native.far import FarStore
 
 DOCS = ROOT / "docs"
 
@@ -117,9 +122,22 @@ def test_every_test_that_the_ledger_names_exists() -> None:
     short = {"S": "tests/safety/test_data_loss.py", "H": "tests/safety/test_hostile.py"}
     named = re.findall(r"`([\w/.]+)::(test_\w+)`", text_of("CORRECTNESS.md"))
     assert len(named) > 50
+    named += re.findall(r"`([\w/.]+)::(test_\w+)`", text_of("CONTRIBUTING.md"))
     for file, name in named:
         path = ROOT / short.get(file, file)
         assert f"def {name}(" in path.read_text(encoding="utf-8"), f"{path}::{name}"
+
+
+def test_no_page_denies_a_store_that_the_native_engine_serves(tmp_path: Path) -> None:
+    pytest.importorskip("tessarr._native", reason="the Rust module was not built: no Rust toolchain or crate registry")
+    stores: dict[str, Store] = {"local": LocalStore(tmp_path / "z"), "zip": ZipStore(tmp_path / "z.zip", mode="w")}
+    stores |= {"remote": FarStore(), "memory": MemoryStore()}
+    for store in stores.values():
+        assert tessarr.create_array(store, shape=4, dtype="i4").engine.name == "native"
+    denial = re.compile(r"native\s+engine\s+(?:does\s+not|cannot|never)\s+(?:serve|read|write|support)s?\s+([^.:]*)")
+    for page in PAGES:
+        for denied in denial.findall(prose(page)):
+            assert not set(stores) & set(re.findall(r"\w+", denied)), f"{page.name}: the native engine and {denied}"
 
 
 def test_every_page_is_in_the_navigation_of_the_site() -> None:
