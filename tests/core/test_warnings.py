@@ -16,7 +16,7 @@ import textwrap
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -568,6 +568,10 @@ PASSED_ON = {
 """Functions that pass on what others say."""
 
 
+WARNING = frozenset(("warn", "warn_as_zarr_python", "Diagnostic", "doc.tolerate", "doc.diagnose"))
+"""The calls that issue a warning, or make a diagnostic."""
+
+
 def sites() -> Counter[str]:
     """``file:function`` of every call that issues a warning, or makes a diagnostic of its own."""
     found: Counter[str] = Counter(RETURNED)
@@ -579,16 +583,44 @@ def sites() -> Counter[str]:
             if function.name in PASSED_ON.get(name, ()):
                 continue
             for node in ast.walk(function):
-                if isinstance(node, ast.Call):
-                    called = ast.unparse(node.func)
-                    if called in ("warn", "warn_as_zarr_python", "Diagnostic", "doc.tolerate", "doc.diagnose"):
-                        found[f"{name}:{function.name}"] += 1
+                if isinstance(node, ast.Call) and ast.unparse(node.func) in WARNING:
+                    found[f"{name}:{function.name}"] += 1
     return found
+
+
+def unseen() -> Iterator[str]:
+    """Every mention of what warns that `sites` does not see: by another name, outside of functions, or passed on as a value."""
+    names = {name.rpartition(".")[2] for name in WARNING}
+    for path in SOURCE.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        within = {id(node) for function in functions for node in ast.walk(function)}
+        calls = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+        types = [node.annotation for node in ast.walk(tree) if isinstance(node, ast.arg | ast.AnnAssign)]
+        types += [function.returns for function in functions]
+        in_types = {id(node) for kind in types if kind is not None for node in ast.walk(kind)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.alias) and node.asname and node.name in names:
+                yield f"{path.relative_to(SOURCE).as_posix()}: {ast.unparse(node)}"
+            if not isinstance(node, ast.Name | ast.Attribute) or id(node) in in_types:
+                continue
+            mention = ast.unparse(node)
+            seen = mention in WARNING and {id(node)} <= calls & within
+            if mention.rpartition(".")[2] in names and not seen:
+                yield f"{path.relative_to(SOURCE).as_posix()}: {mention}"
 
 
 def test_every_place_that_warns_has_a_case() -> None:
     messages = {(case.site, case.message) for case in CASES}
     assert Counter(site for site, _ in messages) == sites()
+
+
+def test_nothing_warns_where_the_search_for_cases_does_not_look() -> None:
+    passed_on = {
+        "metadata/field.py: self.diagnose",  # by `tolerate`
+        "metadata/array.py: Diagnostic",  # of what `misstated_dimensions` returns
+    }
+    assert sorted(unseen()) == sorted(passed_on)
 
 
 def test_a_line_is_warned_once_and_another_line_again() -> None:
