@@ -57,6 +57,38 @@ def test_no_store_rewires_the_methods_of_its_subclasses() -> None:
     assert not found, found
 
 
+def test_no_method_is_marked_after_its_definition() -> None:
+    """Only the decorator `fallback` declares something of a method, as `abc.abstractmethod` does."""
+    found = []
+    for path in (SOURCE / "stores").rglob("*.py"):
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "setattr":
+                found.append(f"{path.name}:{node.lineno} setattr")
+            if (
+                isinstance(node, ast.Name | ast.Attribute)
+                and getattr(node, "id", getattr(node, "attr", "")) == "fallback"
+            ):
+                found.append(f"{path.name}: fallback")
+    decorating = [
+        f"{path.name}: fallback"
+        for path in (SOURCE / "stores").rglob("*.py")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.FunctionDef)
+        for decorator in node.decorator_list
+        if isinstance(decorator, ast.Name) and decorator.id == "fallback"
+    ]
+    assert sorted(found) == sorted(decorating)
+    assert len(decorating) > 10
+
+
+def test_the_methods_of_wrappers_state_no_ability() -> None:
+    """A wrapper answers for the wrapped store in one method, so that an override cannot claim an ability by mistake."""
+    wrappers = SOURCE / "stores" / "wrappers"
+    assert not [path.name for path in wrappers.glob("*.py") if "fallback" in path.read_text()]
+    deciding = {path.name for path in wrappers.glob("*.py") if "def has_ability" in path.read_text()}
+    assert deciding == {"base.py", "four_methods.py", "latency.py"}
+
+
 def test_the_abilities_are_runtime_checkable_protocols() -> None:
     named = (
         "Get GetRanges FetchOne Set Delete List ListDir Size ConditionalSet ConditionalDelete RenamePrefix Lock Update "

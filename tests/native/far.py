@@ -13,6 +13,7 @@ from typing import Any
 from tessarr.errors import ConflictError
 from tessarr.stores.base import ANY, Any_, Version
 from tessarr.stores.buffers import byte_view
+from tessarr.stores.protocols import ConditionalSet
 from tessarr.stores.remote.base import Answer, NetworkStore
 from tessarr.stores.remote.limiter import limiter_for
 from tessarr.stores.remote.loop import in_thread
@@ -26,7 +27,7 @@ class FarStore(NetworkStore):
     """Values with versions in a dictionary; answers come late, and out of order."""
 
     requests_at_once = 64
-    _can_set_if = True
+    conditional = True
 
     def __init__(self, *, versions: bool = True, delay_s: float = 0.0) -> None:
         super().__init__()
@@ -39,6 +40,9 @@ class FarStore(NetworkStore):
         self.requests: list[tuple[str, ByteRange | None]] = []
         self.nbytes = 0
         self.before: Callable[[str, ByteRange | None], object] = lambda *_: None
+
+    def has_ability(self, ability: type) -> bool:
+        return self.conditional if ability is ConditionalSet else super().has_ability(ability)
 
     @property
     def url(self) -> str:

@@ -53,7 +53,7 @@ def test_both_engines_read_and_write_the_same(data: st.DataObject) -> None:
     stores = [FarStore(versions=versions, delay_s=data.draw(st.sampled_from([0, 0.002]))) for _ in range(2)]
     if not versions:
         for store in stores:
-            store._can_set_if = False
+            store.conditional = False
     if data.draw(st.booleans()):
         layout = data.draw(layouts())
         config = {"write_empty_chunks": data.draw(st.booleans())}
@@ -146,7 +146,7 @@ def test_a_value_that_another_writer_changed_is_read_anew(sharding: bool) -> Non
 
 def test_without_versions_nothing_is_kept() -> None:
     store = FarStore(versions=False)
-    store._can_set_if = False
+    store.conditional = False
     array = sharded(store)
     array[0, :10]
     entries = tessarr.chunk_cache_info().entries

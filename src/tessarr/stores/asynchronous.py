@@ -17,7 +17,7 @@ from tessarr.stores import functions
 from tessarr.stores.base import ANY, Any_, Fetch, Listing, Store, Version, spliced
 from tessarr.stores.buffers import byte_view, merge_parts, parts_by_key
 from tessarr.stores.path import check_key, check_prefix
-from tessarr.stores.protocols import ConditionalSet, only_if
+from tessarr.stores.protocols import DELETING, LISTING, ConditionalSet, List, Set
 from tessarr.stores.remote.loop import gather_or_cancel, in_caller_thread, run
 from tessarr.types import Buffer, ByteRange
 
@@ -32,11 +32,9 @@ class AsyncStore(Store):
     coroutines, which run in the one event loop of the process.
     """
 
-    _can_set = True
-    _can_delete = True
-    _can_list = True
-    _can_set_if = False
-    """What places of this kind can do: `set` and so on are abilities accordingly."""
+    def has_ability(self, ability: type) -> bool:
+        """Whether places of this kind have `ability`: not `ConditionalSet`, unless a subclass says so."""
+        return ability is not ConditionalSet
 
     def _run(self, call: Coroutine[object, object, T]) -> T:
         """Run a coroutine for a synchronous caller: in an event loop, unless a subclass can do without."""
@@ -106,7 +104,6 @@ class AsyncStore(Store):
     async def version_async(self, key: str) -> Version | None:
         return None
 
-    @only_if("_can_set_if")
     def version(self, key: str) -> Version | None:
         return self._run_one(self.version_async(key))
 
@@ -116,11 +113,9 @@ class AsyncStore(Store):
         self._check_writable(key)
         raise self._missing_method("set_async(key, value)")
 
-    @only_if("_can_set")
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
         return self._run_one(self.set_async(key, value, if_match=if_match))
 
-    @only_if("_can_set_if")
     def set_if(self, key: str, value: Buffer, version: Version | None) -> Version | None:
         return self._run_one(self.set_async(key, value, if_match=version))
 
@@ -151,7 +146,6 @@ class AsyncStore(Store):
         self._check_writable(key)
         raise self._missing_method("delete_async(key)")
 
-    @only_if("_can_delete")
     def delete(self, key: str) -> None:
         self._run_one(self.delete_async(key))
 
@@ -159,7 +153,6 @@ class AsyncStore(Store):
         self._check_writable("")
         await gather_or_cancel([self.delete_async(key) for key in keys])
 
-    @only_if("_can_delete")
     def delete_many(self, keys: Iterable[str]) -> None:
         self._run(self.delete_many_async(keys))
 
@@ -173,7 +166,7 @@ class AsyncStore(Store):
     async def replace_prefix_async(self, prefix: str, items: Mapping[str, Buffer]) -> None:
         self._check_writable(prefix)
         staged = {f"{prefix}{functions.STAGED}/{number}": value for number, value in enumerate(items.values())}
-        old = await self.list_prefix_async(prefix) if self._can_list else []
+        old = await self.list_prefix_async(prefix) if isinstance(self, List) else []
         await gather_or_cancel([self.set_async(key, value) for key, value in staged.items()])
         await self.delete_many_async(key for key in old if key not in items)
         for key, value in items.items():
@@ -188,14 +181,12 @@ class AsyncStore(Store):
     async def list_prefix_async(self, prefix: str) -> _List[str]:
         raise self._missing_method("list_prefix_async(prefix)")
 
-    @only_if("_can_list")
     def list(self, prefix: str = "") -> Iterator[str]:
         return iter(self._run(self.list_prefix_async(prefix)))
 
     async def list_dir_async(self, prefix: str) -> Listing:
         return functions.children(await self.list_prefix_async(prefix), prefix)
 
-    @only_if("_can_list")
     def list_dir(self, prefix: str) -> Listing:
         return self._run(self.list_dir_async(prefix))
 
@@ -218,7 +209,13 @@ class SyncAdapter(AsyncStore):
     def __init__(self, store: Coroutines, *, read_only: bool = False) -> None:
         self.store = store
         self.read_only = read_only
-        self._can_set, self._can_delete, self._can_list = (hasattr(store, name) for name in ("set", "delete", "list"))
+
+    def has_ability(self, ability: type) -> bool:
+        """Whether the object has the method of `ability`."""
+        for abilities, method in ((Set,), "set"), (DELETING, "delete"), (LISTING, "list"):
+            if ability in abilities:
+                return hasattr(self.store, method)
+        return super().has_ability(ability)
 
     @property
     def url(self) -> str:

@@ -180,7 +180,7 @@ def get_if_changed(store: Get, key: str, version: Version | None) -> Fetched | U
     """
     if isinstance(store, GetIfChanged):
         return store.get_if_changed(key, version)
-    now: Version | None = getattr(store, "version", _no_version)(key)
+    now = version_method(store)(key)
     if now is not None and now == version:
         return UNCHANGED
     value = store.get(key)
@@ -205,7 +205,7 @@ async def _swap(store: Writable, key: str, version: Version | None, new: Buffer 
 
 def locked(store: Writable, key: str, change: Change) -> None:
     """Update a value under the lock. Where values have versions, a `set` without the lock is detected, and retried."""
-    version: Callable[[str], Version | None] = getattr(store, "version", _no_version)
+    version = version_method(store)
     with lock(store, key):
         while True:
             before = version(key)
@@ -217,6 +217,12 @@ def locked(store: Writable, key: str, change: Change) -> None:
             else:
                 store.set(key, new)
             return
+
+
+def version_method(store: object) -> Callable[[str], Version | None]:
+    """Return the method `version` of a store; of a store without versions a function that returns ``None``."""
+    version: Callable[[str], Version | None] = getattr(store, "version", _no_version)
+    return version
 
 
 def _no_version(key: str) -> None:
@@ -251,9 +257,9 @@ def notices_writes(store: object) -> bool:
 
 def deletes_safely(store: object) -> bool:
     """Whether an update that removes a value cannot remove the value of a concurrent writer."""
-    if isinstance(store, ConditionalSet) and not isinstance(store, Update | ConditionalDelete):
-        return False
-    return isinstance(store, Delete)
+    return isinstance(store, Delete) and (
+        isinstance(store, Update | ConditionalDelete) or not isinstance(store, ConditionalSet)
+    )
 
 
 def replace(store: Writable, key: str, value: Buffer | None) -> None:

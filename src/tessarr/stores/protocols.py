@@ -3,11 +3,12 @@
 Every store has `Get`, `Set`, `Delete` and `List` (a read-only store: `Get`). Each other Protocol is one additional ability;
 `tessarr.stores.functions` implements missing abilities by means of the others.
 
-An object has an ability when it has the method. Three marks restrict this:
+A store has an ability when it has the methods. Two statements in its class restrict this:
 
-- `fallback`: the method calls other methods, or only raises, and is not an ability. `Store` marks its defaults so.
-- `forwarding`: the method calls the method of the same name of the wrapped store, and is an ability if that one is.
-- `only_if`: the method is an ability if an attribute of the store is true.
+- The decorator `fallback` says of one method that it calls other methods, or only raises: it is not an ability. `Store` has
+  every method, so that programs may call them of every store, and those that it derives are fallbacks.
+- The method ``has_ability(ability)`` (`HasAbility`) decides for one object. A local store has no `Lock` where its file system
+  has none, and a wrapper has the abilities of the wrapped store.
 
 >>> from tessarr.storage import CountingStore, MemoryStore, Store
 >>> isinstance(MemoryStore(), ConditionalSet), isinstance(MemoryStore(), Remote), isinstance(CountingStore(Store()), GetRanges)
@@ -18,8 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 from tessarr.common.segments import Piece, Stored
 from tessarr.stores.fetch import Fetch, Fetched, Unchanged, Version
@@ -31,7 +31,6 @@ else:
     _ProtocolMeta = type(Protocol)
 
 _M = TypeVar("_M", bound=Callable[..., Any])
-_MARK = "__is_ability_of__"
 
 
 class Listing(NamedTuple):
@@ -51,94 +50,109 @@ JOURNAL = ".tessarr-journal"
 """Name of the key at a node by which an unfinished transaction is detected (`Settle`). Never a key of data."""
 
 
-# -- marks --------------------------------------------------------------------------------------------------------------
+# -- what an ability is -------------------------------------------------------------------------------------------------
+
+
+class _Fallback(Protocol):
+    __isfallback__: bool
 
 
 def fallback(method: _M) -> _M:
-    """Mark a method that calls other methods, or only raises, as no ability."""
-    setattr(method, _MARK, _never)
+    """Declare that a method calls other methods, or only raises, and is not an ability.
+
+    As `abc.abstractmethod` does, this records the declaration at the function, so that a subclass revokes it by overriding
+    the method.
+    """
+    cast("_Fallback", method).__isfallback__ = True
     return method
 
 
-def _never(_: object) -> bool:
-    return False
-
-
-def forwarding(method: _M) -> _M:
-    """Mark a method of a wrapper as an ability if the method of that name of ``self.store`` is one."""
-    name = method.__name__
-    setattr(method, _MARK, lambda store: has_own(store.store, name))
-    return method
-
-
-def only_if(attribute: str) -> Callable[[_M], _M]:
-    """Mark a method as an ability of stores whose `attribute` is true."""
-
-    def mark(method: _M) -> _M:
-        setattr(method, _MARK, lambda store: bool(getattr(store, attribute)))
-        return method
-
-    return mark
-
-
-def has_own(store: object, name: str) -> bool:
-    """Whether `store` has a method (or attribute) `name` that is an ability by its marks."""
-    method = getattr(type(store), name, None)
-    if method is None:
-        return getattr(store, name, None) is not None
-    counts = _mark(method)
-    return counts is None or counts(store)
-
-
-class _Ability(_ProtocolMeta):
-    """Metaclass of the Protocols here, whose `isinstance` respects the marks."""
+class _AbilityMeta(_ProtocolMeta):
+    """Metaclass of the Protocols here. `isinstance` compares names of methods, and considers `fallback` and `HasAbility`."""
 
     def __instancecheck__(cls, store: object) -> bool:  # noqa: N805 - the class of classes
-        known = _KNOWN.get((cls, type(store)))
-        if known is None:
-            known = _KNOWN[cls, type(store)] = _of_class(cls, type(store))
-        if isinstance(known, bool):
-            return known
-        return getattr(store, known, None) is not None if isinstance(known, str) else known(store)
+        try:
+            needs = _KNOWN[cls, type(store)]
+        except KeyError:
+            needs = _KNOWN[cls, type(store)] = _needs_of(cls, type(store))
+        if needs is None:
+            return False
+        for name in needs.attributes:
+            if getattr(store, name, None) is None:
+                return False
+        for ability in needs.asked:  # noqa: SIM110 - without a frame for a generator: this is called for every request
+            if not cast("HasAbility", store).has_ability(ability):
+                return False
+        return True
 
 
-_KNOWN: dict[tuple[type, type], bool | str | Callable[[object], bool]] = {}
-"""``(ability, class)`` → whether all objects of the class have the ability, or the attribute or function that decides."""
-_MEMBERS: dict[type, frozenset[str]] = {}
+class _Needs(NamedTuple):
+    """What decides whether an object of a class has an ability, beyond the methods that the class has."""
+
+    attributes: Sequence[str] = ()
+    """Attributes that the class lacks."""
+    asked: Sequence[type] = ()
+    """What `HasAbility.has_ability` is called with."""
 
 
-def _of_class(ability: type, kind: type) -> bool | str | Callable[[object], bool]:
+_KNOWN: dict[tuple[type, type], _Needs | None] = {}
+"""``(ability, class)`` → what objects of the class need; ``None``: none has the ability."""
+
+
+def _needs_of(ability: type, kind: type) -> _Needs | None:
     if not vars(ability).get("_is_protocol"):  # a class that inherits a Protocol
-        return issubclass(kind, ability)
-    members = _members(ability)
-    missing = [name for name in members if not hasattr(kind, name)]
-    if missing:  # an object may have attributes that its class lacks
-        if len(members) == 1:
-            return missing[0]
-        return lambda store: all(map(has_own, repeat(store), members))
-    marks = {_mark(getattr(kind, name)) for name in members} - {None}
-    if _never in marks:
-        return False
-    return (lambda store: all(mark(store) for mark in marks if mark is not None)) if marks else True
+        return _Needs() if issubclass(kind, ability) else None
+    members = sorted(_members(ability))
+    if any(_is_fallback(getattr(kind, name, None)) for name in members):
+        return None
+    parts = [base for base in ability.__mro__ if vars(base).get("_is_protocol") and _own_members(base)]
+    return _Needs(
+        [name for name in members if getattr(kind, name, None) is None], parts if hasattr(kind, "has_ability") else ()
+    )
 
 
-def _mark(method: object) -> Callable[[object], bool] | None:
-    return getattr(getattr(method, "fget", method), _MARK, None)
+def _is_fallback(method: object) -> bool:
+    return bool(getattr(method, "__isfallback__", False))
 
 
-def _members(protocol: type) -> frozenset[str]:
-    found = _MEMBERS.get(protocol)
-    if found is None:
-        named = (name for base in protocol.__mro__ for name in [*vars(base), *vars(base).get("__annotations__", ())])
-        found = _MEMBERS[protocol] = frozenset(name for name in named if not name.startswith("_"))
-    return found
+def _members(ability: type) -> frozenset[str]:
+    """List the names of the methods (and attributes) that make an ability."""
+    return frozenset(name for base in ability.__mro__ for name in _own_members(base))
+
+
+def _own_members(protocol: type) -> list[str]:
+    names = [*vars(protocol), *vars(protocol).get("__annotations__", ())]
+    return [name for name in names if not name.startswith("_")]
+
+
+class HasAbility(Protocol):
+    """The objects of one class differ in their abilities."""
+
+    def has_ability(self, ability: type) -> bool:
+        """Whether this object has `ability`, a Protocol whose methods its class has. Called by `isinstance`."""
+        ...
+
+
+class _Ability(Protocol, metaclass=_AbilityMeta):
+    """The base of the Protocols here."""
+
+
+class _FurtherAbility(_Ability, Protocol):
+    """The base of abilities that a store need not have.
+
+    `Store` has a method of each, so that type checkers would take ``isinstance(store, Lock)`` for always true, and skip
+    what is done otherwise. For them each class lacks one member, until `isinstance` has found the ability.
+    """
+
+    if TYPE_CHECKING:
+        _found_by_isinstance: bool
 
 
 # -- the abilities that a store needs ------------------------------------------------------------------------------------
 
 
 @runtime_checkable
-class Get(Protocol, metaclass=_Ability):
+class Get(_Ability, Protocol):
     """Values can be read."""
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
@@ -147,7 +161,7 @@ class Get(Protocol, metaclass=_Ability):
 
 
 @runtime_checkable
-class Set(Protocol, metaclass=_Ability):
+class Set(_Ability, Protocol):
     """Values can be replaced."""
 
     def set(self, key: str, value: Buffer) -> object:
@@ -156,7 +170,7 @@ class Set(Protocol, metaclass=_Ability):
 
 
 @runtime_checkable
-class Delete(Protocol, metaclass=_Ability):
+class Delete(_Ability, Protocol):
     """Values can be removed."""
 
     def delete(self, key: str) -> object:
@@ -165,7 +179,7 @@ class Delete(Protocol, metaclass=_Ability):
 
 
 @runtime_checkable
-class List(Protocol, metaclass=_Ability):
+class List(_FurtherAbility, Protocol):
     """Keys can be listed."""
 
     def list(self, prefix: str = "") -> Iterable[str]:
@@ -177,7 +191,7 @@ class List(Protocol, metaclass=_Ability):
 
 
 @runtime_checkable
-class GetRanges(Protocol, metaclass=_Ability):
+class GetRanges(_FurtherAbility, Protocol):
     """Several parts of one value can be read together, at less cost than the whole value."""
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
@@ -186,7 +200,7 @@ class GetRanges(Protocol, metaclass=_Ability):
 
 
 @runtime_checkable
-class FetchOne(Protocol, metaclass=_Ability):
+class FetchOne(_FurtherAbility, Protocol):
     """Each request is sent by a separate coroutine, so that each response can be used as soon as it arrives."""
 
     async def fetch_one(self, request: Fetch) -> Fetched | None:
@@ -195,7 +209,7 @@ class FetchOne(Protocol, metaclass=_Ability):
 
 
 @runtime_checkable
-class GetIfChanged(Protocol, metaclass=_Ability):
+class GetIfChanged(_FurtherAbility, Protocol):
     """A read can be conditional on the version, so that an unchanged value is not transferred (HTTP ``If-None-Match``)."""
 
     def get_if_changed(self, key: str, version: Version | None) -> Fetched | Unchanged | None:
@@ -204,7 +218,7 @@ class GetIfChanged(Protocol, metaclass=_Ability):
 
 
 @runtime_checkable
-class GetPartialValues(Protocol, metaclass=_Ability):
+class GetPartialValues(_FurtherAbility, Protocol):
     """Parts of several values can be read together."""
 
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
@@ -213,7 +227,7 @@ class GetPartialValues(Protocol, metaclass=_Ability):
 
 
 @runtime_checkable
-class SetPartialValues(Protocol, metaclass=_Ability):
+class SetPartialValues(_FurtherAbility, Protocol):
     """Parts of values can be replaced."""
 
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
@@ -221,7 +235,7 @@ class SetPartialValues(Protocol, metaclass=_Ability):
 
 
 @runtime_checkable
-class Size(Protocol, metaclass=_Ability):
+class Size(_FurtherAbility, Protocol):
     """Sizes are known without reading values."""
 
     def getsize(self, key: str) -> int | None:
@@ -230,7 +244,7 @@ class Size(Protocol, metaclass=_Ability):
 
 
 @runtime_checkable
-class ListDir(Protocol, metaclass=_Ability):
+class ListDir(_FurtherAbility, Protocol):
     """The direct children of a prefix can be listed without the keys below them."""
 
     def list_dir(self, prefix: str) -> Listing:
@@ -239,7 +253,7 @@ class ListDir(Protocol, metaclass=_Ability):
 
 
 @runtime_checkable
-class ListPrefix(Protocol, metaclass=_Ability):
+class ListPrefix(_FurtherAbility, Protocol):
     """Only the keys under a prefix can be listed, though `List.list` has no parameter `prefix`."""
 
     def list_prefix(self, prefix: str) -> Iterable[str]:
@@ -248,7 +262,7 @@ class ListPrefix(Protocol, metaclass=_Ability):
 
 
 @runtime_checkable
-class DeleteMany(Protocol, metaclass=_Ability):
+class DeleteMany(_FurtherAbility, Protocol):
     """Several values can be removed with one call."""
 
     def delete_many(self, keys: Iterable[str]) -> None:
@@ -256,7 +270,7 @@ class DeleteMany(Protocol, metaclass=_Ability):
 
 
 @runtime_checkable
-class ConditionalSet(Protocol, metaclass=_Ability):
+class ConditionalSet(_FurtherAbility, Protocol):
     """Values have versions, and a write can be conditional on a version (compare-and-swap)."""
 
     def version(self, key: str) -> Version | None:
@@ -272,7 +286,7 @@ class ConditionalSet(Protocol, metaclass=_Ability):
 
 
 @runtime_checkable
-class ConditionalDelete(Protocol, metaclass=_Ability):
+class ConditionalDelete(_FurtherAbility, Protocol):
     """A removal can be conditional on the version."""
 
     def delete_if(self, key: str, version: Version | None) -> None:
@@ -280,7 +294,7 @@ class ConditionalDelete(Protocol, metaclass=_Ability):
 
 
 @runtime_checkable
-class RenamePrefix(Protocol, metaclass=_Ability):
+class RenamePrefix(_FurtherAbility, Protocol):
     """All values under a prefix can be renamed in one atomic step."""
 
     def rename_prefix(self, source: str, dest: str) -> bool:
@@ -293,7 +307,7 @@ class RenamePrefix(Protocol, metaclass=_Ability):
 
 
 @runtime_checkable
-class Lock(Protocol, metaclass=_Ability):
+class Lock(_FurtherAbility, Protocol):
     """A lock excludes every other writer of the place: all processes that may write it, and machines where there are some."""
 
     def lock(self, key: str) -> LockContext:
@@ -302,7 +316,7 @@ class Lock(Protocol, metaclass=_Ability):
 
 
 @runtime_checkable
-class Update(Protocol, metaclass=_Ability):
+class Update(_FurtherAbility, Protocol):
     """A value can be read, changed and replaced in one atomic step, also against concurrent plain `set` and `delete`."""
 
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
@@ -310,7 +324,7 @@ class Update(Protocol, metaclass=_Ability):
 
 
 @runtime_checkable
-class Splice(Protocol, metaclass=_Ability):
+class Splice(_FurtherAbility, Protocol):
     """Parts of a value can be changed in one atomic step, as by `Update`, without reading and writing the whole value."""
 
     def splice(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
@@ -318,7 +332,7 @@ class Splice(Protocol, metaclass=_Ability):
 
 
 @runtime_checkable
-class Commit(Protocol, metaclass=_Ability):
+class Commit(_FurtherAbility, Protocol):
     """Several values can be replaced and removed in one atomic step, which a crash makes whole or leaves out."""
 
     def commit(
@@ -336,7 +350,7 @@ class Commit(Protocol, metaclass=_Ability):
 
 
 @runtime_checkable
-class Settle(Protocol, metaclass=_Ability):
+class Settle(_FurtherAbility, Protocol):
     """A process that ended may have left a committed transaction unfinished: its journal is the key `JOURNAL` at a node."""
 
     def settle(self, path: str) -> None:
@@ -344,7 +358,7 @@ class Settle(Protocol, metaclass=_Ability):
 
 
 @runtime_checkable
-class PlainFiles(Protocol, metaclass=_Ability):
+class PlainFiles(_FurtherAbility, Protocol):
     """Values are plain files, which other code may read and write by the protocol of `tessarr.stores.local.lock`."""
 
     @property
@@ -354,12 +368,18 @@ class PlainFiles(Protocol, metaclass=_Ability):
 
 
 @runtime_checkable
-class Remote(Protocol, metaclass=_Ability):
+class Remote(_FurtherAbility, Protocol):
     """A call waits for a round trip (a network): engines send requests concurrently, and await the responses."""
 
     requests_at_once: int
     """Number of values that a writer sends concurrently."""
 
 
-class Writable(Get, Set, Delete, Protocol, metaclass=_Ability):
+class Writable(Get, Set, Delete, Protocol):
     """The abilities that an update of a value needs."""
+
+
+DELETING = (Delete, DeleteMany)
+WRITING = (Set, *DELETING)
+LISTING = (List, ListDir)
+"""Abilities that a place has or lacks together, for `HasAbility.has_ability`."""

@@ -39,6 +39,8 @@ class ChunkWrites:
         self._fields = fields
         self._value = np.broadcast_to(value, selection.shape)
         self._parts = plan(selection, bound.axes)
+        self._keep_empty = bound.options.write_empty_chunks or not isinstance(bound.store, Delete)
+        self._deletes_safely = deletes_safely(bound.store)
 
     @property
     def nbytes(self) -> int:
@@ -49,29 +51,26 @@ class ChunkWrites:
 
     def __iter__(self) -> Iterator[ChunkWrite]:
         for part in self._parts:
-            change = _change(self._bound, part, self._value, self._fields)
             covers = part.covers and not self._fields
-            yield ChunkWrite(part.coords, self._bound.key(part.coords), covers, change)
+            yield ChunkWrite(part.coords, self._bound.key(part.coords), covers, self._change(part))
 
+    def _change(self, part: Part) -> Change:
+        """Make the function from the old to the new value of `part`'s chunk."""
+        chain = self._bound.chain(self._bound.chunk_shape(part.coords))
+        mine = _part_of(self._value, part)
+        combine = merged_shard if chain.partial else merged
+        change = partial(combine, chain, where=part.local, value=mine, fields=self._fields, keep_empty=self._keep_empty)
+        if self._deletes_safely:
+            return change
 
-def _change(bound: BoundArray, part: Part, value: Values, fields: Sequence[str]) -> Change:
-    """Make the function from the old to the new value of `part`'s chunk."""
-    chain = bound.chain(bound.chunk_shape(part.coords))
-    keep_empty = bound.options.write_empty_chunks or not isinstance(bound.store, Delete)
-    mine = _part_of(value, part)
-    combine = merged_shard if chain.partial else merged
-    change = partial(combine, chain, where=part.local, value=mine, fields=fields, keep_empty=keep_empty)
-    if deletes_safely(bound.store):
-        return change
+        def keeping(old: Stored | None) -> list[Piece] | None:
+            # A deletion could remove the value of a concurrent writer, so that a chunk of fill value is stored instead.
+            new = change(old)
+            if new is None and old is not None:
+                return [chain.encode(np.full(chain.spec.shape, chain.spec.fill, chain.spec.dtype))]
+            return new
 
-    def keeping(old: Stored | None) -> list[Piece] | None:
-        # A deletion could remove the value of a concurrent writer, so that a chunk of fill value is stored instead.
-        new = change(old)
-        if new is None and old is not None:
-            return [chain.encode(np.full(chain.spec.shape, chain.spec.fill, chain.spec.dtype))]
-        return new
-
-    return keeping
+        return keeping
 
 
 def _part_of(value: Values, part: Part) -> Values:

@@ -15,7 +15,6 @@ from tessarr.engine.reference.within import WHOLE, shift
 from tessarr.indexing.plan import Part
 from tessarr.stores.fetch import Fetch, Version, version_of
 from tessarr.stores.locks import ForkSafeLock
-from tessarr.stores.protocols import Remote
 from tessarr.types import Buffer, ByteRange
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class ValueVersion:
     def __init__(self, bound: BoundArray, key: str) -> None:
         self._key = key
         self._indexes = bound.indexes
-        self._remote = isinstance(bound.store, Remote)
+        self._remote = bound.access.remote
         self._version: Version | None = None
         self._is_current = False
         """A response of this attempt had the version, so that the version is not only that of a cached index."""

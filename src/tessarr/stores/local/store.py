@@ -48,7 +48,7 @@ from tessarr.stores.path import (
     windows_extended,
     windows_path,
 )
-from tessarr.stores.protocols import only_if
+from tessarr.stores.protocols import Commit, ConditionalSet, Lock, PlainFiles, Update
 from tessarr.types import AccessMode, Buffer, ByteRange
 
 _List = list
@@ -118,6 +118,16 @@ class LocalStore(Transactional):
     def url(self) -> str:
         return file_url(self._root, windows=_WINDOWS)
 
+    def has_ability(self, ability: type) -> bool:
+        """Whether this directory has `ability`: see `file_locks` and `has_coarse_times`."""
+        if ability is Lock:
+            return self.file_locks
+        if ability in (ConditionalSet, Update):
+            return self._is_exact
+        if ability is PlainFiles:
+            return self._is_plain
+        return ability is not Commit or (self._is_exact and self._is_plain)
+
     @property
     def _is_exact(self) -> bool:
         """Whether an update detects a concurrent plain `set` (`tessarr.stores.local.replace`)."""
@@ -134,7 +144,6 @@ class LocalStore(Transactional):
         return bool(self._coarse_times)
 
     @property
-    @only_if("_is_plain")
     def directory(self) -> str:
         """The root with a separator at its end, for code that reads and writes the files itself (`PlainFiles`)."""
         return self._base
@@ -237,11 +246,6 @@ class LocalStore(Transactional):
                 )
             return self.version(key)
 
-    @only_if("_is_exact")
-    def set_if(self, key: str, value: Buffer, version: Version | None) -> Version | None:
-        return super().set_if(key, value, version)
-
-    @only_if("_is_exact")
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         self.splice(key, unspliced(change))
 
@@ -335,7 +339,6 @@ class LocalStore(Transactional):
                 hint="Choose another name, or another kind of store",
             )
 
-    @only_if("file_locks")
     def lock(self, key: str) -> LockContext:
         """See `Store.lock`: threads, processes and, through shared file systems, machines."""
         return self._hold(key, self._writable_path(key))

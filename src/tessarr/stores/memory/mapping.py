@@ -20,7 +20,7 @@ from tessarr.stores.base import ANY, Any_, LockContext, Store, Version
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix
-from tessarr.stores.protocols import only_if
+from tessarr.stores.protocols import Lock
 from tessarr.types import Buffer, ByteRange
 
 _List = list
@@ -90,12 +90,10 @@ class MappingStore(Store):
         self._mapping[key] = value if type(value) is bytes else bytes(byte_view(value))
         return None
 
-    @property
-    def _is_of_this_process(self) -> bool:
-        """Whether no other process can write the mapping: true of a `dict`, unknown of other classes."""
-        return type(self._mapping) in (dict, OrderedDict)
+    def has_ability(self, ability: type) -> bool:
+        """Whether the mapping has `ability`: `Lock` if no other process can write it, which is unknown of most classes."""
+        return ability is not Lock or type(self._mapping) in (dict, OrderedDict)
 
-    @only_if("_is_of_this_process")
     def lock(self, key: str) -> LockContext:
         """See `Store.lock`: threads of this process."""
         self._check_writable(key)

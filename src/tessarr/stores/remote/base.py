@@ -20,7 +20,7 @@ from tessarr.stores.asynchronous import AsyncStore
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.compare_and_swap import Versioned, compare_and_swap
 from tessarr.stores.fetch import UNCHANGED, Fetch, Fetched, Unchanged, Version
-from tessarr.stores.protocols import ConditionalSet, fallback, only_if
+from tessarr.stores.protocols import ConditionalSet, GetIfChanged, fallback
 from tessarr.stores.remote.coalesce import PART_SIZE, SpanBytes, extract, plan_spans, split
 from tessarr.stores.remote.limiter import ConcurrencyLimiter, Outcome
 from tessarr.stores.remote.loop import gather_or_cancel, in_thread, run_blocking, sleep
@@ -57,6 +57,10 @@ class NetworkStore(AsyncStore):
     """The client can send conditional reads (`_request_if_changed`)."""
     _ranges_work = True
     """``False`` after a server returned the whole object for a range; then whole objects are fetched."""
+
+    def has_ability(self, ability: type) -> bool:
+        """Whether places of this kind have `ability`: `GetIfChanged` where the client sends conditional reads."""
+        return self._reads_conditionally if ability is GetIfChanged else super().has_ability(ability)
 
     def _run_one(self, call: Coroutine[object, object, T]) -> T:
         return run_blocking(call)
@@ -209,7 +213,6 @@ class NetworkStore(AsyncStore):
             return None if found is None else Fetched(found, now)
         return found
 
-    @only_if("_reads_conditionally")
     def get_if_changed(self, key: str, version: Version | None) -> Fetched | Unchanged | None:
         return self._run_one(self.get_if_changed_async(key, version))
 

@@ -21,7 +21,7 @@ from tessarr.stores.buffers import byte_view
 from tessarr.stores.functions import no_conditional_writes
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix
-from tessarr.stores.protocols import only_if
+from tessarr.stores.protocols import Lock
 from tessarr.stores.remote.base import Answer, NetworkStore
 from tessarr.stores.remote.limiter import limiter_for
 from tessarr.stores.remote.loop import in_thread
@@ -117,6 +117,10 @@ class FsspecStore(NetworkStore):
     def from_upath(cls, upath: Any, *, read_only: bool = False) -> FsspecStore:
         """Make the store over a `upath.UPath`."""
         return cls(upath.fs, read_only=read_only, path=upath.path)
+
+    def has_ability(self, ability: type) -> bool:
+        """Whether the filesystem has `ability`: `Lock` on local disks only."""
+        return self._protocol in _LOCAL if ability is Lock else super().has_ability(ability)
 
     @property
     def url(self) -> str:
@@ -244,11 +248,6 @@ class FsspecStore(NetworkStore):
             raise
         return True
 
-    @property
-    def _locks_reach_all_writers(self) -> bool:
-        return self._protocol in _LOCAL
-
-    @only_if("_locks_reach_all_writers")
     def lock(self, key: str) -> LockContext:
         """See `Store.lock`: on local disks the lock file of `LocalStore`, elsewhere threads of this process."""
         self._check_writable(key)

@@ -28,6 +28,7 @@ from tessarr.errors import StoreError, UnsupportedOperationError
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.buffers import byte_view, cut
 from tessarr.stores.path import check_key, check_prefix
+from tessarr.stores.protocols import WRITING
 from tessarr.stores.remote.fetch_methods import AsyncFetchingStore
 from tessarr.stores.remote.loop import gather_or_cancel, in_caller_thread, invoke
 from tessarr.stores.remote.retry import scrub_url
@@ -193,10 +194,13 @@ class ReferenceStore(AsyncFetchingStore):
 
     requests_at_once = 16
     read_only = True
-    _can_set = _can_delete = False
 
     adapter = "zarr"
     """In URL pipelines: ``place|zarr:path``."""
+
+    def has_ability(self, ability: type) -> bool:
+        """Whether references have `ability`: all for reading."""
+        return ability not in WRITING and super().has_ability(ability)
 
     def __init__(
         self,

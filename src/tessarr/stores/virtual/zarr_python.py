@@ -23,7 +23,7 @@ from tessarr.stores.base import ANY, Any_, Fetch, Listing, LockContext, Version,
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix
-from tessarr.stores.protocols import only_if
+from tessarr.stores.protocols import DELETING, LISTING, Lock, Set
 from tessarr.stores.remote.fetch_methods import AsyncFetchingStore
 from tessarr.stores.remote.limiter import Outcome, limiter_for
 from tessarr.types import JSON, Buffer, ByteRange
@@ -52,8 +52,19 @@ class ZarrPythonStore(AsyncFetchingStore):
         if not self._is_local:
             self.requests_at_once = 16
         self._origin = url or f"object+zarr-python://{type(store).__name__}"
-        self._can_set, self._can_delete = bool(store.supports_writes), bool(store.supports_deletes)
-        self._can_list = bool(store.supports_listing)
+
+    def has_ability(self, ability: type) -> bool:
+        """Whether the zarr-python store has `ability`, by its attributes `supports_…`."""
+        if ability is Set:
+            return bool(self.store.supports_writes)
+        if ability in DELETING:
+            return bool(self.store.supports_deletes)
+        if ability in LISTING:
+            return bool(self.store.supports_listing)
+        if ability is Lock:
+            # Other writers of an Icechunk repository have separate sessions; conflicts are detected at commit.
+            return self._is_local or type(self.store).__module__.startswith("icechunk.")
+        return super().has_ability(ability)
 
     @property
     def supports_consolidated_metadata(self) -> bool:
@@ -228,12 +239,6 @@ class ZarrPythonStore(AsyncFetchingStore):
         kind = type(self.store)
         return kind.__module__.startswith("zarr.storage.") and kind.__name__ in _LOCAL_CLASSES
 
-    @property
-    def _locks_reach_all_writers(self) -> bool:
-        # Other writers of an Icechunk repository have separate sessions; conflicts are detected at commit.
-        return self._is_local or type(self.store).__module__.startswith("icechunk.")
-
-    @only_if("_locks_reach_all_writers")
     def lock(self, key: str) -> LockContext:
         """See `Store.lock`: for a directory, the lock file of our `LocalStore`; else excludes threads of this process."""
         self._check_writable(key)

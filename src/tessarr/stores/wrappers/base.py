@@ -5,13 +5,14 @@ subclass that transforms values overrides `get` and `set`, and no update, fetch 
 
 `ForwardingStore` forwards every method, asynchronous ones to asynchronous ones: for wrappers that leave values alone.
 
-Both have exactly the abilities (`tessarr.stores.protocols`) of the store that they wrap.
+Both have no ability (`tessarr.stores.protocols`) that the wrapped store lacks: see `WrapperStore.has_ability`.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from functools import lru_cache
 from typing import Self
 
 from tessarr.common.segments import Piece, Stored
@@ -27,8 +28,6 @@ from tessarr.stores.protocols import (
     Remote,
     RenamePrefix,
     Settle,
-    forwarding,
-    only_if,
 )
 from tessarr.types import Buffer, ByteRange
 
@@ -62,6 +61,10 @@ class WrapperStore(Store):
         """The wrapped store's URL."""
         return self.store.url
 
+    def has_ability(self, ability: type) -> bool:
+        """Whether the wrapped store has `ability`; a wrapper that adds abilities overrides this method."""
+        return isinstance(self.store, ability) and (ability is not ConditionalSet or _takes_if_match(type(self).set))
+
     def with_read_only(self, read_only: bool = True) -> Self:
         """See `Store.with_read_only`; the copy wraps such a copy of the wrapped store."""
         import copy
@@ -84,46 +87,34 @@ class WrapperStore(Store):
     async def close_async(self) -> None:
         await self.store.close_async()
 
-    @forwarding
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         return self.store.get(key, byte_range)
 
-    @forwarding
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
         self._check_writable(key)
         return self.store._set_if_match(key, value, if_match)
 
-    @only_if("_sets_conditionally")
     def set_if(self, key: str, value: Buffer, version: Version | None) -> Version | None:
         """See `tessarr.stores.protocols.ConditionalSet`: calls `set` with `if_match`, which a subclass must pass on."""
         return self.set(key, value, if_match=version)
 
-    @property
-    def _sets_conditionally(self) -> bool:
-        return isinstance(self.store, ConditionalSet) and _takes_if_match(type(self).set)
-
-    @forwarding
     def version(self, key: str) -> Version | None:
         return self.store.version(key)
 
-    @forwarding
     def lock(self, key: str) -> LockContext:
         """See `Store.lock`: the wrapped store's lock."""
         self._check_writable(key)
         return self.store.lock(key)
 
-    @forwarding
     def delete(self, key: str) -> None:
         self._check_writable(key)
         self.store.delete(key)
 
-    @forwarding
     def delete_if(self, key: str, version: Version | None) -> None:
         self._check_writable(key)
         assert isinstance(self.store, ConditionalDelete)
         self.store.delete_if(key, version)
 
-    @forwarding
     def settle(self, path: str) -> None:
         assert isinstance(self.store, Settle)
         self.store.settle(path)
@@ -131,15 +122,14 @@ class WrapperStore(Store):
     async def settle_async(self, path: str) -> None:
         await _in_thread(self.settle, path)
 
-    @forwarding
     def list(self, prefix: str = "") -> Iterator[str]:
         return self.store.list_prefix(prefix)
 
-    @forwarding
     def list_dir(self, prefix: str) -> Listing:
         return self.store.list_dir(prefix)
 
 
+@lru_cache(maxsize=256)  # of classes, so that few are kept
 def _takes_if_match(function: Callable[..., object]) -> bool:
     from inspect import Parameter, signature
 
@@ -173,7 +163,6 @@ class ForwardingStore(WrapperStore):
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    @forwarding
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         with self._around("get", key):
             return self.store.get(self._inner_key(key), byte_range)
@@ -182,7 +171,6 @@ class ForwardingStore(WrapperStore):
         async with self._around_async("get", key):
             return await self.store.get_async(self._inner_key(key), byte_range)
 
-    @forwarding
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
         with self._around("get_ranges", key):
             return self.store.get_ranges(self._inner_key(key), ranges)
@@ -191,7 +179,6 @@ class ForwardingStore(WrapperStore):
         async with self._around_async("get_ranges", key):
             return await self.store.get_ranges_async(self._inner_key(key), ranges)
 
-    @forwarding
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
         wanted = [(self._inner_key(key), part) for key, part in key_ranges]
         with self._around("get_partial_values", f"{len(wanted)} parts"):
@@ -214,13 +201,11 @@ class ForwardingStore(WrapperStore):
         async with self._around_async("fetch", f"{len(wanted)} requests"):
             return await self.store.fetch_async(wanted)
 
-    @forwarding
     async def fetch_one(self, request: Fetch) -> Fetched | None:
         assert isinstance(self.store, FetchOne)
         async with self._around_async("fetch", request.key):
             return await self.store.fetch_one(Fetch(self._inner_key(request.key), request.ranges))
 
-    @forwarding
     def get_if_changed(self, key: str, version: Version | None) -> Fetched | Unchanged | None:
         with self._around("get_if_changed", key):
             return self.store.get_if_changed(self._inner_key(key), version)
@@ -237,7 +222,6 @@ class ForwardingStore(WrapperStore):
         async with self._around_async("exists", key):
             return await self.store.exists_async(self._inner_key(key))
 
-    @forwarding
     def getsize(self, key: str) -> int | None:
         with self._around("getsize", key):
             return self.store.getsize(self._inner_key(key))
@@ -254,14 +238,12 @@ class ForwardingStore(WrapperStore):
         async with self._around_async("getsize_prefix", prefix):
             return await self.store.getsize_prefix_async(self._inner_key(prefix))
 
-    @forwarding
     def version(self, key: str) -> Version | None:
         with self._around("version", key):
             return self.store.version(self._inner_key(key))
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    @forwarding
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
         self._check_writable(key)
         with self._around("set", key):
@@ -282,7 +264,6 @@ class ForwardingStore(WrapperStore):
         async with self._around_async("set_if_not_exists", key):
             return await self.store.set_if_not_exists_async(self._inner_key(key), value)
 
-    @forwarding
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
         self._check_writable("")
         parts = [(self._inner_key(key), start, value) for key, start, value in key_start_values]
@@ -295,7 +276,6 @@ class ForwardingStore(WrapperStore):
         async with self._around_async("set_partial_values", f"{len(parts)} parts"):
             await self.store.set_partial_values_async(parts)
 
-    @forwarding
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         self._check_writable(key)
         with self._around("update", key):
@@ -306,7 +286,6 @@ class ForwardingStore(WrapperStore):
         async with self._around_async("update", key):
             await self.store.update_async(self._inner_key(key), change)
 
-    @forwarding
     def splice(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
         self._check_writable(key)
         with self._around("splice", key):
@@ -317,12 +296,10 @@ class ForwardingStore(WrapperStore):
         async with self._around_async("splice", key):
             await self.store.splice_async(self._inner_key(key), change)
 
-    @forwarding
     def lock(self, key: str) -> LockContext:
         self._check_writable(key)
         return self.store.lock(self._inner_key(key))
 
-    @forwarding
     def commit(
         self,
         changes: Mapping[str, Buffer | None],
@@ -341,14 +318,12 @@ class ForwardingStore(WrapperStore):
                 error.keys = tuple(map(self._outer_key, error.keys))
                 raise
 
-    @forwarding
     def settle(self, path: str) -> None:
         with self._around("settle", path):
             super().settle(self._inner_key(f"{path}/" if path else "").rstrip("/"))
 
     # -- deleting ----------------------------------------------------------------------------------------------
 
-    @forwarding
     def delete(self, key: str) -> None:
         self._check_writable(key)
         with self._around("delete", key):
@@ -359,12 +334,10 @@ class ForwardingStore(WrapperStore):
         async with self._around_async("delete", key):
             await self.store.delete_async(self._inner_key(key))
 
-    @forwarding
     def delete_if(self, key: str, version: Version | None) -> None:
         with self._around("delete", key):
             super().delete_if(self._inner_key(key), version)
 
-    @forwarding
     def delete_many(self, keys: Iterable[str]) -> None:
         self._check_writable("")
         inner_keys = [self._inner_key(key) for key in keys]
@@ -399,7 +372,6 @@ class ForwardingStore(WrapperStore):
         async with self._around_async("replace_prefix", prefix):
             await self.store.replace_prefix_async(self._inner_key(prefix), new)
 
-    @forwarding
     def rename_prefix(self, source: str, dest: str) -> bool:
         self._check_writable(dest)
         assert isinstance(self.store, RenamePrefix)
@@ -408,7 +380,6 @@ class ForwardingStore(WrapperStore):
 
     # -- listing -----------------------------------------------------------------------------------------------
 
-    @forwarding
     def list(self, prefix: str = "") -> Iterator[str]:
         check_prefix(prefix)
         with self._around("list_prefix", prefix):
@@ -419,7 +390,6 @@ class ForwardingStore(WrapperStore):
         async with self._around_async("list_prefix", prefix):
             return [self._outer_key(key) for key in await self.store.list_prefix_async(self._inner_key(prefix))]
 
-    @forwarding
     def list_dir(self, prefix: str) -> Listing:
         check_prefix(prefix)
         with self._around("list_dir", prefix):

@@ -26,7 +26,7 @@ from tessarr.stores.buffers import byte_view
 from tessarr.stores.fetch import version_of
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
-from tessarr.stores.protocols import Remote, forwarding
+from tessarr.stores.protocols import Remote
 from tessarr.stores.wrappers.base import WrapperStore
 from tessarr.types import Buffer, ByteRange
 
@@ -197,16 +197,13 @@ class CacheStore(WrapperStore):
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    @forwarding
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         found = self.fetch([Fetch(key, None if byte_range is None else (byte_range,))])[0]
         return None if found is None else found[0]
 
-    @forwarding
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
         return self.fetch([Fetch(key, tuple(ranges))])[0]
 
-    @forwarding
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
         requests = [Fetch(key, None if part is None else (part,)) for key, part in key_ranges]
         return [None if parts is None else parts[0] for parts in self.fetch(requests)]
@@ -333,7 +330,6 @@ class CacheStore(WrapperStore):
     async def exists_async(self, key: str) -> bool:
         return await self.store.exists_async(key)
 
-    @forwarding
     def getsize(self, key: str) -> int | None:
         return self.store.getsize(key)
 
@@ -408,7 +404,6 @@ class CacheStore(WrapperStore):
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    @forwarding
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
         self._check_writable(key)
         begun = self._count_write(key, 1)
@@ -423,29 +418,23 @@ class CacheStore(WrapperStore):
     def set_if_not_exists(self, key: str, value: Buffer) -> bool:
         return bool(self._invalidating([key], lambda: self.store.set_if_not_exists(key, value)))
 
-    @forwarding
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
         parts = [*key_start_values]
         self._invalidating([key for key, _, _ in parts], lambda: self.store.set_partial_values(parts))
 
-    @forwarding
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         self._invalidating([key], lambda: self.store.update(key, change))
 
-    @forwarding
     def splice(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
         self._invalidating([key], lambda: self.store.splice(key, change))
 
-    @forwarding
     def delete_if(self, key: str, version: Version | None) -> None:
         self._check_writable(key)
         self._invalidating([key], lambda: WrapperStore.delete_if(self, key, version))
 
-    @forwarding
     def delete(self, key: str) -> None:
         self._invalidating([key], lambda: self.store.delete(key))
 
-    @forwarding
     def delete_many(self, keys: Iterable[str]) -> None:
         every = [*keys]
         self._invalidating(every, lambda: self.store.delete_many(every))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tessarr.errors import ConflictError
 from tessarr.stores.base import ANY, Any_, Version
-from tessarr.stores.protocols import forwarding
 from tessarr.stores.wrappers.base import ForwardingStore
 from tessarr.types import Buffer
 
@@ -23,7 +22,6 @@ class CreatingStore(ForwardingStore):
     b'second'
     """
 
-    @forwarding
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
         if not isinstance(if_match, Any_):
             return super().set(key, value, if_match=if_match)

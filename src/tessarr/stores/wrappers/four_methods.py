@@ -12,7 +12,7 @@ from tessarr.stores.base import ANY, Any_, LockContext, Store, Version
 from tessarr.stores.buffers import as_bytes
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key
-from tessarr.stores.protocols import ConditionalSet, forwarding, has_own
+from tessarr.stores.protocols import ConditionalSet, Lock, Update
 from tessarr.types import Buffer, ByteRange
 
 _List = list
@@ -87,29 +87,28 @@ class FourMethods(Store):
     def __hash__(self) -> int:
         return hash((type(self), id(self.store)))
 
+    def has_ability(self, ability: type) -> bool:
+        """Whether the object has `ability`."""
+        return isinstance(self.store, ability)
+
     def close(self) -> None:
         """Close the object, if it has a method `close`."""
         close = getattr(self.store, "close", None)
         if close is not None:
             close()
 
-    @forwarding
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         check_key(key)
         found: Buffer | None = self.store.get(key) if byte_range is None else self.store.get(key, byte_range)
         return found
 
-    @forwarding
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
         check_key(key)
         return functions.get_ranges(self.store, key, ranges)
 
-    @forwarding
     def version(self, key: str) -> Version | None:
-        found: Version | None = self.store.version(key) if has_own(self.store, "version") else None
-        return found
+        return functions.version_method(self.store)(key)
 
-    @forwarding
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
         if not isinstance(if_match, Any_):
             return self.set_if(key, value, if_match)
@@ -118,7 +117,6 @@ class FourMethods(Store):
         self.store.set(key, as_bytes(value))
         return None
 
-    @forwarding
     def set_if(self, key: str, value: Buffer, version: Version | None) -> Version | None:
         self._check_writable(key)
         check_key(key)
@@ -126,34 +124,29 @@ class FourMethods(Store):
             raise functions.no_conditional_writes(self, key)
         return self.store.set_if(key, as_bytes(value), version)
 
-    @forwarding
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         self._check_writable(key)
         check_key(key)
-        if has_own(self.store, "update"):
+        if isinstance(self.store, Update):
             self.store.update(key, change)
         else:
             super().update(key, change)
 
-    @forwarding
     def lock(self, key: str) -> LockContext:
         self._check_writable(key)
         check_key(key)
-        lock: LockContext = self.store.lock(key) if has_own(self.store, "lock") else KEYED_LOCKS.hold((self.url, key))
+        lock: LockContext = self.store.lock(key) if isinstance(self.store, Lock) else KEYED_LOCKS.hold((self.url, key))
         return lock
 
-    @forwarding
     def delete(self, key: str) -> None:
         self._check_writable(key)
         check_key(key)
         self.store.delete(key)
 
-    @forwarding
     def delete_if(self, key: str, version: Version | None) -> None:
         self._check_writable(key)
         check_key(key)
         self.store.delete_if(key, version)
 
-    @forwarding
     def list(self, prefix: str = "") -> Iterator[str]:
         return functions.prefix_by_list(self.store, prefix)

@@ -24,6 +24,10 @@ class LatencyStore(ForwardingStore):
         if not isinstance(store, Remote):
             self.requests_at_once = 16
 
+    def has_ability(self, ability: type) -> bool:
+        """Whether the wrapped store has `ability`; every store with a latency is `Remote`."""
+        return ability is Remote or super().has_ability(ability)
+
     def _latency_s(self, method: str) -> float:
         return (
             self.set_latency

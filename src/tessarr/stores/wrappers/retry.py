@@ -9,7 +9,6 @@ from typing import TypeVar
 from tessarr.common.segments import Piece, Stored
 from tessarr.errors import ConflictError, ReadOnlyError, StoreError
 from tessarr.stores.base import ANY, Any_, Fetch, Listing, Store, Version
-from tessarr.stores.protocols import forwarding
 from tessarr.stores.remote.retry import Fault, RequestError, RetryPolicy, RetryState
 from tessarr.stores.wrappers.base import WrapperStore
 from tessarr.types import Buffer, ByteRange
@@ -42,15 +41,12 @@ class RetryStore(WrapperStore):
             except StoreError as error:
                 time.sleep(_pause_s(state, error))
 
-    @forwarding
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         return self._try(lambda: self.store.get(key, byte_range))
 
-    @forwarding
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
         return self._try(lambda: self.store.get_ranges(key, ranges))
 
-    @forwarding
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
         wanted = [*key_ranges]
         return self._try(lambda: self.store.get_partial_values(wanted))
@@ -61,43 +57,35 @@ class RetryStore(WrapperStore):
     def exists(self, key: str) -> bool:
         return self._try(lambda: self.store.exists(key))
 
-    @forwarding
     def getsize(self, key: str) -> int | None:
         return self._try(lambda: self.store.getsize(key))
 
-    @forwarding
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
         if not isinstance(if_match, Any_):
             return super().set(key, value, if_match=if_match)
         self._check_writable(key)
         return self._try(lambda: self.store.set(key, value))
 
-    @forwarding
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         self._check_writable(key)
         self.store.update(key, change)
 
-    @forwarding
     def splice(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
         self._check_writable(key)
         self.store.splice(key, change)
 
-    @forwarding
     def delete(self, key: str) -> None:
         self._check_writable(key)
         self._try(lambda: self.store.delete(key))
 
-    @forwarding
     def delete_many(self, keys: Iterable[str]) -> None:
         self._check_writable("")
         every = [*keys]
         self._try(lambda: self.store.delete_many(every))
 
-    @forwarding
     def list(self, prefix: str = "") -> Iterator[str]:
         return iter(self._try(lambda: [*self.store.list_prefix(prefix)]))
 
-    @forwarding
     def list_dir(self, prefix: str) -> Listing:
         return self._try(lambda: self.store.list_dir(prefix))
 

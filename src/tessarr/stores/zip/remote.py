@@ -25,7 +25,7 @@ from tessarr.errors import StoreError, UnsupportedOperationError
 from tessarr.stores.base import Fetch, Store, Version
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.path import check_key, check_prefix
-from tessarr.stores.protocols import Remote
+from tessarr.stores.protocols import WRITING, Remote
 from tessarr.stores.remote.fetch_methods import AsyncFetchingStore
 from tessarr.stores.remote.loop import gather_or_cancel, invoke, run
 from tessarr.stores.zip.format import expand, parse
@@ -57,7 +57,6 @@ class RemoteZipStore(AsyncFetchingStore):
     """The archive that is the value of `key` in `store`."""
 
     read_only = True
-    _can_set = _can_delete = False
 
     def __init__(self, store: Store, key: str) -> None:
         self.store = store
@@ -66,6 +65,10 @@ class RemoteZipStore(AsyncFetchingStore):
             self.requests_at_once = store.requests_at_once
         self._loaded: tuple[dict[str, _Entry], _List[str]] | None = None
         self._lock = threading.Lock()
+
+    def has_ability(self, ability: type) -> bool:
+        """Whether a remote archive has `ability`: all for reading."""
+        return ability not in WRITING and super().has_ability(ability)
 
     @property
     def url(self) -> str:

@@ -13,7 +13,6 @@ from tessarr.stores.local.lock import JOURNAL, is_hidden
 from tessarr.stores.local.transactions import commit
 from tessarr.stores.local.transactions.journal import version_in_journal
 from tessarr.stores.local.transactions.recovery import Pending, find, settle
-from tessarr.stores.protocols import only_if
 from tessarr.types import Buffer
 
 
@@ -25,7 +24,6 @@ class Transactional(ConditionalStore):
     _pending: Pending | None = None
     """The changes of a journal, for a store that is read-only."""
 
-    @only_if("_commits")
     def commit(
         self,
         changes: Mapping[str, Buffer | None],
@@ -41,10 +39,6 @@ class Transactional(ConditionalStore):
             commit.commit(self._base, self.url, changes, expected, durable=self.durable if durable is None else durable)
         except OSError as error:
             raise self._trouble("commit", "", error) from error
-
-    @property
-    def _commits(self) -> bool:
-        return self._is_exact and self._is_plain
 
     def settle(self, path: str) -> None:
         """See `tessarr.stores.protocols.Settle`: by the journal in the directory at `path`, or the one that it points to."""
@@ -119,14 +113,6 @@ class Transactional(ConditionalStore):
                 yield key
 
     # -- given by `LocalStore` ---------------------------------------------------------------------------------------
-
-    @property
-    def _is_exact(self) -> bool:
-        raise NotImplementedError
-
-    @property
-    def _is_plain(self) -> bool:
-        raise NotImplementedError
 
     def _path(self, key: str) -> str:
         raise NotImplementedError

@@ -24,6 +24,7 @@ from tessarr.stores.base import ANY, Any_, Listing, Version, shared_copy
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.functions import no_conditional_writes
 from tessarr.stores.path import check_key, check_prefix, is_plain_key
+from tessarr.stores.protocols import LISTING, WRITING, ConditionalSet, List
 from tessarr.stores.remote.base import Answer, NetworkStore
 from tessarr.stores.remote.limiter import limiter_for
 from tessarr.stores.remote.loop import gather_or_cancel, in_thread
@@ -93,10 +94,14 @@ class ObjectStore(NetworkStore):
         self.forbidden_is_missing = forbidden_is_missing
         self.retry = retry if retry is not None else RetryPolicy(attempts=2)
         self._limiter = limiter_for("/".join(self._url.split("/")[:3]))
-        self._can_set_if = self._kind in _CONDITIONAL
         if self._kind == "HTTPStore":
-            self._can_set = self._can_delete = self._can_list = False
             self.read_only = True
+
+    def has_ability(self, ability: type) -> bool:
+        """Whether places of this kind have `ability`: plain HTTP none to write or list, and some no conditional writes."""
+        if ability is ConditionalSet:
+            return self._kind in _CONDITIONAL
+        return self._kind != "HTTPStore" or ability not in (*WRITING, *LISTING)
 
     @property
     def store(self) -> Any:
@@ -226,7 +231,7 @@ class ObjectStore(NetworkStore):
     def _put_options(self, key: str, value: Buffer, if_match: Version | None | Any_) -> dict[str, object]:
         if isinstance(if_match, Any_):
             return {"use_multipart": byte_view(value).nbytes >= _MULTIPART_FROM}
-        if not self._can_set_if:
+        if self._kind not in _CONDITIONAL:
             raise no_conditional_writes(self, key)
         mode = "create" if if_match is None else update_version(if_match)
         return {"mode": mode, "use_multipart": False, "attributes": {_TOKEN_NAME: uuid.uuid4().hex}}
@@ -305,7 +310,7 @@ class ObjectStore(NetworkStore):
 
     def _check_listing(self, prefix: str) -> None:
         check_prefix(prefix)
-        if not self._can_list:
+        if not isinstance(self, List):
             raise UnsupportedOperationError(
                 "plain HTTP cannot list",
                 store=self.url,
