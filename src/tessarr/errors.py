@@ -11,7 +11,8 @@
     │   └── KeyValidationError, NodeNameError
     ├── ArrayIndexError (IndexError) ── BoundsCheckError, NegativeStepError, VindexInvalidSelectionError
     ├── StoreError (OSError) ── ReadOnlyError (PermissionError, ValueError), ConflictError, DurabilityError,
-    │                          PendingCommitError, JournalError; ConflictError ── PendingAppendError
+    │                          PendingCommitError, JournalError; ConflictError ── PendingAppendError,
+    │                          StaleNodeError (NodeNotFoundError too)
     ├── TransactionError (RuntimeError)
     ├── UnsupportedOperationError (NotImplementedError)
     └── MissingDependencyError (ImportError)
@@ -339,6 +340,12 @@ class PendingAppendError(ConflictError):
     """The data of an append is stored, and becomes visible once an earlier append has ended; do not append it again."""
 
     kind = "append_pending"
+
+
+class StaleNodeError(ConflictError, NodeNotFoundError):
+    """The node was deleted, replaced or migrated to another format after this object was opened. It was not changed."""
+
+    kind = "stale_node"
 
 
 class PendingCommitError(StoreError):

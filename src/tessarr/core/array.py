@@ -89,7 +89,8 @@ class Array(Selecting, Exported):
         """Open the array that must be at `path`."""
         found = await read_nodes.require_node_steps(store, path, zarr_format, ArrayMetadata)
         assert isinstance(found, ArrayMetadata)
-        return Array._opened(store, path, found, read_only=mode == "r", config=config)
+        opened = Array._opened(store, path, found, read_only=mode == "r", config=config)
+        return opened._with_format_found_at(path if zarr_format is None else None)
 
     # -- properties --------------------------------------------------------------------------------------------------
 
@@ -177,9 +178,10 @@ class Array(Selecting, Exported):
         from tessarr.core.creation.metadata import array_config
 
         new = array_config(config, self.config)
-        return Array._make(
+        made = Array._make(
             self._store, self._path, self._metadata, new.options, read_only=self._read_only, order=new.order
         )
+        return made._with_format_found_at(self._format_found_at())
 
     # -- other kinds of indexing ---------------------------------------------------------------------------------------
 
@@ -410,7 +412,8 @@ class Array(Selecting, Exported):
 
     def __getstate__(self) -> dict[str, object]:
         kept = ("_store", "_path", "_metadata", "_options", "_read_only", "_order")
-        return {**{name: self.__dict__[name] for name in kept}, "given": self._store.given}
+        found = {"_format_path": self._format_path} if "_format_path" in self.__dict__ else {}
+        return {**{name: self.__dict__[name] for name in kept}, **found, "given": self._store.given}
 
     # -- zarr-python's names -------------------------------------------------------------------------------------------
 

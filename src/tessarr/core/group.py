@@ -61,7 +61,8 @@ class Group(GroupMethods):
         wanted = key_of_consolidated(store, path, zarr_format, use_consolidated)
         found, beside = await read_nodes.read_node_and_key_steps(store, path, zarr_format, GroupMetadata, wanted)
         found = await read_nodes.expect_kind_steps(found, store, path, zarr_format, GroupMetadata)
-        return Group._opened(store, path, found, mode, use_consolidated, beside)
+        opened = Group._opened(store, path, found, mode, use_consolidated, beside)
+        return opened._with_format_found_at(path if zarr_format is None else None)
 
     @classmethod
     def _opened(

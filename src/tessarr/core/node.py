@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,6 +13,7 @@ from tessarr.core.stored import metadata_io
 from tessarr.stores.base import Store
 from tessarr.stores.locks import ForkSafeLock
 from tessarr.stores.url import public_store
+from tessarr.types import ZarrFormat
 
 if TYPE_CHECKING:
     from tessarr.stores.path import StorePath
@@ -46,6 +48,9 @@ class Node:
     """A sentinel that is replaced with every change of `_metadata`, for compare-and-swap between threads."""
     _attributes_order: int = 0
     """Sequence number of the change of attributes that `_metadata` holds."""
+    _format_path: str | None
+    """Path of the node at which the format was found: the group that led here; ``None`` where the user gave the format.
+    Not set: at this node."""
 
     def _require_writable(self) -> None:
         """Raise `ReadOnlyError` for a node that was opened read-only."""
@@ -55,8 +60,26 @@ class Node:
         """Wrap the node in `AsyncArray` or `AsyncGroup`."""
         raise NotImplementedError
 
+    def _format_found_at(self) -> str | None:
+        found: str | None = self.__dict__.get("_format_path", self._path)
+        return found
+
+    def _with_format_found_at(self, path: str | None) -> Self:
+        if path != self._path:
+            self._format_path = path
+        return self
+
+    async def _require_current_steps(self) -> None:
+        """Raise `StaleNodeError` when the documents of Zarr v1 or v2 that this object changes describe the node no more."""
+        await metadata_io.require_current_steps(self._store, self._path, self._metadata, self._format_found_at())
+
+    async def _migrated_to_steps(self) -> ZarrFormat | None:
+        """Look after a change of documents whether a migration has finished during it: the newest format, or ``None``."""
+        return await metadata_io.migrated_to_steps(self._store, self._metadata, self._format_found_at())
+
     async def _change_attributes_steps(self, change: Callable[[dict[str, object]], dict[str, object]]) -> None:
         self._require_writable()
+        await self._require_current_steps()
         order = 0
 
         def change_in_order(old: dict[str, object]) -> dict[str, object]:
@@ -64,7 +87,11 @@ class Node:
             order = next(_ORDER)  # in the order of the stored changes: `change` runs under the store's lock
             return change(old)
 
-        changed = await metadata_io.change_attributes_steps(self._store, self._path, self._metadata, change_in_order)
+        place = (self._store, self._path)
+        changed = await metadata_io.change_attributes_steps(*place, self._metadata, change_in_order)
+        if (newer := await self._migrated_to_steps()) is not None:
+            with suppress(KeyError):  # an attribute is deleted that the new description lacks already
+                await metadata_io.change_attributes_steps(*place, self._metadata.with_(zarr_format=newer), change)
         with STATE_LOCK:
             if order > self._attributes_order:
                 self._metadata = self._metadata.with_attributes(changed.attributes)

@@ -34,14 +34,23 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.url import StoreLike
+from tessarr.types import ZarrFormat
 
 
 def _node(
-    store: Store, path: str, metadata: NodeMetadata, mode: str, config: ArrayConfigLike | None = None
+    store: Store,
+    path: str,
+    metadata: NodeMetadata,
+    mode: str,
+    config: ArrayConfigLike | None,
+    zarr_format: ZarrFormat | None,
 ) -> Array | Group:
+    """Make a node from metadata that was read; `zarr_format`: as given by the user."""
+    found_at = path if zarr_format is None else None
     if isinstance(metadata, GroupMetadata):
-        return Group._make(store, path, metadata, read_only=mode == "r")
-    return Array._opened(store, path, metadata, read_only=mode == "r", config=config)
+        return Group._make(store, path, metadata, read_only=mode == "r")._with_format_found_at(found_at)
+    array = Array._opened(store, path, metadata, read_only=mode == "r", config=config)
+    return array._with_format_found_at(found_at)
 
 
 # -- opening -------------------------------------------------------------------------------------------------------------
@@ -84,7 +93,7 @@ async def open(  # noqa: A001 - zarr-python's name
             check_keywords(kwargs)
             if config is not None and isinstance(found, GroupMetadata):
                 raise _config_of_group(where, here)
-            node = _node(where, here, found, mode, _config_of(config, kwargs))
+            node = _node(where, here, found, mode, _config_of(config, kwargs), number)
             return node._with_consolidated(use, beside) if isinstance(node, Group) else node
         mode = "w-"
     if wants_array:
@@ -135,7 +144,8 @@ async def open_array(
             found = await read_nodes.expect_kind_steps(found, where, here, number, ArrayMetadata)
     if found is not None:
         check_keywords(kwargs)
-        return _node(where, here, _with_separator(found, kwargs), mode, _config_of(config, kwargs))  # type: ignore[return-value]
+        known = _with_separator(found, kwargs)
+        return _node(where, here, known, mode, _config_of(config, kwargs), number)  # type: ignore[return-value]
     arguments = {**kwargs, "overwrite": mode == "w" or kwargs.get("overwrite", False)}
     return await steps_of(create)(store=where, path=here, zarr_format=number, config=config, **arguments)
 
@@ -183,7 +193,8 @@ async def open_group(
         found, beside = await read_nodes.read_node_and_key_steps(where, here, number, GroupMetadata, wanted)
         if found is not None:
             found = await read_nodes.expect_kind_steps(found, where, here, number, GroupMetadata)
-            return Group._opened(where, here, found, mode, use_consolidated, beside)
+            opened = Group._opened(where, here, found, mode, use_consolidated, beside)
+            return opened._with_format_found_at(here if number is None else None)
     return await Group._create_steps(where, here, format_of_new(None, number), attributes, mode == "w")
 
 

@@ -139,7 +139,7 @@ def migrate(
 
     Repeat a migration that was stopped (killed) to finish it, or revert it by `undo`: until the root's new document is
     written, which comes last, the hierarchy is read as before. What other writers change meanwhile is in the new documents
-    too. An array or group that was opened before goes on changing the old ones: open it again.
+    too. Objects that were opened before raise `StaleNodeError` when they are to change documents: open them again.
 
     Raises `MetadataValidationError` listing every blocker of every node, before anything is written (a dry run returns
     them); `NodeNotFoundError` when there is nothing to migrate; `ConflictError` when another migration was faster.

@@ -89,6 +89,7 @@ def require_exclusion(array: Array) -> None:
 
 async def _append_locked_steps(array: Array, data: npt.ArrayLike, axis: int, holes: HolePolicy) -> Shape:
     """Append while the lock of the shape is held."""
+    await array._require_current_steps()
     await array._refresh_steps()
     if array._metadata.pending is not None:  # copied from a store where appends reserve regions
         return await append_reserved_steps(array, data, axis, holes)
@@ -99,6 +100,7 @@ async def _append_locked_steps(array: Array, data: npt.ArrayLike, axis: int, hol
     if values.size:
         bound = bind(array._store, array.path, metadata, array._options)
         await write_call(array, bound, rows_from(new_shape, axis, start), values)
+        await array._require_current_steps()  # a migration that has ended meanwhile does not see the new shape
     await change_shape_steps(array, metadata, old_shape)
     await array._adopt_steps(metadata, state)
     return new_shape

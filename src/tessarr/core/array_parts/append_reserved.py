@@ -25,6 +25,7 @@ from tessarr.core.array_parts.reservation_io import (
     refuse_format_1,
 )
 from tessarr.core.array_parts.resize import (
+    follow_migration_steps,
     reopen_steps,
     shape_members,
     with_shape,
@@ -98,6 +99,7 @@ def rows_from(shape: Shape, axis: int, start: int) -> Outer:
 async def append_reserved_steps(array: Array, data: npt.ArrayLike, axis: int, holes: HolePolicy) -> Shape:
     """Append to a region that is reserved first."""
     refuse_format_1(array)
+    await array._require_current_steps()
     values, axis = fit_elements(array, data, axis, array.shape, array.dtype)
     if not values.shape[axis]:
         return array.shape
@@ -277,6 +279,7 @@ async def _publish_steps(
     array: Array, axis: int, owner: str, region: Region, attempt: clock.Attempt | None = None
 ) -> set[tuple[int, int]]:
     """Publish the region of `owner`, whose data is stored. Returns `_earlier_regions` of the region."""
+    await array._require_current_steps()
     state = array._state
     attempts = 0
 
@@ -295,6 +298,7 @@ async def _publish_steps(
         return new.with_member({**document, "shape": list(shape)})
 
     document = await change_reservations_steps(array, change, publish=True, attempt=attempt)
+    await follow_migration_steps(array, tuple(document["shape"]))
     await array._adopt_steps(metadata_of(array, document), state)
     return _earlier_regions(region, _pending(array, document, axis))
 

@@ -6,7 +6,8 @@ Zarr v2: documents cannot have additional members. The reservations are in a sep
 ``.tessarr_append``, which other readers ignore. No update changes two objects at once, so the order matters: the region is
 removed from the reservations first, then the shape is updated to match, and only then are the reservations emptied. A reader
 or writer that finds a shape without rows of the reservations (its writer died in between) updates the shape. The empty object
-stays as a counter, so that no earlier version of the object recurs (the ABA problem).
+stays as a counter, so that no earlier version of the object recurs (the ABA problem). It also holds the shape of the document
+at the last change of the reservations: a smaller shape after it is that of an array that replaced this one, and stays as it is.
 
 Callers see both alike: one document that has a shape and, while an append or a resize is pending, the member
 `tessarr.metadata.reservations.MEMBER`.
@@ -22,7 +23,7 @@ from tessarr.core.asynchronous.clock import Attempt
 from tessarr.core.asynchronous.sans_io import store_call
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.consolidated import follow_change_steps
-from tessarr.errors import ConflictError, UnsupportedOperationError
+from tessarr.errors import ConflictError, StaleNodeError, UnsupportedOperationError
 from tessarr.metadata import formats, reservations
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.reservations import MEMBER
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 BESIDE = ".tessarr_append"
 """Key of the object that holds the reservations of a Zarr v2 array, relative to the node."""
 _EPOCH = "epoch"
+_SHAPE = "shape"
 _DOCUMENT = ".zarray"
 
 Document = dict[str, Any]
@@ -138,7 +140,7 @@ async def _change_document_steps(array: Array, change: Change, publish: bool, at
 
 def parse_separate_member(data: Buffer, key: str) -> Document:
     """Parse the object `BESIDE` that is stored under `key`: the member that it stands for, empty where nothing is pending."""
-    return {name: value for name, value in _record(data, key).items() if name != _EPOCH}
+    return _member(_record(data, key))
 
 
 def _loads(name: str, data: Buffer, key: str) -> Document:
@@ -150,8 +152,12 @@ def _record(data: Buffer | None, key: str) -> Document:
     return {_EPOCH: 0} if data is None else {_EPOCH: 0, **_loads("zarr.json", data, key)}
 
 
+def _member(record: Document) -> Document:
+    return {name: value for name, value in record.items() if name not in (_EPOCH, _SHAPE)}
+
+
 def _joined(document: Document, record: Document) -> Document:
-    member = {name: value for name, value in record.items() if name != _EPOCH}
+    member = _member(record)
     return {**document, MEMBER: member} if member and document else document
 
 
@@ -190,7 +196,8 @@ async def _change_beside_steps(array: Array, change: Change, attempt: Attempt) -
         for axis, (before, after) in enumerate(zip(document["shape"], new["shape"], strict=True)):
             if before != after and "stop" not in member:
                 member |= {"axis": axis, "stop": after}
-        return formats.dumps({BESIDE: {**member, _EPOCH: record[_EPOCH] + 1}})[BESIDE]
+        known = {_SHAPE: document["shape"]} if member else {}
+        return formats.dumps({BESIDE: {**member, **known, _EPOCH: record[_EPOCH] + 1}})[BESIDE]
 
     while True:
         try:
@@ -224,13 +231,25 @@ async def _catch_up_steps(array: Array) -> Document:
     else:
 
         def follow(stored: Document) -> Document:
-            now = reservations.parse(_joined(stored, _record(store.get(prefix + BESIDE), prefix + BESIDE)))
+            record = _record(store.get(prefix + BESIDE), prefix + BESIDE)
+            now = reservations.parse(_joined(stored, record))
+            if now is None or stored["shape"][now.axis] >= now.published():
+                raise _UnchangedError
+            if not _is_same_array(array, stored, record, now.axis):
+                latest = _loads(_DOCUMENT, store.get(prefix + _DOCUMENT) or b"{}", prefix + _DOCUMENT)
+                if latest.get("shape") != stored["shape"]:  # it was read before the reservations
+                    raise _StaleError
+                raise _replaced_error(array, record, stored)
             shape = list(stored["shape"])
-            if now is not None:
-                shape[now.axis] = max(shape[now.axis], now.published())
+            shape[now.axis] = now.published()
             return {**stored, "shape": shape}
 
-        await metadata_io.rewrite_document_steps(store, array.path, array._metadata, follow)
+        try:
+            await metadata_io.rewrite_document_steps(store, array.path, array._metadata, follow)
+        except _StaleError:
+            return await _catch_up_steps(array)
+        except _UnchangedError:
+            pass
 
     def forget(old: Buffer | None) -> bytes:
         record = _record(old, prefix + BESIDE)
@@ -244,3 +263,33 @@ async def _catch_up_steps(array: Array) -> Document:
     with suppress(_UnchangedError):
         await store_call(store, "update", prefix + BESIDE, forget)
     return await _read_both_steps(array)
+
+
+def _is_same_array(array: Array, stored: Document, record: Document, axis: int) -> bool:
+    """Whether the document is that of the array to which the reservations belong, as far as it shows.
+
+    Data type, chunks and codecs of an array never change. The shape has none but the length of `axis` to catch up with, and was
+    never smaller since the reservations were changed.
+    """
+    shape, before = stored["shape"], record.get(_SHAPE)
+    if isinstance(before, list) and len(before) == len(shape):
+        pairs = enumerate(zip(shape, before, strict=True))
+        if not all(now >= old if number == axis else now == old for number, (now, old) in pairs):
+            return False
+    node, mine = formats.parse_node(2, {_DOCUMENT: stored}).node, array._metadata
+    return isinstance(node, ArrayMetadata) and (node.data_type, node.chunk_grid, node.codecs) == (
+        mine.data_type,
+        mine.chunk_grid,
+        mine.codecs,
+    )
+
+
+def _replaced_error(array: Array, record: Document, stored: Document) -> StaleNodeError:
+    return StaleNodeError(
+        "another array replaced this one, to which rows were being appended",
+        store=array._store.url,
+        path=array.name,
+        expected=f"the shape {record.get(_SHAPE)} or more rows, and the data type, chunks and codecs of this array",
+        got=f"the shape {stored['shape']}",
+        hint="The rows are not in the new array: open it, and append again",
+    )

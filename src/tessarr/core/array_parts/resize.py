@@ -99,6 +99,7 @@ async def _resize_locked_steps(array: Array, new_shape: Shape, delete_outside_ch
             expected=f"{len(old_shape)} lengths",
             got=new_shape,
         )
+    await array._require_current_steps()
     state = array._state
     metadata = with_shape(array._metadata, new_shape)
     old_bound = array._bound
@@ -228,6 +229,7 @@ async def change_shape_steps(
     if closing is None or metadata.zarr_format == 3:
         sent = attempt.shielded if attempt and closing else None
         await metadata_io.rewrite_document_steps(array._store, array.path, metadata, closed, sent=sent)
+        await follow_migration_steps(array, metadata.shape, old_shape)
         return
     # v2 keeps the reservations in another object, which is closed first.
     await change_reservations_steps(
@@ -235,6 +237,27 @@ async def change_shape_steps(
     )
     attempts = 0
     await metadata_io.rewrite_document_steps(array._store, array.path, metadata, change)
+    await follow_migration_steps(array, metadata.shape, old_shape)
+
+
+async def follow_migration_steps(array: Array, shape: Shape, old_shape: Shape | None = None) -> None:
+    """Store `shape` in the description of a newer format too, if a migration has finished since this object was checked.
+
+    `old_shape`: the shape that is replaced; ``None`` for any smaller one.
+    """
+    newer = await array._migrated_to_steps()
+    if newer is None:
+        return
+
+    def change(document: Document) -> Document:
+        stored = tuple(document.get("shape") or ())
+        if stored != shape and (
+            stored != old_shape if old_shape else any(n > m for n, m in zip(stored, shape, strict=True))
+        ):
+            _compare(array, stored, old_shape or shape)
+        return {**document, "shape": list(shape)}
+
+    await metadata_io.rewrite_document_steps(array._store, array.path, array._metadata.with_(zarr_format=newer), change)
 
 
 def _refuse_pending(array: Array, pending: Reservations | None, closing: tuple[str, int] | None) -> None:

@@ -71,6 +71,7 @@ def set_fill_value(array: Array, value: object) -> None:
     state = array._state
     metadata = array._metadata.with_(fill_value=fill_from(array._metadata.data_type, value, array.zarr_format))
     document = metadata.documents()[formats.KEYS[metadata.zarr_format].array]
+    run_steps(array._require_current_steps())
     metadata_io.change_document(array._store, array.path, metadata, {"fill_value": document["fill_value"]})
     run_steps(array._adopt_steps(metadata, state))
 

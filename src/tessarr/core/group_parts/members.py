@@ -106,8 +106,10 @@ class Members(Node):
             if consolidated is not None:
                 below = consolidated.under(path[len(prefix_of(self._path)) :])
                 metadata = metadata.with_(consolidated_metadata=below)
-            return self._group._make(self._store, path, metadata, read_only=self._read_only)
-        return Array._opened(self._store, path, metadata, read_only=self._read_only, config=None)
+            group = self._group._make(self._store, path, metadata, read_only=self._read_only)
+            return group._with_format_found_at(self._format_found_at())
+        array = Array._opened(self._store, path, metadata, read_only=self._read_only, config=None)
+        return array._with_format_found_at(self._format_found_at())
 
     async def _read_member_steps(self, path: str) -> NodeMetadata | None:
         consolidated = self._metadata.consolidated_metadata

@@ -6,7 +6,7 @@ from functools import partial
 
 from tessarr.core.asynchronous.sans_io import run_steps
 from tessarr.core.stored.metadata_io import change_steps, put_document_steps, require_document
-from tessarr.core.stored.read_nodes import require_node_steps
+from tessarr.core.stored.read_nodes import NodeMetadata, require_node_steps
 from tessarr.core.stored.walk import Entry, read_entries_steps, walk_below_steps
 from tessarr.metadata import consolidated, formats
 from tessarr.metadata.consolidated import V2_KEY
@@ -40,7 +40,9 @@ async def consolidate_steps(store: Store, path: str, zarr_format: int | None, me
         written = below
         if number == 3:
             block = consolidated.dump_v3(below)
-            await change_steps(store, path, formats.KEYS[3].array, partial(_with_block, store, path, block), False)
+            await change_steps(
+                store, path, formats.KEYS[3].array, partial(_with_block, store, group, path, block), False
+            )
         else:
             document = formats.dumps({V2_KEY: consolidated.dump_v2(below)})[V2_KEY]
             await put_document_steps(store, prefix_of(path) + metadata_key, document, overwrite=True)
@@ -57,5 +59,7 @@ async def _read_below_steps(store: Store, path: str, zarr_format: ZarrFormat) ->
     return {"": own.documents(zarr_format), **below}
 
 
-def _with_block(store: Store, path: str, block: JSON, document: dict[str, object]) -> dict[str, object]:
-    return {**require_document(store, path, document), consolidated.FIELD: block}
+def _with_block(
+    store: Store, group: NodeMetadata, path: str, block: JSON, document: dict[str, object]
+) -> dict[str, object]:
+    return {**require_document(store, path, document, group), consolidated.FIELD: block}

@@ -19,7 +19,7 @@ from tessarr.core.stored.write_new import write_new_steps
 from tessarr.errors import (
     ContainsArrayError,
     ContainsGroupError,
-    NodeNotFoundError,
+    StaleNodeError,
     TessarrError,
 )
 from tessarr.metadata import formats
@@ -27,7 +27,7 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.consolidated import V2_KEY
 from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import config as settings
-from tessarr.stores.base import Store
+from tessarr.stores.base import Fetch, Store
 from tessarr.stores.path import ancestors, check_node_name, prefix_of
 from tessarr.types import JSON, Buffer, ZarrFormat
 
@@ -240,7 +240,7 @@ async def change_attributes_steps(
 
     def in_document(document: dict[str, Any]) -> dict[str, JSON]:
         nonlocal new
-        new = change(dict(require_document(store, path, document).get("attributes") or {}))
+        new = change(dict(require_document(store, path, document, metadata).get("attributes") or {}))
         return {**document, "attributes": new}
 
     def alone(document: dict[str, object]) -> dict[str, object]:
@@ -262,7 +262,7 @@ async def change_document_steps(store: Store, path: str, metadata: ArrayMetadata
     """Replace some members of an array's stored document, as `change_document` does."""
 
     def replaced(document: dict[str, object]) -> dict[str, object]:
-        return {**require_document(store, path, document), **changes}
+        return {**require_document(store, path, document, metadata), **changes}
 
     await rewrite_document_steps(store, path, metadata, replaced)
 
@@ -286,13 +286,60 @@ async def rewrite_document_steps(
     await change_steps(store, path, name, lambda document: change(formats.corrected(name, document)), follow, sent)
 
 
-def require_document(store: Store, path: str, document: dict[str, T]) -> dict[str, T]:
-    """Return the document of a node that is to be changed. Raises `NodeNotFoundError` when another writer deleted it: what is
-    to be changed would come back without the rest."""
+def require_document(store: Store, path: str, document: dict[str, T], metadata: NodeMetadata) -> dict[str, T]:
+    """Return the document of a node that is to be changed.
+
+    Raises `StaleNodeError` when another writer deleted it (what is to be changed would come back without the rest), or put a
+    node of the other kind in its place. `metadata`: what the caller knows of the node.
+    """
     if not document:
-        hint = "Open the hierarchy again"
-        raise NodeNotFoundError("the node was deleted meanwhile", store=store.url, path=f"/{path}", hint=hint)
+        raise _stale(store, path, "the node was deleted meanwhile")
+    expected = "array" if isinstance(metadata, ArrayMetadata) else "group"
+    if metadata.zarr_format == 3 and document.get("node_type") != expected:
+        raise _stale(store, path, f"another node replaced this {expected}", document.get("node_type"))
     return document
+
+
+async def require_current_steps(store: Store, path: str, metadata: NodeMetadata, found_at: str | None) -> None:
+    """Raise `StaleNodeError` when `metadata`, of Zarr v1 or v2, does not describe the node at `path` any more.
+
+    The document that makes the node exist must be there, and no document of a newer format at `found_at`: the path of the node
+    at which this format was found to be the newest; ``None`` where the user gave the format. Zarr v3 has one document, whose
+    update shows the same, so that nothing is requested.
+    """
+    if metadata.zarr_format == 3:
+        return
+    keys = formats.KEYS[metadata.zarr_format]
+    own = keys.array if isinstance(metadata, ArrayMetadata) else str(keys.group)
+    newer = _newer_documents(metadata, found_at)
+    answers = await store_call(store, "fetch", [Fetch(key) for key in (prefix_of(path) + own, *newer)])
+    for key, answer in zip(newer, answers[1:], strict=True):
+        if answer is not None:
+            raise _stale(store, path, f"the hierarchy was migrated from Zarr v{metadata.zarr_format} meanwhile", key)
+    if answers[0] is None:
+        raise _stale(store, path, "the node was deleted or replaced meanwhile")
+
+
+async def migrated_to_steps(store: Store, metadata: NodeMetadata, found_at: str | None) -> ZarrFormat | None:
+    """Look after a change of documents whether a migration has finished during it. Returns the newest format, or ``None``.
+
+    A migration reads the old documents again after it has written the new ones. So either it has seen the change, or its new
+    documents are seen here, and get the same change.
+    """
+    newer = _newer_documents(metadata, found_at)
+    answers = await store_call(store, "fetch", list(map(Fetch, newer))) if newer else []
+    return next((newer[key] for key, answer in zip(newer, answers, strict=True) if answer is not None), None)
+
+
+def _newer_documents(metadata: NodeMetadata, found_at: str | None) -> dict[str, ZarrFormat]:
+    """List the documents of newer formats that a node at `found_at` may get: key → format, the newest first."""
+    numbers: list[ZarrFormat] = [] if found_at is None else [n for n in (3, 2) if n > metadata.zarr_format]
+    return {prefix_of(found_at or "") + name: n for n in numbers for name in formats.KEYS[n][:2] if name}
+
+
+def _stale(store: Store, path: str, what: str, got: object = None) -> StaleNodeError:
+    hint = "Nothing was changed: open the hierarchy again"
+    return StaleNodeError(what, store=store.url, path=f"/{path}", got=got, hint=hint)
 
 
 async def change_steps(

@@ -1,0 +1,194 @@
+"""Objects whose node another writer has migrated, deleted or replaced: they change nothing, and raise `StaleNodeError`."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.core.stored import metadata_io
+from tessarr.errors import ConflictError, NodeNotFoundError, StaleNodeError
+from tessarr.stores.base import ANY, Any_, Version
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.memory.store import MemoryStore
+from tessarr.tools.migrate import migrate
+from tessarr.types import Buffer
+from tests.simulation.simulator import Bucket, Client
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* has metadata of Zarr formats")
+
+STORES: dict[str, Callable[[Path], Any]] = {
+    "memory": lambda _: MemoryStore(),
+    "local": LocalStore,
+    "object": lambda _: Client("one", Bucket()),
+}
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    store = STORES[request.param](tmp_path)
+    root = tessarr.create_group(store, attributes={"title": "old"}, zarr_format=2)
+    root.create_array("a", data=np.arange(6), chunks=(4,), fill_value=0)
+    return store
+
+
+def documents(store: Any) -> dict[str, bytes]:
+    return {key: bytes(store.get(key)) for key in store.list()}
+
+
+CHANGES: dict[str, Callable[[Any], object]] = {
+    "attribute": lambda array: array.attrs.update({"x": 1}),
+    "append": lambda array: array.append(np.full(3, 7)),
+    "resize": lambda array: array.resize((2,)),
+    "fill value": lambda array: setattr(array, "fill_value", 5),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("remove_old", [False, True])
+@pytest.mark.parametrize("through", ["array", "group", "pickle"])
+def test_an_array_opened_before_a_migration_changes_nothing(
+    store: Any, change: str, remove_old: bool, through: str
+) -> None:
+    array = tessarr.open_array(store, path="a", mode="r+")
+    if through == "group":
+        array = tessarr.open_group(store, mode="r+")["a"].with_config({})  # type: ignore[union-attr]
+    if through == "pickle" and isinstance(store, LocalStore):
+        array = pickle.loads(pickle.dumps(array))
+    migrate(store, remove_old=remove_old)
+    before = documents(store)
+    with pytest.raises(StaleNodeError, match=r"migrated from Zarr v2 meanwhile.*open the hierarchy again"):
+        CHANGES[change](array)
+    assert documents(store) == before
+
+
+def test_a_group_opened_before_a_migration_changes_no_attributes(store: Any) -> None:
+    group = tessarr.open_group(store, mode="r+")
+    migrate(store)
+    before = documents(store)
+    with pytest.raises(StaleNodeError):
+        group.attrs["title"] = "new"
+    assert documents(store) == before
+
+
+def test_the_old_description_may_be_changed_where_it_is_asked_for(store: Any) -> None:
+    migrate(store)
+    group = tessarr.open_group(store, mode="r+", zarr_format=2)
+    array = group["a"]
+    assert isinstance(array, tessarr.Array)
+    group.attrs["title"] = "new"
+    array.append(np.full(3, 7))
+    assert tessarr.open_array(store, path="a", mode="r", zarr_format=2).shape == (9,)
+    assert tessarr.open_group(store, mode="r", zarr_format=2).attrs["title"] == "new"
+    assert tessarr.open_array(store, path="a", mode="r").shape == (6,)
+
+
+def test_a_migration_that_was_stopped_does_not_stop_writers(store: Any) -> None:
+    """Until the root's new document is written, which comes last, the hierarchy is that of the old format."""
+    array = tessarr.open_group(store, mode="r+")["a"]
+    migrate(store)
+    store.delete("zarr.json")
+    assert isinstance(array, tessarr.Array)
+    array.attrs["x"] = 1
+    assert tessarr.open_group(store, mode="r")["a"].attrs["x"] == 1
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_attributes_of_an_array_do_not_become_those_of_the_group_that_replaced_it(zarr_format: Any) -> None:
+    store = MemoryStore()
+    array = tessarr.create_array(store, name="a", data=np.arange(6), zarr_format=zarr_format)
+    tessarr.create_group(store, path="a", overwrite=True, zarr_format=zarr_format)
+    before = documents(store)
+    with pytest.raises(StaleNodeError, match="replaced"):
+        array.attrs["x"] = 1
+    assert documents(store) == before
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_attributes_of_a_deleted_array_do_not_come_back(zarr_format: Any) -> None:
+    store = MemoryStore()
+    array = tessarr.create_array(store, name="a", data=np.arange(6), zarr_format=zarr_format)
+    del tessarr.open_group(store, mode="r+")["a"]
+    before = documents(store)
+    with pytest.raises(StaleNodeError, match="deleted") as raised:
+        array.attrs["x"] = 1
+    assert documents(store) == before
+    assert isinstance(raised.value, ConflictError)
+    assert isinstance(raised.value, NodeNotFoundError)
+
+
+class Interrupted(Client):
+    """A client that does something before its first write of a value called `key`."""
+
+    def __init__(self, bucket: Bucket, key: str, action: Callable[[], object]) -> None:
+        super().__init__("interrupted", bucket)
+        self._key, self._action = key, action
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        if key == self._key:
+            self._key = ""
+            self._action()
+        return super().set(key, value, if_match=if_match)
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_an_append_in_flight_does_not_raise_the_shape_of_the_array_that_replaces_its_own(rows: int) -> None:
+    """`overwrite` stores the new document first, and then removes the old values, the reservations among them."""
+    bucket = Bucket()
+    tessarr.create_array(Client("maker", bucket), data=np.arange(6), chunks=(4,), fill_value=0, zarr_format=2)
+    other = json.loads(bucket.values[".zarray"])
+
+    def replace() -> None:
+        Client("other", bucket).set(".zarray", json.dumps({**other, "shape": [rows]}).encode())
+
+    store = Interrupted(bucket, "2", replace)
+    with pytest.raises(StaleNodeError, match="another array replaced this one"):
+        tessarr.open_array(store, mode="r+").append(np.full(5, 7))
+    assert json.loads(bucket.values[".zarray"])["shape"] == [rows]
+
+
+def test_an_append_in_flight_does_not_raise_the_shape_of_an_array_with_other_chunks() -> None:
+    bucket = Bucket()
+    tessarr.create_array(Client("maker", bucket), data=np.arange(6), chunks=(4,), fill_value=0, zarr_format=2)
+    other = json.loads(bucket.values[".zarray"])
+
+    def replace() -> None:
+        Client("other", bucket).set(".zarray", json.dumps({**other, "chunks": [3]}).encode())
+
+    store = Interrupted(bucket, "2", replace)
+    with pytest.raises(StaleNodeError, match="another array replaced this one"):
+        tessarr.open_array(store, mode="r+").append(np.full(5, 7))
+    assert json.loads(bucket.values[".zarray"])["shape"] == [6]
+
+
+@pytest.mark.parametrize("key", [".zarray", ".zattrs", "2"])
+def test_a_change_during_which_a_migration_finishes_is_in_the_new_description_or_refused(key: str) -> None:
+    bucket = Bucket()
+    array = tessarr.create_array(Client("maker", bucket), data=np.arange(6), chunks=(4,), fill_value=0, zarr_format=2)
+    array.attrs["y"] = 1
+    store = Interrupted(bucket, key, lambda: migrate(Client("other", bucket)))
+    array = tessarr.open_array(store, mode="r+")
+    if key == ".zattrs":
+        array.attrs["x"] = 1
+        assert dict(tessarr.open_array(Client("reader", bucket), mode="r").attrs) == {"x": 1, "y": 1}
+    elif key == ".zarray":
+        array.append(np.full(5, 7))
+        assert tessarr.open_array(Client("reader", bucket), mode="r").shape == (11,)
+    else:
+        with pytest.raises(StaleNodeError):
+            array.append(np.full(5, 7))
+        assert tessarr.open_array(Client("reader", bucket), mode="r")[...].tolist() == [*range(6)]
+
+
+def test_nothing_is_requested_for_zarr_3() -> None:
+    store = MemoryStore()
+    array = tessarr.create_array(store, data=np.arange(6))
+    steps = metadata_io.require_current_steps(store, "", array._metadata, "")
+    with pytest.raises(StopIteration):
+        steps.send(None)
