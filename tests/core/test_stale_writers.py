@@ -58,7 +58,7 @@ def test_an_array_opened_before_a_migration_changes_nothing(
 ) -> None:
     array = tessarr.open_array(store, path="a", mode="r+")
     if through == "group":
-        array = tessarr.open_group(store, mode="r+")["a"].with_config({})  # type: ignore[union-attr]
+        array = tessarr.open_group(store, mode="r+")["a"].with_config({})
     if through == "pickle" and isinstance(store, LocalStore):
         array = pickle.loads(pickle.dumps(array))
     migrate(store, remove_old=remove_old)
