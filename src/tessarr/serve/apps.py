@@ -129,6 +129,8 @@ def app(
     as_stored: bool = False,
     follow_links: bool = False,
     methods: Collection[str] | None = None,
+    dynamic: bool = True,
+    page: Mapping[str, tuple[bytes, str]] | None = None,
 ) -> App:
     """Make an ASGI application that serves the hierarchy at a place: a path, a URL, a store, an array or a group.
 
@@ -141,6 +143,8 @@ def app(
     - `token`: requests need the path ``/t/TOKEN/…``, or the header ``Authorization: Bearer TOKEN``.
     - `allowed_hosts`: values of the header ``Host`` that are answered; ``None``: all.
     - `root_path`: the path under which a reverse proxy offers the server.
+    - `dynamic`: answer requests for slices, statistics and descriptions too, within budgets of decoded bytes.
+    - `page`: files of a page to serve at ``@view/``, name → content and media type; see `tessarr.viewer`.
 
     Raises `NodeNotFoundError` when there is no node, `UnsupportedOperationError` for `methods` that write.
 
@@ -159,7 +163,7 @@ def app(
         Served(
             store=store if follow_links else contained(store), path=at, name=name, token=token,
             allowed_hosts=allowed_hosts, cors=cors_options, root_path=root_path, as_stored=as_stored,
-            methods=_served_methods(methods),
+            methods=_served_methods(methods), is_dynamic=dynamic, page=page,
         )
     )  # fmt: skip
 

@@ -5,6 +5,9 @@
 | GET, HEAD of a key | 200 or 206 with the bytes as stored; 304, 412, 416 by conditions and ranges; 404 for no value |
 | GET, HEAD of a path with ``/`` | HTML with links to nodes and documents; with the query ``keys`` to every key |
 | GET of a node without ``/`` | 404, which clients of keys need; 308 to the listing for ``Accept: text/html`` |
+| GET, HEAD of an array and ``.png .csv .npy .json .raw .stats .chunks`` | elements, computed (`tessarr.serve.dynamic`) |
+| GET of a path with ``/`` and the query ``json`` | the description of a node and its members |
+| GET of ``@view/…`` beside the hierarchy | files of the viewer's page |
 | PROPFIND | 207 with the keys below |
 | OPTIONS | 204 with ``Allow``, and what pages of other origins may do |
 | other methods | 405 |
@@ -20,9 +23,11 @@ import logging
 from tessarr.errors import KeyValidationError, TessarrError, UnsupportedOperationError
 from tessarr.serve import listing
 from tessarr.serve.content import key_steps
+from tessarr.serve.dynamic.answers import description_steps, slice_steps
 from tessarr.serve.http import cors
 from tessarr.serve.http.messages import Request, Response, problem, with_headers, without_content
 from tessarr.serve.http.paths import Path, below, host_is_allowed, parse_path, quoted, without_token
+from tessarr.serve.page import page_answer
 from tessarr.serve.served import MAX_DEPTH, Served
 
 _LOG = logging.getLogger("tessarr.serve")
@@ -57,8 +62,13 @@ async def _checked_steps(served: Served, request: Request) -> Response:
         if found is None:
             return problem(401, "the URL needs its token", (("WWW-Authenticate", "Bearer"),))
         rest = found
+    page = page_answer(served, rest, request)
+    if page is not None:
+        return page
     if served.name:
         inside = below(rest, f"/{quoted(served.name)}")
+        if inside is None:
+            inside = _root_array(rest, quoted(served.name))
         if inside is None:
             return problem(404)
         rest = inside
@@ -89,15 +99,24 @@ async def _found_steps(served: Served, path: Path, request: Request) -> Response
     """Answer for a decoded path; ``None``: there is nothing."""
     if request.method == "PROPFIND":
         return await listing.propfind_steps(served, path, request, _base(served, request))
+    if path.is_directory and served.is_dynamic and "json" in request.query.split("&"):
+        return await description_steps(served, path, request)
     if path.is_directory:
         return await listing.html_steps(served, path, request.query)
     response = await key_steps(served, path.key, request)
+    if response is None and served.is_dynamic:
+        response = await slice_steps(served, path, request)
     if response is not None or "text/html" not in (request.header("accept") or ""):
         return response
     if await served.node_steps(path.key) is None:
         return None
     query = f"?{request.query}" if request.query else ""
     return problem(308, "", (("Location", f"{quoted(path.segments[-1])}/{query}"),))
+
+
+def _root_array(rest: str, name: str) -> str | None:
+    """Return the path of computed content of the array at the root: ``/name.png`` is ``/.png``."""
+    return f"/{rest.removeprefix(f'/{name}')}" if rest.startswith(f"/{name}.") and "/" not in rest[1:] else None
 
 
 def _base(served: Served, request: Request) -> str:

@@ -6,7 +6,7 @@ Every other file that happens to be in the directory stays private.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from secrets import token_hex
@@ -18,6 +18,7 @@ from tessarr.errors import TessarrError
 from tessarr.keys.base import ChunkKeyEncoding
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.consolidated import V2_KEY
+from tessarr.serve.dynamic.budget import Budget
 from tessarr.serve.http.cors import CorsOptions
 from tessarr.stores.base import Store
 from tessarr.stores.local import lock as filelock
@@ -26,6 +27,8 @@ from tessarr.stores.path import join
 Scope = Literal["hierarchy", "store"]
 """Whether only the keys of the hierarchy are served, or every key."""
 METHODS = ("GET", "HEAD", "OPTIONS", "PROPFIND")
+PAGE_SEGMENT = "@view"
+"""The segment of the path, beside the hierarchy, below which the viewer's page is."""
 MAX_DEPTH = 64
 """Segments of a key. Longer ones are missing: each segment may cost a request for documents."""
 _V2_V3_DOCUMENTS = frozenset({"zarr.json", ".zarray", ".zgroup", ".zattrs", V2_KEY})
@@ -69,6 +72,12 @@ class Served:
     """Send documents as they are stored, without consolidated metadata that are made up."""
     boundary: str = field(default_factory=partial(token_hex, 24))
     """Separates ranges of one response."""
+    is_dynamic: bool = False
+    """Compute responses: slices, statistics, descriptions."""
+    budget: Budget = field(default_factory=Budget)
+    """Bounds the responses that are computed."""
+    page: Mapping[str, tuple[bytes, str]] | None = None
+    """Files of the viewer's page: name → content and media type; ``None``: there is no page."""
     _known: dict[str, _Chunks] = field(default_factory=dict)
 
     @property
@@ -82,6 +91,10 @@ class Served:
     def key(self, relative: str) -> str:
         """Return the key in the store of a key below the root of URLs."""
         return join(self.path, relative)
+
+    def relative(self, path: str) -> str:
+        """Return the path below the root of URLs of a node in the store: the inverse of `key`."""
+        return path[len(self.path) :].strip("/")
 
     def is_private(self, segments: Sequence[str]) -> bool:
         """Whether a key is never served: a hidden file, or a file of this library's writers."""

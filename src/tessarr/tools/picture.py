@@ -34,17 +34,37 @@ _VIRIDIS = np.array(
     ],
     dtype=np.float64,
 )
+_DIVERGING = [
+    [33, 60, 132],
+    [103, 140, 200],
+    [190, 206, 230],
+    [242, 240, 238],
+    [238, 188, 166],
+    [212, 104, 86],
+    [140, 22, 44],
+]
+COLOUR_MAPS = {
+    "viridis": _VIRIDIS,
+    "gray": np.array([[0, 0, 0], [255, 255, 255]], dtype=np.float64),
+    "diverging": np.array(_DIVERGING, dtype=np.float64),
+}
+"""Name → red, green and blue at evenly spaced points."""
 _SMALLEST_SIDE = 480
 """Smallest side in pixels; smaller planes are enlarged by a whole number."""
 
 
 def colours(
-    values: AnyArray, *, limits: tuple[float, float] | None = None, missing: object = None
+    values: AnyArray,
+    *,
+    limits: tuple[float, float] | None = None,
+    missing: object = None,
+    map_name: str = "viridis",
 ) -> npt.NDArray[np.uint8]:
     """Map a plane of numbers to red, green, blue and opacity: shape ``(*values.shape, 4)``.
 
     `limits` are the values of the first and the last colour; by default the 2nd and 98th percentile, so that a few
-    extreme values do not dominate the contrast. NaN, and values equal to `missing`, are transparent.
+    extreme values do not dominate the contrast. NaN, and values equal to `missing`, are transparent. `map_name` is one of
+    `COLOUR_MAPS`.
     """
     if values.ndim != 2:
         raise ValueError(f"a picture needs two dimensions, got shape {values.shape}")
@@ -54,11 +74,12 @@ def colours(
         seen &= values != missing
     low, high = limits or (tuple(np.percentile(plane[seen], [2, 98])) if seen.any() else (0.0, 1.0))
     span = float(high - low) or 1.0
-    position = np.clip((np.where(seen, plane, low) - low) / span, 0, 1) * (len(_VIRIDIS) - 1)
-    below = np.minimum(position.astype(np.intp), len(_VIRIDIS) - 2)
+    points = COLOUR_MAPS[map_name]
+    position = np.clip((np.where(seen, plane, low) - low) / span, 0, 1) * (len(points) - 1)
+    below = np.minimum(position.astype(np.intp), len(points) - 2)
     share = (position - below)[..., np.newaxis]
     pixels = np.empty((*values.shape, 4), dtype=np.uint8)
-    pixels[..., :3] = np.rint(_VIRIDIS[below] * (1 - share) + _VIRIDIS[below + 1] * share)
+    pixels[..., :3] = np.rint(points[below] * (1 - share) + points[below + 1] * share)
     pixels[..., 3] = np.where(seen, 255, 0)
     return pixels
 
@@ -69,15 +90,15 @@ def enlarged(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     return pixels.repeat(factor, axis=0).repeat(factor, axis=1)
 
 
-def png(pixels: npt.NDArray[np.uint8]) -> bytes:
-    """Encode `pixels`, shape ``(height, width, 4)``, as a PNG file."""
+def png(pixels: npt.NDArray[np.uint8], *, level: int = 9) -> bytes:
+    """Encode `pixels`, shape ``(height, width, 4)``, as a PNG file; `level` is that of zlib."""
     height, width = pixels.shape[:2]
     header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)  # 8 bits; red, green, blue, opacity
     # Filter 2 ("up"): a row as its difference from the one above, which for enlarged pixels is mostly zero.
     rows = pixels.reshape(height, width * 4)
     differences = rows - np.concatenate([np.zeros_like(rows[:1]), rows[:-1]])
     filtered = np.concatenate([np.full((height, 1), 2, dtype=np.uint8), differences], axis=1)
-    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(filtered.tobytes(), 9)), (b"IEND", b"")]
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(filtered.tobytes(), level)), (b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
     )

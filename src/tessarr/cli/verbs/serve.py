@@ -48,6 +48,9 @@ tessarr serve data.zarr --host 0.0.0.0 --public --allowed-host data.example.org
         help="let pages of this origin read the data; * for all (may be repeated)",
     )  # fmt: skip
     verb.add_argument("--as-stored", action="store_true", help="do not make up consolidated metadata")
+    verb.add_argument(
+        "--no-dynamic", action="store_true", help="serve what is stored only: no slices, pictures, statistics"
+    )
     verb.add_argument("--follow-symlinks", action="store_true", help="follow links out of the directory")
     verb.set_defaults(run=run)
 
@@ -72,6 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         token=None if arguments.public else arguments.token or secrets.token_urlsafe(_TOKEN_NBYTES),
         allowed_hosts=[*_hosts(host), *arguments.allowed_host], cors_options=cors,
         root_path=_root_path(arguments.root_path), as_stored=arguments.as_stored, follow_links=arguments.follow_symlinks,
+        dynamic=not arguments.no_dynamic,
     )  # fmt: skip
     sock = bind(host, arguments.port)
     port: int = sock.getsockname()[1]

@@ -1,0 +1,42 @@
+"""Answer requests for the files of the viewer's page, at ``@view/`` beside the hierarchy, and for what they need to know."""
+
+from __future__ import annotations
+
+import json
+
+from tessarr.serve.content import content_of
+from tessarr.serve.http.messages import Request, Response, problem, with_headers
+from tessarr.serve.http.paths import below, quoted
+from tessarr.serve.served import PAGE_SEGMENT, Served
+
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+    "frame-ancestors 'self'; base-uri 'none'; form-action 'none'"
+)
+
+
+def page_answer(served: Served, rest: str, request: Request) -> Response | None:
+    """Answer for a path after the token; ``None``: it is not one of the page, or no page is served."""
+    if served.page is None:
+        return None
+    if rest in ("", "/") and served.name:
+        target = f"{served.root_path}{_token_part(served)}/{PAGE_SEGMENT}/"
+        return problem(302, "", (("Location", target),))
+    inside = below(rest, f"/{PAGE_SEGMENT}")
+    if inside is None:
+        return None
+    if inside == "":
+        return problem(308, "", (("Location", f"{PAGE_SEGMENT}/"),))
+    if inside == "/place.json":
+        root = f"../{quoted(served.name)}" if served.name else ".."
+        place = json.dumps({"root": root, "name": served.name or "data"})
+        return content_of(place.encode(), "application/json", request, served.boundary)
+    found = served.page.get(inside[1:] or "index.html")
+    if found is None:
+        return problem(404)
+    data, kind = found
+    return with_headers(content_of(data, kind, request, served.boundary), (("Content-Security-Policy", _POLICY),))
+
+
+def _token_part(served: Served) -> str:
+    return "" if served.token is None else served.base[len(served.root_path) :].removesuffix(f"/{quoted(served.name)}")
