@@ -14,7 +14,7 @@ from tessarr.errors import ConflictError
 from tessarr.stores.base import ANY, Any_, Version
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.protocols import ConditionalSet
-from tessarr.stores.remote.base import Answer, NetworkStore
+from tessarr.stores.remote.base import NetworkStore, RangeResponse
 from tessarr.stores.remote.limiter import limiter_for
 from tessarr.stores.remote.loop import in_thread
 from tessarr.stores.remote.retry import Fault
@@ -51,10 +51,10 @@ class FarStore(NetworkStore):
     def _version(self, key: str) -> Version | None:
         return hashlib.sha256(self.held[key]).hexdigest() if self.versions else None
 
-    async def _request(self, key: str, byte_range: ByteRange | None) -> Answer:
+    async def _request(self, key: str, byte_range: ByteRange | None) -> RangeResponse:
         return await in_thread(self._read, key, byte_range)
 
-    def _read(self, key: str, byte_range: ByteRange | None) -> Answer:
+    def _read(self, key: str, byte_range: ByteRange | None) -> RangeResponse:
         if self.delay_s:
             time.sleep(random.random() * self.delay_s)
         self.before(key, byte_range)
@@ -65,7 +65,7 @@ class FarStore(NetworkStore):
             value = self.held[key]
             start, stop = (0, len(value)) if byte_range is None else byte_range.bounds(len(value))
             self.nbytes += stop - start
-            return Answer(value[start:stop], start, len(value), self._version(key))
+            return RangeResponse(value[start:stop], start, len(value), self._version(key))
 
     def _fault(self, error: Exception) -> Fault | None:
         return None

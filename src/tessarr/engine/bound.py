@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tessarr.codecs.base import ChunkSpec
 from tessarr.codecs.chain import BoundChain
 from tessarr.dtypes.base import Scalar
-from tessarr.engine.reference.versions import ShardIndexes
+from tessarr.engine.reference.versions import ShardIndexCache
 from tessarr.grids.base import Axis
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
@@ -75,7 +75,7 @@ class BoundArray:
     """NumPy dtype of elements in memory."""
     read_only: str | None = None
     """Why the array must not be written; ``None`` when it may."""
-    indexes: ShardIndexes | None = None
+    indexes: ShardIndexCache | None = None
     """Shard indexes that were read, where asking again costs a round trip; ``None`` for local stores."""
     access: Access = field(init=False)
     has_shards: bool = field(init=False)
@@ -128,7 +128,7 @@ def bind(
         fill, options = metadata.data_type.default_fill(), replace(options, write_empty_chunks=True)
     axes = metadata.chunk_grid.axes(metadata.shape)
     where = transformed(store, metadata)
-    indexes = ShardIndexes() if isinstance(where, Remote) else None
+    indexes = ShardIndexCache() if isinstance(where, Remote) else None
     bound = BoundArray(where, path, metadata, options, axes, fill, metadata.shape, metadata.dtype, read_only, indexes)
     first = tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in axes)
     bound.chain(first)

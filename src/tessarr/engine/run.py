@@ -25,9 +25,9 @@ _SPARE_NBYTES = 4 << 20
 """Bound on the unneeded bytes of all shards in a batch that are requested whole: at 50 ms and 100 MB/s a round trip costs as
 much as 5 MB."""
 
-_Wanted: TypeAlias = tuple[ChunkReads, Request]
+_Pending: TypeAlias = tuple[ChunkReads, Request]
 """A request, and the `ChunkReads` that made it."""
-_Found: TypeAlias = Fetched | list[list[Buffer] | None] | None
+_Result: TypeAlias = Fetched | list[list[Buffer] | None] | None
 """Result of `Access.fetch_one` or `Store.fetch_async`."""
 
 
@@ -36,9 +36,9 @@ def run(plans: Sequence[ReadPlan], access: Access) -> None:
     for batch in _batches(plans, BATCH_NBYTES if access.remote else _LOCAL_BATCH_NBYTES):
         wanted = _begin(batch, access)
         if access.fetch_one is not None and any(request.fetch.key != wanted[0][1].fetch.key for _, request in wanted):
-            from tessarr.stores.remote.loop import Running
+            from tessarr.stores.remote.loop import LoopTask
 
-            with Running(_in_flight(wanted, batch, access, alone=True)) as wait:
+            with LoopTask(_in_flight(wanted, batch, access, alone=True)) as wait:
                 wait()
             continue
         while wanted:
@@ -61,7 +61,7 @@ async def run_async(plans: Sequence[ReadPlan], access: Access) -> None:
         await _in_flight(wanted, batch, access, alone=False)
 
 
-class _Run(NamedTuple):
+class _PartRange(NamedTuple):
     """Parts ``first:stop`` of a plan."""
 
     plan: ReadPlan
@@ -69,10 +69,10 @@ class _Run(NamedTuple):
     stop: int
 
 
-def _batches(plans: Iterable[ReadPlan], most: int) -> list[list[_Run]]:
+def _batches(plans: Iterable[ReadPlan], most: int) -> list[list[_PartRange]]:
     """Split all parts into batches whose chunks decode to at most `most` bytes together."""
-    batches: list[list[_Run]] = []
-    batch: list[_Run] = []
+    batches: list[list[_PartRange]] = []
+    batch: list[_PartRange] = []
     left = most
     for plan in plans:
         first, nbytes = 0, max(1, plan.nbytes)
@@ -83,13 +83,13 @@ def _batches(plans: Iterable[ReadPlan], most: int) -> list[list[_Run]]:
                 batch, left = [], most
                 continue
             stop = min(plan.parts, first + max(1, room))
-            batch.append(_Run(plan, first, stop))
+            batch.append(_PartRange(plan, first, stop))
             left -= (stop - first) * nbytes
             first = stop
     return [*batches, batch] if batch else batches
 
 
-def _begin(batch: list[_Run], access: Access) -> list[_Wanted]:
+def _begin(batch: list[_PartRange], access: Access) -> list[_Pending]:
     """Start the reads of a batch. Returns their first requests."""
     whole_below = access.whole_below
     if access.remote and any(run.plan.has_shards for run in batch):
@@ -101,7 +101,7 @@ def _begin(batch: list[_Run], access: Access) -> list[_Wanted]:
     return [(reads, request) for reads in begun for request in reads.receive(())]
 
 
-async def _in_flight(wanted: list[_Wanted], batch: list[_Run], access: Access, *, alone: bool) -> None:
+async def _in_flight(wanted: list[_Pending], batch: list[_PartRange], access: Access, *, alone: bool) -> None:
     """Send all requests at once, and the requests that follow from their responses; decode each response while others are in
     flight.
 
@@ -114,17 +114,17 @@ async def _in_flight(wanted: list[_Wanted], batch: list[_Run], access: Access, *
 
     fetch_one = access.fetch_one
     nbytes = max([run.plan.nbytes for run in batch], default=0)
-    in_flight: dict[asyncio.Task[_Found], list[_Wanted]] = {}
-    landed: asyncio.Queue[asyncio.Task[_Found]] = asyncio.Queue()
+    in_flight: dict[asyncio.Task[_Result], list[_Pending]] = {}
+    landed: asyncio.Queue[asyncio.Task[_Result]] = asyncio.Queue()
     try:
         while True:
             # One call for all requests of one key, or, where the store takes only batches, for all requests.
-            calls: dict[str, list[_Wanted]] = {}
+            calls: dict[str, list[_Pending]] = {}
             for one in wanted:
                 calls.setdefault("" if fetch_one is None else one[1].fetch.key, []).append(one)
             for together in calls.values():
                 fetches = [request.fetch for _, request in together]
-                call: Coroutine[None, None, _Found] = (
+                call: Coroutine[None, None, _Result] = (
                     access.store.fetch_async(fetches)
                     if fetch_one is None or len(fetches) > 1
                     else fetch_one(fetches[0])
@@ -136,7 +136,7 @@ async def _in_flight(wanted: list[_Wanted], batch: list[_Run], access: Access, *
             done = [await landed.get()]
             while not landed.empty():
                 done.append(landed.get_nowait())
-            answered: list[_Wanted] = []
+            answered: list[_Pending] = []
             found: list[list[Buffer] | None] = []
             for task in done:
                 result = task.result()
@@ -157,7 +157,7 @@ async def _in_flight(wanted: list[_Wanted], batch: list[_Run], access: Access, *
             await asyncio.gather(*in_flight, return_exceptions=True)
 
 
-def _responses(wanted: Sequence[_Wanted], found: Sequence[list[Buffer] | None]) -> dict[ChunkReads, list[Response]]:
+def _responses(wanted: Sequence[_Pending], found: Sequence[list[Buffer] | None]) -> dict[ChunkReads, list[Response]]:
     """Group the responses by the `ChunkReads` that made the requests."""
     if len(found) != len(wanted):
         raise StoreError(

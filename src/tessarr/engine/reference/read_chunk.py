@@ -15,7 +15,7 @@ from tessarr.codecs.chain import BoundChain
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.reference.placement import fill_missing, inner_parts, view_of
 from tessarr.engine.reference.readers import ChunkRead, Reader, read_from, together
-from tessarr.engine.reference.versions import ValueChangedError, ValueVersion
+from tessarr.engine.reference.versions import ValueChangedError, VersionCheck
 from tessarr.engine.reference.within import WHOLE, check_length, cut, shift, size_of
 from tessarr.errors import BaseZarrError
 from tessarr.indexing.plan import Part
@@ -34,7 +34,7 @@ def read_chunk(bound: BoundArray, part: Part, out: AnyArray, whole_below: int = 
     whole = 0 < (chain.spec.nbytes or 0) <= whole_below
     try:
         for attempt in range(ATTEMPTS + 1):
-            version = ValueVersion(bound, key)
+            version = VersionCheck(bound, key)
             reader = _read(chain, part, out, WHOLE, version, whole=whole or attempt == ATTEMPTS)
             try:
                 ranges = next(reader)
@@ -53,7 +53,7 @@ def read_chunk(bound: BoundArray, part: Part, out: AnyArray, whole_below: int = 
 
 
 def _read(
-    chain: BoundChain, part: Part, out: AnyArray, within: ByteRange, version: ValueVersion, *, whole: bool = False
+    chain: BoundChain, part: Part, out: AnyArray, within: ByteRange, version: VersionCheck, *, whole: bool = False
 ) -> Reader:
     """Read `part` of the chunk in the range `within` of a value into its place in `out`; `chain` decodes the chunk."""
     if chain.shard is None or not chain.partial:

@@ -22,34 +22,34 @@ if TYPE_CHECKING:
 
 MOST_NBYTES = 32 << 20
 _state_lock = ForkSafeLock()
-"""Guards changes of all `ShardIndexes`; look-ups take no lock."""
+"""Guards changes of all `ShardIndexCache`; look-ups take no lock."""
 
 
 class ValueChangedError(Exception):
     """The value was replaced during a read of its parts."""
 
 
-class KnownIndex(NamedTuple):
+class CachedIndex(NamedTuple):
     """A cached shard index, and the version of the stored value that contains the index."""
 
     entries: ShardIndex
     version: Version
 
 
-class ShardIndexes:
+class ShardIndexCache:
     """The cache of shard indexes of one bound array, of at most `MOST_NBYTES` bytes; a full cache is emptied."""
 
     __slots__ = ("_known", "_nbytes")
 
     def __init__(self) -> None:
-        self._known: dict[str, dict[ByteRange, KnownIndex]] = {}
+        self._known: dict[str, dict[ByteRange, CachedIndex]] = {}
         self._nbytes = 0
 
-    def get(self, key: str, within: ByteRange) -> KnownIndex | None:
+    def get(self, key: str, within: ByteRange) -> CachedIndex | None:
         """Look up the index of the shard in the range `within` of the value of `key`; ``None``: cache miss."""
         return self._known.get(key, {}).get(within)
 
-    def keep(self, key: str, within: ByteRange, known: KnownIndex) -> None:
+    def keep(self, key: str, within: ByteRange, known: CachedIndex) -> None:
         """Cache an index."""
         nbytes = known.entries.nbytes
         with _state_lock:
@@ -68,7 +68,7 @@ class ShardIndexes:
             self._nbytes -= sum(known.entries.nbytes for known in gone.values()) if gone else 0
 
 
-class ValueVersion:
+class VersionCheck:
     """Track the version of the value of `key` during one attempt to read parts of it."""
 
     __slots__ = ("_guards", "_indexes", "_is_current", "_key", "_remote", "_version")
@@ -121,7 +121,7 @@ class ValueVersion:
         (encoded,) = yield [at]
         index = layout.parse_index(encoded)
         if self._version is not None and self._indexes is not None:
-            self._indexes.keep(self._key, within, KnownIndex(index, self._version))
+            self._indexes.keep(self._key, within, CachedIndex(index, self._version))
         elif self._version is None and not self._remote:
             self._guards.append((at, bytes(encoded)))
         return index

@@ -37,7 +37,7 @@ _NOTHING = ByteRange(0, 0)
 _VERSION = (_NOTHING,)
 
 
-class Answer(NamedTuple):
+class RangeResponse(NamedTuple):
     """Response to one request for bytes."""
 
     body: Buffer
@@ -67,11 +67,11 @@ class NetworkStore(AsyncStore):
 
     # -- for subclasses ------------------------------------------------------------------------------------------
 
-    async def _request(self, key: str, byte_range: ByteRange | None) -> Answer:
+    async def _request(self, key: str, byte_range: ByteRange | None) -> RangeResponse:
         """Send one request. ``ByteRange(0, 0)`` requests only size and version."""
         raise NotImplementedError
 
-    async def _request_if_changed(self, key: str, version: Version) -> Answer:
+    async def _request_if_changed(self, key: str, version: Version) -> RangeResponse:
         """Send one request for the value unless it has that version. Raises a fault of status 304 when it has."""
         raise NotImplementedError
 
@@ -86,7 +86,7 @@ class NetworkStore(AsyncStore):
     ) -> T | None:
         """Await `call`, with retries by the table in `tessarr.stores.remote.retry`; ``None``: no such key.
 
-        An `Answer` is checked to have the length of `span` (``None``: of the whole object).
+        An `RangeResponse` is checked to have the length of `span` (``None``: of the whole object).
         """
         began, state = time.monotonic(), None
         while True:
@@ -95,7 +95,7 @@ class NetworkStore(AsyncStore):
             nbytes = 0
             try:
                 answer = await call()
-                if isinstance(answer, Answer):
+                if isinstance(answer, RangeResponse):
                     nbytes = memoryview(answer.body).nbytes
                     if answer.size != nbytes and span != _NOTHING:
                         _check_length(answer, nbytes, span)
@@ -113,7 +113,7 @@ class NetworkStore(AsyncStore):
             state = state or RetryState(self.retry, store=self.url, key=key, operation=operation, began=began)
             await sleep(state.pause(fault))
 
-    async def _head(self, key: str) -> Answer | None:
+    async def _head(self, key: str) -> RangeResponse | None:
         return await self._send(key, "HEAD", partial(self._request, key, _NOTHING), span=_NOTHING)
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ class NetworkStore(AsyncStore):
             "the object changed while it was being read", store=self.url, key=key, got=f"{_READ_ATTEMPTS} times"
         )
 
-    async def _get_spans(self, key: str, spans: Sequence[ByteRange | None]) -> _List[Answer] | None:
+    async def _get_spans(self, key: str, spans: Sequence[ByteRange | None]) -> _List[RangeResponse] | None:
         found = await gather_or_cancel(
             [self._send(key, "GET", partial(self._request, key, span), span=span) for span in spans]
         )
@@ -307,13 +307,13 @@ def _select(found: Fetched | None, shared: Fetch, request: Fetch) -> Fetched | N
     return Fetched([view[slice(*part.bounds(view.nbytes))].data for part in parts], found.version, found.size)
 
 
-def _remaining_spans(head: Answer) -> list[ByteRange | None]:
+def _remaining_spans(head: RangeResponse) -> list[ByteRange | None]:
     """List the spans that are missing of an object of which `head` has the first bytes."""
     got = memoryview(head.body).nbytes
     return [*split(got, head.size, max_request=PART_SIZE)] if head.size is not None and got < head.size else []
 
 
-def _parts(answers: Sequence[Answer], ranges: Sequence[ByteRange] | None) -> list[Buffer]:
+def _parts(answers: Sequence[RangeResponse], ranges: Sequence[ByteRange] | None) -> list[Buffer]:
     bodies = [SpanBytes(answer.start, byte_view(answer.body).toreadonly()) for answer in answers]
     bodies = sorted((one for one in bodies if one.body.nbytes), key=lambda one: one.start)
     sizes = [answer.size or 0 for answer in answers]
@@ -321,7 +321,7 @@ def _parts(answers: Sequence[Answer], ranges: Sequence[ByteRange] | None) -> lis
     return [extract(bodies, part, size) for part in ((ByteRange(0),) if ranges is None else ranges)]
 
 
-def _check_length(answer: Answer, nbytes: int, span: ByteRange | None) -> None:
+def _check_length(answer: RangeResponse, nbytes: int, span: ByteRange | None) -> None:
     """Raise `Fault` unless the body, of `nbytes` bytes, has the length of `span`, or of the whole object."""
     if answer.size is None:
         return

@@ -26,24 +26,24 @@ UNBOUNDED = 64 * PART_SIZE
 """A range longer than this is treated as one to the end of the object."""
 
 
-class Coalescing(NamedTuple):
+class CoalescingLimits(NamedTuple):
     """The limits of coalescing, in bytes."""
 
     max_gap: int
     max_request: int
 
 
-_cached_limits: tuple[int, Coalescing] = -1, Coalescing(0, 0)
+_cached_limits: tuple[int, CoalescingLimits] = -1, CoalescingLimits(0, 0)
 """The limits in the settings, and the number of changes of the settings when they were read (`Config.changes`)."""
 
 
-def coalescing() -> Coalescing:
+def coalescing() -> CoalescingLimits:
     """Return the limits of coalescing in the settings ``array.sharding_coalesce_…``."""
     global _cached_limits
     changes, limits = _cached_limits
     if changes != config.changes:
         changes = config.changes
-        limits = Coalescing(
+        limits = CoalescingLimits(
             config.get("array.sharding_coalesce_max_gap_bytes"), config.get("array.sharding_coalesce_max_bytes")
         )
         _cached_limits = changes, limits

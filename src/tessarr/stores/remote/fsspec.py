@@ -22,7 +22,7 @@ from tessarr.stores.functions import no_conditional_writes
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.protocols import Lock
-from tessarr.stores.remote.base import Answer, NetworkStore
+from tessarr.stores.remote.base import NetworkStore, RangeResponse
 from tessarr.stores.remote.limiter import limiter_for
 from tessarr.stores.remote.loop import in_thread
 from tessarr.stores.remote.retry import Fault, RetryPolicy, fault_of_status, scrub, scrub_url
@@ -173,30 +173,30 @@ class FsspecStore(NetworkStore):
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    async def _request(self, key: str, byte_range: ByteRange | None) -> Answer:
+    async def _request(self, key: str, byte_range: ByteRange | None) -> RangeResponse:
         return await in_thread(self._read, key, byte_range)
 
-    def _read(self, key: str, byte_range: ByteRange | None) -> Answer:
+    def _read(self, key: str, byte_range: ByteRange | None) -> RangeResponse:
         name = self._name(key)
         if byte_range is None:
-            return Answer(self.fs.cat_file(name), 0, None, None)
+            return RangeResponse(self.fs.cat_file(name), 0, None, None)
         if byte_range.start < 0 or byte_range == (0, 0):
             info = self.fs.info(name)
             if info.get("type") == "directory":
                 raise IsADirectoryError(name)
             if byte_range == (0, 0) or info.get("size") is None:
                 whole = b"" if byte_range == (0, 0) else self.fs.cat_file(name)
-                return Answer(whole, 0, info.get("size"), _version(info))
+                return RangeResponse(whole, 0, info.get("size"), _version(info))
             start, stop = byte_range.bounds(info["size"])
             body = self.fs.cat_file(name, start=start, end=stop) if stop > start else b""
-            return Answer(body, start, info["size"], None)
+            return RangeResponse(body, start, info["size"], None)
         try:
             body = self.fs.cat_file(name, start=byte_range.start, end=byte_range.stop)
         except Exception as error:
             if "416" not in str(error) and getattr(error, "status", None) != 416:
                 raise
             body = b""
-        return Answer(body, byte_range.start, None, None)
+        return RangeResponse(body, byte_range.start, None, None)
 
     def _fault(self, error: Exception) -> Fault | None:
         if isinstance(error, self.allowed_exceptions):

@@ -82,8 +82,8 @@ _thread_loop = _ThreadLoop()
 _pools: _ThreadPools | None = None
 
 
-class Running(Generic[T]):
-    """A coroutine in the event loop of this thread: ``with Running(call) as wait: return wait()``.
+class LoopTask(Generic[T]):
+    """A coroutine in the event loop of this thread: ``with LoopTask(call) as wait: return wait()``.
 
     An interrupt cancels it. Where a loop is already running, the coroutine runs in a thread.
     """
@@ -110,7 +110,7 @@ class Running(Generic[T]):
 
 def run(call: Coroutine[object, object, T]) -> T:
     """Run a coroutine and wait for its result. An interrupt cancels the coroutine."""
-    with Running(call) as wait:
+    with LoopTask(call) as wait:
         return wait()
 
 

@@ -25,7 +25,7 @@ from tessarr.stores.buffers import byte_view
 from tessarr.stores.functions import no_conditional_writes
 from tessarr.stores.path import check_key, check_prefix, is_plain_key
 from tessarr.stores.protocols import LISTING, WRITING, ConditionalSet, List
-from tessarr.stores.remote.base import Answer, NetworkStore
+from tessarr.stores.remote.base import NetworkStore, RangeResponse
 from tessarr.stores.remote.limiter import limiter_for
 from tessarr.stores.remote.loop import gather_or_cancel, in_thread
 from tessarr.stores.remote.obstore.adapter import (
@@ -153,7 +153,7 @@ class ObjectStore(NetworkStore):
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    async def _request(self, key: str, byte_range: ByteRange | None) -> Answer:
+    async def _request(self, key: str, byte_range: ByteRange | None) -> RangeResponse:
         if not is_plain_key(key):
             check_key(key)
         client, name, span = self._client, self._prefix + key, byte_range
@@ -162,21 +162,21 @@ class ObjectStore(NetworkStore):
                 meta = await invoke(client, "head", name)
                 span = ByteRange(*span.bounds(meta["size"])) if span.start < 0 else span
                 if span.start >= (span.stop or 0):
-                    return Answer(b"", 0, meta["size"], version_of(meta))
+                    return RangeResponse(b"", 0, meta["size"], version_of(meta))
             result, body = await get(client, name, {} if span is None else range_options(span))
-            return Answer(body, result.range[0], result.meta["size"], version_of(result.meta))
+            return RangeResponse(body, result.range[0], result.meta["size"], version_of(result.meta))
         except Exception as error:
             if span is not None and is_past_the_end(error):
-                return Answer(b"", max(span.start, 0), None, None)
+                return RangeResponse(b"", max(span.start, 0), None, None)
             if span is None or not is_range_refused(error):
                 if self._stands_for_absence(key, error):
                     raise Fault("missing", "", status=404, outcome="ok") from None
                 raise
         result = await invoke(client, "get", name)
         self._ranges_work = result.meta["size"] == 0
-        return Answer(await invoke(result, "buffer"), 0, result.meta["size"], version_of(result.meta))
+        return RangeResponse(await invoke(result, "buffer"), 0, result.meta["size"], version_of(result.meta))
 
-    async def _request_if_changed(self, key: str, version: Version) -> Answer:
+    async def _request_if_changed(self, key: str, version: Version) -> RangeResponse:
         check_key(key)
         options = {"if_none_match": update_version(version).get("e_tag")}
         try:
@@ -185,7 +185,7 @@ class ObjectStore(NetworkStore):
             if self._stands_for_absence(key, error):
                 raise Fault("missing", "", status=404, outcome="ok") from None
             raise
-        return Answer(body, 0, result.meta["size"], version_of(result.meta))
+        return RangeResponse(body, 0, result.meta["size"], version_of(result.meta))
 
     def _stands_for_absence(self, key: str, error: Exception) -> bool:
         """Return whether `error` is a 403 that the option `forbidden_is_missing` takes for absence of `key`."""
