@@ -18,7 +18,9 @@ from tessarr.dtypes.variable import (
     VariableLengthBytes,
     VariableLengthUTF8,
 )
-from tessarr.errors import DataTypeValidationError, PickleCodecDisabledError
+from tessarr.errors import DataTypeValidationError, MetadataValidationError, PickleCodecDisabledError
+from tessarr.metadata.formats import parse_node
+from tessarr.settings import config
 from tessarr.types import JSON
 
 KINDS = [
@@ -73,8 +75,8 @@ def test_a_length_must_be_positive_and_below_two_gibibytes(typestr: str) -> None
 
 
 @pytest.mark.spec("V2-22")
-@pytest.mark.parametrize("typestr", ["<M8", "<m8", "<M8[generic]", "<M8[x]", "<M4[ns]", "<M8[0ns]", "<i4[ns]"])
-def test_times_need_a_unit(typestr: str) -> None:
+@pytest.mark.parametrize("typestr", ["<M8[x]", "<M4[ns]", "<M8[0ns]", "<i4[ns]"])
+def test_a_wrong_unit_of_times_is_refused(typestr: str) -> None:
     with pytest.raises(DataTypeValidationError, match="unit"):
         from_v2(typestr, None)
 
@@ -244,6 +246,18 @@ def test_a_data_type_cannot_be_changed() -> None:
         Float32().endianness = "big"
 
 
-def test_v2_cannot_express_times_without_a_unit() -> None:
-    with pytest.raises(DataTypeValidationError, match="unit"):
-        DateTime64().to_v2()
+@pytest.mark.spec("V2-22")
+@pytest.mark.parametrize("typestr", ["<M8", ">m8", "<M8[generic]", "<M8[2generic]"])
+def test_times_need_a_unit(typestr: str) -> None:
+    """Documents without one are read with a warning; in strict mode they are refused."""
+    data_type = from_v2(typestr, None)
+    assert data_type.lacks_unit
+    assert from_v2(data_type.to_v2(), None) == data_type
+    document = {
+        "zarr_format": 2, "shape": [1], "chunks": [1], "dtype": typestr, "compressor": None, "fill_value": None,
+        "order": "C", "filters": None,
+    }  # fmt: skip
+    _, diagnostics = parse_node(2, {".zarray": document})
+    assert ["unit" in message for message, _ in diagnostics] == [True]
+    with config.set({"strict": True}), pytest.raises(MetadataValidationError, match="unit"):
+        parse_node(2, {".zarray": document})

@@ -358,7 +358,7 @@ class ShardLayout:
     def decode(self, data: Buffer) -> AnyArray:
         """Decode a whole stored shard to a new array."""
         chunks = self.split(data)
-        out = np.empty(self.spec.shape, self.spec.dtype)
+        out = np.ndarray(self.spec.shape, self.spec.dtype)
         if len(chunks) < prod(self.grid):
             out[...] = self.spec.fill
         for coords, chunk in chunks.items():

@@ -90,6 +90,11 @@ class DataType(ABC):
     def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:
         """Write a document's ``fill_value``; `parse_fill` of the result gives the same bits."""
 
+    @property
+    def lacks_unit(self) -> bool:
+        """Whether elements (or fields of them) are times without a unit, counts of nothing that is known."""
+        return False
+
     # -- the byte order --------------------------------------------------------------------------------------
 
     def with_byteorder(self, order: str) -> DataType:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from tessarr.dtypes.base import DataType, Scalar
 from tessarr.errors import DataTypeValidationError, MetadataValidationError, Problem, ScalarError
-from tessarr.types import JSON, AnyDType, ZarrFormat
+from tessarr.types import JSON, AnyArray, AnyDType, ZarrFormat
 
 Endianness: TypeAlias = Literal["little", "big"]
 
@@ -225,6 +225,18 @@ def from_bits(bits: int, dtype: AnyDType) -> Scalar:
 def to_bits(scalar: Scalar) -> int:
     """Return the bits of a 0-d array as an unsigned integer, whatever its byte order."""
     return int.from_bytes(scalar.tobytes(), order_of(scalar.dtype))
+
+
+def converted(values: AnyArray, dtype: AnyDType) -> AnyArray:
+    """Convert `values` to `dtype`, its byte order included; return `values` itself where they have both.
+
+    NumPy holds times without a unit for equal in both byte orders, so that its `astype` moves no bytes.
+    """
+    made = values.astype(dtype, copy=False)
+    if dtype.kind in "mM" and made.dtype.isnative != dtype.isnative:
+        made, given = np.ndarray(values.shape, dtype), made
+        made[...] = given
+    return made
 
 
 def as_scalar(value: object) -> Scalar | None:

@@ -143,7 +143,8 @@ def _sized(kind: str, text: str, size: str, endianness: Any = None) -> DataType:
 def _time(kind: str, text: str, size: str, count: str | None, unit: str | None, endianness: Any) -> DataType:
     from tessarr.dtypes import time
 
-    if size != "8" or unit is None or unit not in time.UNITS[:-1] or len(count or "") > 10 or count == "0":
+    unit = unit or "generic"  # numcodecs and zarr-python read and write such types
+    if size != "8" or unit not in time.UNITS or len(count or "") > 10 or count == "0":
         raise _bad_typestr(text, f"8 bytes and a unit, such as {kind}8[ns]; units are {', '.join(time.UNITS[:-1])}")
     made = time.DateTime64 if kind == "M" else time.TimeDelta64
     return made(unit=unit, scale_factor=int(count or 1), endianness=endianness)

@@ -40,7 +40,7 @@ def from_v2(dtype: JSON, filters: Sequence[Mapping[str, JSON]] | None) -> DataTy
     """Parse a v1 or v2 ``dtype``; `filters` is needed for ``"|O"``, where the first object codec decides.
 
     Raises `PickleCodecDisabledError` when any filter is ``pickle``, and `DataTypeValidationError` for an invalid data
-    type: byte order missing, ``M8`` without unit, ``"|O"`` without object codec.
+    type: byte order missing, ``"|O"`` without object codec.
     """
     filters = filters or ()
     if any(item.get("id") == "pickle" for item in filters):
@@ -138,11 +138,12 @@ def _from_native(native: AnyDType, object_codec: str | None) -> DataType:
         return Struct(fields=[Field(name, _from_native(base, None), shape) for name, base, shape in bases])
     if native.kind in "US" and native.itemsize == 0:
         return _object_type(_OBJECT_CODECS["vlen-utf8" if native.kind == "U" else "vlen-bytes"], {})
-    if native.kind in "mM" and np.datetime_data(native)[0] == "generic":
+    if native.kind in "mM" and np.datetime_data(native)[0] == "generic":  # whose `str` omits multiples
         from tessarr.dtypes import time
 
         kind = time.DateTime64 if native.kind == "M" else time.TimeDelta64
-        return kind().with_byteorder(">" if native.byteorder == ">" else "=")
+        made = kind(scale_factor=np.datetime_data(native)[1])
+        return made.with_byteorder(">" if native.byteorder == ">" else "=")
     if native.subdtype is not None or (native.str[1:] not in KINDS and native.kind not in "SUVmM"):
         raise DataTypeValidationError(
             f"Zarr has no data type for the NumPy dtype {native!r}",

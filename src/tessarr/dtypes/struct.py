@@ -128,6 +128,11 @@ class Struct(Element):
         vars(made)["_legacy"] = self._legacy
         return self if made == self else made
 
+    @property
+    def lacks_unit(self) -> bool:
+        """Whether a field holds times without a unit."""
+        return any(member.data_type.lacks_unit for member in self.members)
+
     # -- documents -------------------------------------------------------------------------------------------
 
     @classmethod

@@ -2,7 +2,8 @@
 
 An int64 that counts multiples of ``scale_factor`` units; −2**63 is NaT, not a time.
 v3: ``{"name": "numpy.datetime64", "configuration": {"unit": "us", "scale_factor": 10}}`` (registered); both members are
-required. v2: ``"<M8[10us]"``; without a unit it is refused. Fill value: the count, or ``"NaT"``.
+required; multiples of the unit ``"generic"`` are counts that no one can convert. v2: ``"<M8[10us]"``; without a unit,
+``"<M8"`` or ``"<M8[2generic]"``, it is read with a warning (`DataType.lacks_unit`). Fill value: the count, or ``"NaT"``.
 
 >>> DateTime64(unit="us", scale_factor=10, endianness="big").to_v2()
 '>M8[10us]'
@@ -61,9 +62,6 @@ class _Time(Ordered):
             bound = "< 2147483648" if type(scale_factor) is int and scale_factor > 0 else "> 0"
             message = f"scale_factor must be {bound}, got {scale_factor!r}. It is an integer from 1 to 2^31-1"
             problems.append(Problem(("configuration", "scale_factor"), "value", message))
-        elif unit == "generic" and scale_factor != 1:
-            message = f"the unit 'generic' has no multiples, got {scale_factor!r}"
-            problems.append(Problem(("configuration", "scale_factor"), "value", message))
         if problems:
             raise DataTypeValidationError(f"invalid configuration of data type {self.name}", problems)
         vars(self).update(unit=unit, scale_factor=scale_factor)
@@ -80,7 +78,7 @@ class _Time(Ordered):
     @property
     def code(self) -> str:  # type: ignore[override]
         """Such as ``M8[10us]``."""
-        if self.unit == "generic":
+        if self.unit == "generic" and self.scale_factor == 1:
             return f"{self.kind}8"
         return f"{self.kind}8[{self.scale_factor if self.scale_factor > 1 else ''}{self.unit}]"
 
@@ -98,19 +96,21 @@ class _Time(Ordered):
         return {"name": self.name, "configuration": {"unit": self.unit, "scale_factor": self.scale_factor}}
 
     def to_v2(self) -> JSON:
-        """Return a typestr such as ``"<M8[10us]"``.
-
-        Raises `DataTypeValidationError` for the unit ``generic``, which v2 does not allow.
-        """
-        if self.unit == "generic":
-            raise DataTypeValidationError(
-                f"v2 cannot express {self.name} without a unit", hint="Give a unit, such as 'ns'"
-            )
+        """Return a typestr such as ``"<M8[10us]"``; ``"<M8"`` without a unit, which v2 requires."""
         return f"{self.order}{self.code}"
 
     def default_fill(self) -> Scalar:
         """Return NaT."""
         return self._make(NAT)
+
+    @property
+    def lacks_unit(self) -> bool:
+        """Whether the unit is unknown.
+
+        >>> DateTime64().lacks_unit, DateTime64(unit="s").lacks_unit
+        (True, False)
+        """
+        return self.unit == "generic"
 
     def _make(self, count: int) -> Scalar:
         if not NAT <= count < 2**63:

@@ -146,6 +146,8 @@ def _data_type(doc: Document, filters: tuple[JSONObject, ...] | None) -> DataTyp
         doc.adopt("dtype", error)
         return None
     _check_orders(doc)
+    if data_type.lacks_unit:
+        doc.tolerate("dtype", f"must state the unit of times, got {doc.fields['dtype']!r}", "counts without a unit")
     return data_type
 
 

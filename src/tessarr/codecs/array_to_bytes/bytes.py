@@ -21,6 +21,7 @@ from typing import Literal, Self
 import numpy as np
 
 from tessarr.codecs.base import ArrayToBytes, ChunkSpec
+from tessarr.dtypes.element import converted
 from tessarr.errors import CodecError, MetadataValidationError, Problem
 from tessarr.settings import is_strict
 from tessarr.types import JSON, AnyArray, AnyDType, Buffer, JSONObject
@@ -93,7 +94,9 @@ class BytesCodec(ArrayToBytes):
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
         """Return a C-contiguous array of the stored dtype (`chunk` itself if it is one), or its bytes."""
-        stored = np.ascontiguousarray(chunk, dtype=self.stored_dtype(spec)).reshape(chunk.shape)
+        dtype = self.stored_dtype(spec)
+        given = converted(chunk, dtype) if dtype.kind in "mM" else chunk
+        stored = np.ascontiguousarray(given, dtype).reshape(chunk.shape)
         plain = stored.dtype.kind in _BUFFER_KINDS and stored.dtype.num < _USER_DEFINED
         return stored if plain else stored.reshape(-1).view(np.uint8)
 

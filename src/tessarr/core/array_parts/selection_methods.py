@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from tessarr.core import open_transactions
 from tessarr.core.array_parts.chunk_properties import Layout
+from tessarr.dtypes.element import converted
 from tessarr.engine.bound import BoundArray
 from tessarr.errors import FieldNotFoundError, ReadOnlyError, VindexInvalidSelectionError
 from tessarr.indexing import request as requests
@@ -47,7 +48,7 @@ class Selecting(Layout):
         fields, request = requests.with_fields(selection, bound.shape)
         if fields:
             return self._get(lambda bound: requests.with_fields(selection, bound.shape)[1], None, fields)
-        full = np.empty(request.full_shape, bound.dtype, self._order)
+        full = np.ndarray(request.full_shape, bound.dtype, None, 0, None, self._order)  # see `_full`
         self._engine.read(bound, request.selection, full)
         result = request.result(full)
         return result if request.shape else result[()]
@@ -251,7 +252,8 @@ class Selecting(Layout):
             view = request.view(out) if out.dtype == self._bound.dtype and not fields else None
             if view is not None and view.flags.writeable:
                 return view, True
-        return np.empty(request.full_shape, self._bound.dtype, self._order), False
+        # `np.empty` would lose the byte order, and the multiple, of times without a unit.
+        return np.ndarray(request.full_shape, self._bound.dtype, None, 0, None, self._order), False
 
     def _finish(self, request: Request, full: AnyArray, direct: bool, out: AnyArray | None, fields: Fields) -> Selected:
         if direct:
@@ -334,10 +336,9 @@ class Selecting(Layout):
 
 def as_elements(value: object, dtype: AnyDType) -> AnyArray:
     """Convert `value` to an array of `dtype` as NumPy's assignment does. Copies only where the dtype changes."""
-    if isinstance(value, np.ndarray | np.generic):
-        return np.asarray(value).astype(dtype, copy=False)
-    if hasattr(value, "__array__"):
-        return np.asarray(value).astype(dtype, copy=False)
+    if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__array__"):
+        given: AnyArray = np.asarray(value)
+        return converted(given, dtype) if dtype.kind in "mM" else given.astype(dtype, copy=False)
     return np.asarray(value, dtype)
 
 

@@ -16,7 +16,7 @@ from tessarr.codecs.parse import CodecLike, CodecsLike, codec_from
 from tessarr.codecs.sharding import ShardingCodec
 from tessarr.common import strict_json
 from tessarr.common.warn import Diagnostic, report, warn, warn_as_zarr_python
-from tessarr.core.creation.zarr_python_arguments import check_v2_compressor
+from tessarr.core.creation.zarr_python_arguments import check_v2_compressor, check_v2_unit
 from tessarr.dtypes.base import DataType, Scalar
 from tessarr.dtypes.parse import DTypeLike, from_numpy, from_v2
 from tessarr.engine.bound import RuntimeOptions
@@ -237,6 +237,7 @@ def _older_metadata(
         raise BaseZarrError(f"Zarr v{zarr_format} has no codecs or storage transformers; use zarr_format=3")
     if common["dimension_names"] and zarr_format == 2:
         common["attributes"].setdefault(DIMENSIONS, list(common["dimension_names"]))
+    check_v2_unit(data_type)
     grid, _ = _grids(common["shape"], chunks, None, itemsize)
     if grid.chunk_shape is None:
         raise BaseZarrError(f"Zarr v{zarr_format} has no rectilinear chunks; use zarr_format=3")
@@ -373,7 +374,8 @@ def default_serializer(data_type: DataType, endian: str | None = None) -> Codec:
 def fill_from(data_type: DataType, value: object, zarr_format: int) -> Scalar | None:
     """Convert a fill value given by a user to a scalar of `data_type`."""
     if value is DEFAULT or (value is None and zarr_format == 3):
-        return data_type.default_fill()
+        zeros = data_type.dtype.names and settings.get("zarr_python.arguments")  # where tessarr's times are NaT
+        return data_type.cast_given_fill(0) if zeros else data_type.default_fill()
     if value is None:
         return None
     try:

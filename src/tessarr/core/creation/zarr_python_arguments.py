@@ -11,7 +11,14 @@ from typing import Any
 
 from tessarr.codecs.base import BytesToBytes
 from tessarr.common.warn import warn
-from tessarr.errors import BaseZarrError, ZarrDeprecationWarning, ZarrRuntimeWarning, ZarrUserWarning
+from tessarr.dtypes.base import DataType
+from tessarr.errors import (
+    BaseZarrError,
+    DataTypeValidationError,
+    ZarrDeprecationWarning,
+    ZarrRuntimeWarning,
+    ZarrUserWarning,
+)
 from tessarr.settings import config as settings
 
 _NOT_IMPLEMENTED = (
@@ -91,6 +98,14 @@ def check_v2_compressor(given: Sequence[object]) -> None:
     if are_judged() and any(isinstance(codec, BytesToBytes) for codec in given):
         raise BaseZarrError(
             "Cannot use a BytesBytesCodec as a compressor for zarr v2 arrays. Use a numcodecs codec directly instead."
+        )
+
+
+def check_v2_unit(data_type: DataType) -> None:
+    """Raise `DataTypeValidationError` for times without a unit, which v2 requires and zarr-python does not."""
+    if data_type.lacks_unit and not are_judged():
+        raise DataTypeValidationError(
+            f"v2 cannot express {data_type.name} without a unit", hint="Give a unit, such as 'ns'"
         )
 
 

@@ -13,6 +13,7 @@ from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.array_to_bytes.packbits import PackBitsCodec
 from tessarr.codecs.base import BytesToBytes
 from tessarr.codecs.chain import BoundChain
+from tessarr.dtypes.element import converted
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.native.step import UnsupportedError, named
 from tessarr.grids.base import Axis
@@ -47,7 +48,7 @@ def describe(bound: BoundArray) -> JSONObject:
         "shape": list(bound.shape),
         "axes": [_axis(axis) for axis in bound.axes],
         "item": data_type.itemsize,
-        "fill": list(bound.fill.astype(bound.dtype).tobytes()),
+        "fill": list(converted(bound.fill, bound.dtype).tobytes()),
         "key": [*prefix, *(part if isinstance(part, str) else dict(part._asdict()) for part in template)],
         "codecs": _chain(bound.chain(shape)),
         "store": _store(bound),

@@ -11,6 +11,7 @@ from tessarr.codecs.array_to_bytes.zfp import ZfpCodec
 from tessarr.codecs.base import ArrayToBytes, BytesToBytes, ChunkSpec
 from tessarr.codecs.bytes_to_bytes.conditional import ConditionalCodec
 from tessarr.codecs.steps import StepCodec
+from tessarr.dtypes.element import converted
 from tessarr.engine.native.step import UnsupportedError, named
 from tessarr.types import JSON, JSONObject
 
@@ -38,7 +39,7 @@ def serializer(codec: ArrayToBytes, spec: ChunkSpec, describe: Describe) -> Seri
             raise UnsupportedError(f"zfp of {spec.data_type.name}")
         return Serializer(None, False, named("zfp", configuration))
     if isinstance(codec, N5DefaultCodec):
-        stored = spec.fill.astype(spec.dtype.newbyteorder(">"))
+        stored = converted(spec.fill, spec.dtype.newbyteorder(">"))
         nested: list[JSON] = [] if codec.compressor is None else [describe(codec.compressor)]
         members: JSONObject = {
             "shape": list(reversed(spec.shape)),

@@ -67,7 +67,7 @@ class ChunkWrites:
             # A deletion could remove the value of a concurrent writer, so that a chunk of fill value is stored instead.
             new = change(old)
             if new is None and old is not None:
-                return [chain.encode(np.full(chain.spec.shape, chain.spec.fill, chain.spec.dtype))]
+                return [chain.encode(np.broadcast_to(chain.spec.fill, chain.spec.shape).copy())]
             return new
 
         return keeping
@@ -92,7 +92,7 @@ def merged(
     if not fields and where.shape == spec.shape and _is_whole(where):
         chunk = value
     else:
-        chunk = np.empty(spec.shape, spec.dtype)
+        chunk = np.ndarray(spec.shape, spec.dtype)
         chunk[...] = spec.fill if old is None else chain.decode(old.read(ByteRange(0)))
         if not fields:
             chunk[where.index] = value

@@ -67,7 +67,7 @@ def _read(
             out[part.out_sel] = chain.decode(encoded)[part.local.index]
         return
     place = view_of(out, part.out_sel)
-    elements = np.empty(part.local.shape, out.dtype) if place is None else place
+    elements = np.ndarray(part.local.shape, out.dtype) if place is None else place
     parts, target = inner_parts(chain, part.local, elements)
     shard, size = chain.shard, size_of(within)
     data: Buffer | None = None

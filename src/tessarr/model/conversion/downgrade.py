@@ -51,6 +51,8 @@ def array_to_v2(array: ArrayMetadata, *, rekey: bool = False) -> Converted:
         problems.append(Problem(("chunk_grid",), "unsupported", f"v2 has no {array.chunk_grid.name} grids"))
     if array.storage_transformers:
         problems.append(Problem(("storage_transformers",), "unsupported", "v2 has no storage transformers"))
+    if array.data_type.lacks_unit:
+        problems.append(Problem(("data_type",), "unsupported", "v2 requires a unit of times"))
     if array.not_writable:
         problems.append(Problem(("codecs",), "unsupported", array.not_writable))
     keys = _keys(array, rekey, problems, notes)
