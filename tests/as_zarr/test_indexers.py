@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tessarr
 from tessarr.errors import NegativeStepError
 from tessarr.facade.zarr3.core.chunk_grids import ChunkGrid, RectilinearChunkGrid, RegularChunkGrid
 from tessarr.facade.zarr3.core.indexing import BasicIndexer, CoordinateIndexer, MaskIndexer, OrthogonalIndexer
@@ -97,6 +98,8 @@ def test_what_zarr_python_refuses_is_refused() -> None:
 
 def test_the_class_of_grids_is_that_of_both_kinds() -> None:
     assert isinstance(GRIDS["regular"], ChunkGrid)
-    assert isinstance(GRIDS["regular"], RegularChunkGrid)
     assert isinstance(GRIDS["rectilinear"], ChunkGrid)
-    assert isinstance(GRIDS["rectilinear"], RectilinearChunkGrid)
+    for metadata, kind in [((3, 6), RegularChunkGrid), (([3, 4], 6), RectilinearChunkGrid)]:
+        made = tessarr.create_array({}, shape=(7, 6), chunks=metadata, dtype="i1").metadata.chunk_grid
+        assert isinstance(made, kind)
+        assert isinstance(made, ChunkGrid)

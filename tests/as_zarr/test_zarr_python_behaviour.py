@@ -346,3 +346,20 @@ def test_documents_have_the_members_that_zarr_python_always_writes(as_zarr: None
     with config.set({"zarr_python.all_members": False}):
         tessarr.create_array(values, shape=2, dtype="i4", zarr_format=zarr_format, overwrite=True)
     assert member not in json.loads(values[key])
+
+
+def test_shards_of_different_lengths_are_described_and_counted() -> None:
+    made = tessarr.create_array({}, shape=(90,), chunks=(10,), shards=[[60, 30]], dtype="i4")
+    assert made.nchunks_initialized == 0
+    made[60:90] = 1
+    assert made.nchunks_initialized == 3
+    made[0:10] = 1
+    assert made.nchunks_initialized == 9
+    assert ("Shard shape", "<variable>") in made.info.items
+    assert ("Chunk shape", "(10,)") in made.info.items
+    with pytest.raises(NotImplementedError, match="regular chunk grids"):
+        _ = tessarr.create_array({}, shape=(30,), chunks=[[10, 20]], dtype="i4").chunks
+    with pytest.raises(ValueError, match="divisible"):
+        tessarr.create_array({}, shape=(90,), chunks=(10,), shards=[[55, 35]], dtype="i4")
+    with pytest.raises(ValueError, match="Rectilinear chunks with sharding"):
+        tessarr.create_array({}, shape=(90,), chunks=[[40, 50]], shards=(90,), dtype="i4")

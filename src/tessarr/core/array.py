@@ -366,8 +366,12 @@ class Array(Selecting, Exported):
         return run_steps(self._count_chunks_steps())
 
     async def _count_chunks_steps(self) -> int:
-        per_value = prod(self._metadata.chunks) // prod(self.chunks) if self._sharding else 1
-        return per_value * len(await self._list_chunks_steps())
+        there = await self._list_chunks_steps()
+        if self._sharding is None:
+            return len(there)
+        inner = prod(self._sharding.chunk_shape)
+        shards = (prod(axis.size(i) for axis, i in zip(self._bound.axes, at, strict=True)) for at, _ in there)
+        return sum(nelements // inner for nelements in shards)
 
     def stored_chunks(self) -> Iterator[tuple[tuple[int, ...], str]]:
         """Iterate over ``(grid index, key)`` of every stored chunk (with shards: shard) within the array."""

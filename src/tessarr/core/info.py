@@ -58,6 +58,7 @@ def human(nbytes: float) -> str:
 def array_info(array: Array, stored: int | None = None, nchunks: int = 0) -> ArrayInfo:
     """Make the summary of `Array.info`; with bytes and number of chunks stored, that of `Array.info_complete`."""
     rectilinear = array._metadata.chunk_grid.chunk_shape is None
+    sharded = array._sharding is not None
     items = [
         ("Name", array.name),
         ("Type", "Array"),
@@ -69,11 +70,11 @@ def array_info(array: Array, stored: int | None = None, nchunks: int = 0) -> Arr
     if array.dimension_names:
         items.append(("Dimensions", str(array.dimension_names)))
     if rectilinear:
-        items.append(("Chunk grid", f"rectilinear, {' × '.join(map(str, array.cdata_shape))} chunks"))
-    else:
-        if array.shards is not None:
-            items.append(("Shard shape", str(array.shards)))
-        items.append(("Chunk shape", str(array.chunks)))
+        stored = array.nshards if sharded else array.nchunks
+        items.append(("Chunk grid", f"rectilinear, {stored} {'shards' if sharded else 'chunks'}"))
+    if sharded:
+        items.append(("Shard shape", "<variable>" if rectilinear else str(array.shards)))
+    items.append(("Chunk shape", "<variable>" if rectilinear and not sharded else str(array.chunks)))
     items += [("Codecs", ", ".join(codec.name for codec in array._metadata.codecs))]
     if array.zarr_format != 3:
         items += [("Order", array._metadata.order), ("Compressor", str(array._metadata.compressor))]

@@ -197,6 +197,13 @@ def normalize_chunks(
     return grid
 
 
+def check_shards(grid: ChunkGrid, inner: Shape) -> ChunkGrid:
+    """Return the grid of shards. Raises `ValueError` where a shard of differing length is no multiple of inner chunks."""
+    if isinstance(grid, RectilinearGrid) and not grid.is_divisible(inner):
+        raise ValueError(f"shard lengths must be divisible by those of inner chunks, {inner}; got {grid}")
+    return grid
+
+
 def _length(entry: object, whole: int, length: int) -> Any:
     """Normalize one axis of ``chunks``: -1, ``None`` and the 0 of an axis without elements to the `whole` axis."""
     if entry is None or (isinstance(entry, int | np.integer) and not isinstance(entry, bool) and entry == -1):

@@ -205,6 +205,14 @@ class RectilinearGrid(ChunkGrid):
             grown.append(axis if total is None or total >= length else [*axis, length - total])
         return self if grown == list(self._spelling) else RectilinearGrid(grown)
 
+    def is_divisible(self, inner: Shape) -> bool:
+        """Return whether every chunk is cut into whole inner chunks of the shape `inner`.
+
+        >>> RectilinearGrid([[20, 30], 4]).is_divisible((10, 2)), RectilinearGrid([[20, 35], 4]).is_divisible((10, 2))
+        (True, False)
+        """
+        return all(size % length == 0 for runs, length in zip(self._runs, inner, strict=True) for size, _ in runs)
+
     @property
     def chunk_shape(self) -> Shape | None:
         return tuple(runs[0][0] for runs in self._runs) if all(len(runs) == 1 for runs in self._runs) else None

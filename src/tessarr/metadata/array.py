@@ -90,7 +90,8 @@ class ArrayMetadata:
         """
         shape = self.chunk_grid.chunk_shape
         if shape is None:
-            raise NotImplementedError("this array's chunks differ in shape; see read_chunk_sizes and write_chunk_sizes")
+            message = "only regular chunk grids have one chunk shape; see read_chunk_sizes and write_chunk_sizes"
+            raise NotImplementedError(message)
         return shape
 
     @property

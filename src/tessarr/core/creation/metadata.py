@@ -16,7 +16,7 @@ from tessarr.codecs.parse import CodecLike, CodecsLike, codec_from
 from tessarr.codecs.sharding import ShardingCodec
 from tessarr.common import strict_json
 from tessarr.common.warn import Diagnostic, report, warn, warn_as_zarr_python
-from tessarr.core.creation.zarr_python_arguments import check_v2_compressor, check_v2_unit
+from tessarr.core.creation.zarr_python_arguments import check_v2_compressor, check_v2_unit, default_fill
 from tessarr.dtypes.base import DataType, Scalar
 from tessarr.dtypes.parse import DTypeLike, from_numpy, from_v2
 from tessarr.engine.bound import RuntimeOptions
@@ -25,6 +25,7 @@ from tessarr.grids.base import ChunkGrid
 from tessarr.grids.guess import (
     ChunksLike,
     ShardsLike,
+    check_shards,
     guess_chunks_by_halving,
     guess_shards,
     guess_shards_by_count,
@@ -240,7 +241,7 @@ def _older_metadata(
     check_v2_unit(data_type)
     grid, _ = _grids(common["shape"], chunks, None, itemsize)
     if grid.chunk_shape is None:
-        raise BaseZarrError(f"Zarr v{zarr_format} has no rectilinear chunks; use zarr_format=3")
+        raise BaseZarrError(f"Zarr format {zarr_format} has no rectilinear chunks; use zarr_format=3")
     filter_configs = _v2_filters(filters, data_type)
     compressor = _v2_compressor(compressors, zarr_format)
     encoding = _key_encoding(chunk_key_encoding, "v2", len(common["shape"]))
@@ -281,13 +282,14 @@ def _grids(shape: Shape, chunks: ChunksLike, shards: Any, itemsize: int) -> tupl
     if not sharded:
         return grid, None
     if grid.chunk_shape is None:
-        raise BaseZarrError("inner chunks must all have one shape", got=repr(chunks))
+        raise BaseZarrError("Rectilinear chunks with sharding: inner chunks must all have one shape", got=repr(chunks))
     inner = grid.chunk_shape
     if isinstance(shards, Mapping):
         shards = shards["shape"]
     if isinstance(shards, str) or shards is True:
         return RegularGrid(_automatic_shards(shape, inner, itemsize)), inner
-    return shards if isinstance(shards, ChunkGrid) else normalize_chunks(shards, shape, itemsize), inner
+    outer = shards if isinstance(shards, ChunkGrid) else normalize_chunks(shards, shape, itemsize)
+    return check_shards(outer, inner), inner
 
 
 def _automatic_shards(shape: Shape, inner: Shape, itemsize: int) -> Shape:
@@ -374,8 +376,7 @@ def default_serializer(data_type: DataType, endian: str | None = None) -> Codec:
 def fill_from(data_type: DataType, value: object, zarr_format: int) -> Scalar | None:
     """Convert a fill value given by a user to a scalar of `data_type`."""
     if value is DEFAULT or (value is None and zarr_format == 3):
-        zeros = data_type.dtype.names and settings.get("zarr_python.arguments")  # where tessarr's times are NaT
-        return data_type.cast_given_fill(0) if zeros else data_type.default_fill()
+        return default_fill(data_type)
     if value is None:
         return None
     try:

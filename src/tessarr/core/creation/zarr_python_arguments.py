@@ -11,7 +11,7 @@ from typing import Any
 
 from tessarr.codecs.base import BytesToBytes
 from tessarr.common.warn import warn
-from tessarr.dtypes.base import DataType
+from tessarr.dtypes.base import DataType, Scalar
 from tessarr.errors import (
     BaseZarrError,
     DataTypeValidationError,
@@ -107,6 +107,11 @@ def check_v2_unit(data_type: DataType) -> None:
         raise DataTypeValidationError(
             f"v2 cannot express {data_type.name} without a unit", hint="Give a unit, such as 'ns'"
         )
+
+
+def default_fill(data_type: DataType) -> Scalar:
+    """Return the default fill value: of records zeros, as with zarr-python, where tessarr's times are NaT."""
+    return data_type.cast_given_fill(0) if data_type.dtype.names and are_judged() else data_type.default_fill()
 
 
 def order_of(zarr_format: int, order: str | None, configured: str) -> tuple[str | None, str]:

@@ -4,4 +4,6 @@ from __future__ import annotations
 
 from tessarr.facade.lazy import submodules
 
-__getattr__ = submodules(__name__, "cache_store")
+_GRIDS = "tessarr.facade.zarr3.core.chunk_grids"
+__all__ = ["ChunkGrid", "ChunkSpec"]
+__getattr__ = submodules(__name__, "cache_store", {"ChunkGrid": _GRIDS, "ChunkSpec": _GRIDS})
