@@ -63,7 +63,7 @@ def test_sizes_that_do_not_fit_are_refused(sizes: tuple[object, ...]) -> None:
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_the_grid_of_an_array(zarr_format: int) -> None:
-    array = tessarr.create_array({}, shape=(10, 6), chunks=(4, 3), dtype="i1", zarr_format=zarr_format)  # type: ignore[call-overload]
+    array = tessarr.create_array({}, shape=(10, 6), chunks=(4, 3), dtype="i1", zarr_format=zarr_format)
     assert [*ChunkGrid.from_metadata(array.metadata)] == [*REGULAR]
 
 
@@ -81,4 +81,4 @@ def test_grids_of_metadata_are_instances_too() -> None:
         chunk_grid = "regular"
 
     with pytest.raises(TypeError, match="Unknown chunk grid"):
-        ChunkGrid.from_metadata(Other())
+        ChunkGrid.from_metadata(Other())  # type: ignore[arg-type]

@@ -198,7 +198,7 @@ def normalize_chunks(
 
 
 def check_shards(grid: ChunkGrid, inner: Shape) -> ChunkGrid:
-    """Return the grid of shards. Raises `ValueError` where a shard of differing length is no multiple of inner chunks."""
+    """Return the grid of shards. Raises `ValueError` where the length of a shard is not a multiple of `inner`."""
     if isinstance(grid, RectilinearGrid) and not grid.is_divisible(inner):
         raise ValueError(f"shard lengths must be divisible by those of inner chunks, {inner}; got {grid}")
     return grid

@@ -38,7 +38,7 @@ class Archive:
     def __init__(self, path: str | os.PathLike[str] | BinaryIO, mode: str, compression: int, zip64: bool) -> None:
         self.path = os.path.abspath(os.fspath(path)) if isinstance(path, str | os.PathLike) else None
         self.url = f"zip://{id(path):x}" if self.path is None else file_url(self.path, windows=os.name == "nt")
-        self._object: Any = None if self.path is not None else path
+        self._object: Any = None if isinstance(path, str | os.PathLike) else zipformat.binary_file(path, mode)
         self._compression, self._zip64 = compression, zip64
         self._exclusive = mode == "x"
         self._mutex = threading.RLock()

@@ -9,13 +9,14 @@ Source: PKWARE APPNOTE 6.3.10, sections 4.3 (layout), 4.5.3 (Zip64), 4.6.9 (Unic
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import struct
 import threading
 import zipfile
 import zlib
 from collections.abc import Iterable
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, cast
 
 from tessarr.errors import StoreError, UnsupportedOperationError
 from tessarr.stores.local.sync import sync
@@ -119,7 +120,10 @@ class ObjectFile:
     def read_at(self, offset: int, nbytes: int) -> bytes:
         with self._lock:
             self.file.seek(offset)
-            return self.file.read(nbytes)
+            data = self.file.read(nbytes)
+            while len(data) < nbytes and (more := self.file.read(nbytes - len(data))):  # an unbuffered file gives parts
+                data += more
+            return data
 
     def write_at(self, offset: int, data: bytes | memoryview) -> None:
         with self._lock:
@@ -138,6 +142,72 @@ class ObjectFile:
         """See `File.sync`: flushes the object."""
         with self._lock:
             self.file.flush()
+
+
+class Readable(Protocol):
+    """An object that bytes are read from, more simply than from a file of Python."""
+
+    def read(self, nbytes: int, /) -> bytes | memoryview:
+        """Read `nbytes` bytes from the position."""
+        ...
+
+    def seek(self, offset: int, whence: int = ..., /) -> int:
+        """Set the position."""
+        ...
+
+    def tell(self) -> int:
+        """Return the position."""
+        ...
+
+
+class _Reader(io.RawIOBase):
+    """A Python file around an object that has no more than ``read``, ``seek`` and ``tell``, such as a reader of obstore."""
+
+    def __init__(self, inner: Readable) -> None:
+        self._inner = inner
+        self._nbytes = inner.seek(0, os.SEEK_END)
+        inner.seek(0)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._inner.tell()
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self.tell(), os.SEEK_END: self._nbytes}[whence]
+        self._inner.seek(start + offset)
+        return start + offset
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override] # `Buffer` of Python 3.12
+        target = memoryview(buffer).cast("B")
+        wanted = min(len(target), max(0, self._nbytes - self.tell()))  # some readers fail beyond the end
+        data = memoryview(self._inner.read(wanted)) if wanted else memoryview(b"")
+        target[: len(data)] = data
+        return len(data)
+
+
+def binary_file(given: BinaryIO | Readable, mode: str) -> BinaryIO:
+    """Return `given`, an open binary file, or a file around it, if it can serve an archive in `mode`.
+
+    Raises `TypeError` for an object that is no such file, and for one that can only be read, in another mode than ``r``.
+    """
+    if not all(hasattr(given, name) for name in ("read", "seek", "tell")) or isinstance(given, io.TextIOBase):
+        raise TypeError(f"an archive is a path, or a binary file with read/seek/tell; got {type(given).__name__}")
+    if not isinstance(given, io.IOBase) and not hasattr(given, "write"):
+        if mode != "r":
+            raise TypeError(f"a {type(given).__name__} can only be opened for reading; got mode={mode!r}")
+        return io.BufferedReader(_Reader(given))
+    needs = [
+        name for name, needed in (("readable", mode in "ra"), ("seekable", True), ("writable", mode != "r")) if needed
+    ]
+    lacks = [name for name in needs if hasattr(given, name) and not getattr(given, name)()]
+    if lacks:
+        raise io.UnsupportedOperation(f"mode {mode!r} needs a file that is {' and '.join(needs)}; it is not {lacks[0]}")
+    return cast("BinaryIO", given)
 
 
 # -- reading -------------------------------------------------------------------------------------------------------

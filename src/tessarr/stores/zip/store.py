@@ -47,13 +47,14 @@ _List = list
 
 
 class ZipStore(ConditionalStore):
-    """A zip archive at a path, or in a seekable binary file object.
+    """A zip archive at a path, or in an open binary file, which must be seekable, and stays open.
 
     `mode`: ``r`` reads, ``a`` reads and writes, ``w`` truncates, ``x`` creates a new file. The default of `read_only` follows
     from `mode`. `compression` (``zipfile.ZIP_STORED``, ``ZIP_DEFLATED`` or ``ZIP_BZIP2``) is for new values, which codecs
     have usually compressed already. ``allowZip64=False`` refuses archives that need Zip64.
 
-    Raises `FileNotFoundError`, `FileExistsError`, and `StoreError` for a file that is not a zip file.
+    Raises `FileNotFoundError`, `FileExistsError`, `StoreError` for a file that is not a zip file, `TypeError` for an object
+    that is not a binary file, and `io.UnsupportedOperation` for one that cannot do what `mode` needs.
     """
 
     adapter = "zip"

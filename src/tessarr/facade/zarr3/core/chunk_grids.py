@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from tessarr.errors import BaseZarrError
 from tessarr.grids.base import Axis
@@ -23,6 +23,9 @@ from tessarr.grids.guess import guess_chunks as _guess_chunks
 from tessarr.grids.rectilinear import RectilinearGrid
 from tessarr.grids.regular import RegularGrid
 from tessarr.types import Shape
+
+if TYPE_CHECKING:
+    from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata
 
 RegularChunkGrid = RegularChunkGridMetadata = RegularGrid
 RectilinearChunkGrid = RectilinearChunkGridMetadata = RectilinearGrid
@@ -75,7 +78,7 @@ class ChunkGrid(ABC):  # noqa: B024 - for `register`: in zarr-python 3.1 grids w
         return cls(RectilinearGrid([size if isinstance(size, int) else list(size) for size in chunk_sizes]), shape)
 
     @classmethod
-    def from_metadata(cls, metadata: Any) -> ChunkGrid:
+    def from_metadata(cls, metadata: ArrayV2Metadata | ArrayV3Metadata) -> ChunkGrid:
         """Make the grid of an array with this metadata. Raises `TypeError` for a grid of an unknown class."""
         grid = RegularGrid(metadata.chunks) if metadata.zarr_format == 2 else metadata.chunk_grid
         if not isinstance(grid, OurChunkGrid):
@@ -94,8 +97,8 @@ class ChunkGrid(ABC):  # noqa: B024 - for `register`: in zarr-python 3.1 grids w
         """The chunk length of each axis as stated: a number, or lengths."""
         if isinstance(self._grid, RegularGrid):
             return self._grid.chunk_shape
-        configuration: Any = self._grid.to_json()["configuration"]
-        return list(configuration["chunk_shapes"])
+        configuration = cast("Mapping[str, Sequence[object]]", self._grid.to_json()["configuration"])
+        return configuration["chunk_shapes"]
 
     @property
     def ndim(self) -> int:

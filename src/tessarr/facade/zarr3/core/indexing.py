@@ -14,6 +14,7 @@ from tessarr.core.array_parts.views import Blocks as BlockIndex
 from tessarr.core.array_parts.views import OIndex, VIndex
 from tessarr.core.asynchronous.async_array import AsyncOIndex, AsyncVIndex
 from tessarr.errors import ArrayIndexError, BoundsCheckError, NegativeStepError, VindexInvalidSelectionError
+from tessarr.facade.zarr3.core.chunk_grids import ChunkGrid as GridOfArray
 from tessarr.grids.base import Axis, ChunkGrid
 from tessarr.indexing.base import Request, expand
 from tessarr.indexing.plan import Part, plan
@@ -75,7 +76,7 @@ class OrthogonalIndexer:
     [(slice(0, 2, 1),), (slice(2, 3, 1),)]
     """
 
-    def __init__(self, selection: object, shape: Sequence[int], chunk_grid: ChunkGrid) -> None:
+    def __init__(self, selection: object, shape: Sequence[int], chunk_grid: ChunkGrid | GridOfArray) -> None:
         """Of an array of `shape`, cut by `chunk_grid`. Raises `ArrayIndexError` for what is no such selection."""
         lengths = tuple(shape)
         items = expand(ensure_tuple(selection), len(lengths))
@@ -126,7 +127,7 @@ class CoordinateIndexer:
 
     drop_axes: tuple[int, ...] = ()
 
-    def __init__(self, selection: object, shape: Sequence[int], chunk_grid: ChunkGrid) -> None:
+    def __init__(self, selection: object, shape: Sequence[int], chunk_grid: ChunkGrid | GridOfArray) -> None:
         """Of an array of `shape`, cut by `chunk_grid`. Raises `ArrayIndexError` for what is no such selection."""
         lengths = tuple(shape)
         chosen = self._request(selection, lengths)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import zipfile
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import tessarr.storage as ours
 from tessarr.errors import StoreError
 from tessarr.facade.zarr3.abc.store import ByteRequest
 from tessarr.facade.zarr3.storage._inner import InnerStore
 from tessarr.stores.base import Store as OurStore
+from tessarr.stores.zip.format import binary_file
 
 
 class ZipStore(InnerStore):
@@ -20,37 +22,44 @@ class ZipStore(InnerStore):
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | BinaryIO,
         *,
         mode: Literal["r", "w", "a", "x"] = "r",
         read_only: bool | None = None,
         compression: int = zipfile.ZIP_STORED,
         allowZip64: bool = True,  # noqa: N803 - the name in zarr-python and zipfile
     ) -> None:
-        """Set up the archive at `path`. `mode` is that of `zipfile.ZipFile`."""
+        """Set up the archive at `path`, or in an open binary file. `mode` is that of `zipfile.ZipFile`."""
         if not isinstance(path, str | os.PathLike):
-            raise TypeError(f"'path' must be a string or Path instance. Got an instance of {type(path)} instead.")
-        self._given_path = Path(path)
+            binary_file(path, mode)
+        self._given_path = Path(path) if isinstance(path, str | os.PathLike) else path
         self._options: dict[str, Any] = {"mode": mode, "compression": compression, "allowZip64": allowZip64}
         self._read_only = mode == "r" if read_only is None else read_only
         self._is_open = False
 
     @property
-    def path(self) -> Path:
-        """Path of the archive."""
-        given = self.__dict__.get("_given_path")
-        return Path(self._inner.path if given is None else given)  # type: ignore[attr-defined]
+    def path(self) -> Path | None:
+        """Path of the archive; ``None`` for an open file."""
+        given = self.__dict__.get("_given_path", getattr(self.__dict__.get("_inner_store"), "path", None))
+        return Path(given) if isinstance(given, str | os.PathLike) else None
+
+    def _path_for(self, method: str) -> Path:
+        if self.path is None:
+            raise NotImplementedError(f"{method} is not supported by a ZipStore backed by a file-like object")
+        return self.path
 
     @property
     def _inner(self) -> OurStore:
         if "_inner_store" not in self.__dict__:
-            mode = self._options["mode"]
-            if mode == "r" and not self.path.exists():
-                raise FileNotFoundError(2, "No such file or directory", str(self.path))
+            mode, path = self._options["mode"], self.path
+            if mode == "r" and path is not None and not path.exists():
+                raise FileNotFoundError(2, "No such file or directory", str(path))
             try:
-                self._set_inner(ours.ZipStore(self.path, read_only=self._read_only, **self._options))
+                self._set_inner(ours.ZipStore(path or self._given_path, read_only=self._read_only, **self._options))
+            except io.UnsupportedOperation as error:
+                raise io.UnsupportedOperation(f"the file must be readable and seekable: {error}") from error
             except StoreError as error:
-                if mode in ("r", "a") and self.path.exists() and not zipfile.is_zipfile(self.path):
+                if mode in ("r", "a") and path is not None and path.exists() and not zipfile.is_zipfile(path):
                     raise zipfile.BadZipFile("File is not a zip file") from error
                 raise
         return self._inner_store
@@ -62,6 +71,8 @@ class ZipStore(InnerStore):
         self._sync_open()
 
     def __getstate__(self) -> dict[str, object]:
+        if self.path is None:
+            raise TypeError("cannot pickle a ZipStore backed by a file-like object; make it of a path")
         state = super().__getstate__()
         if "_given_path" in state:
             state.pop("_inner_store", None)
@@ -69,9 +80,12 @@ class ZipStore(InnerStore):
         return state
 
     def close(self) -> None:
-        """Publish written values, and close the archive."""
+        """Publish written values, and close the archive. One in an open file is opened again when it is used."""
         if "_inner_store" in self.__dict__:
             super().close()
+            if self.path is None:
+                del self._inner_store
+                self._options["mode"] = "r" if self._read_only else "a"
 
     def _get(self, key: str, prototype: object = None, byte_range: ByteRequest | None = None) -> object:
         """Read as `get` does, without an event loop; code for zarr-python calls it."""
@@ -83,26 +97,30 @@ class ZipStore(InnerStore):
 
     async def clear(self) -> None:
         """Remove every key: replace the archive by an empty one."""
+        path = self._path_for("clear")
         self._check_writable()
         self._inner.close()
-        os.remove(self.path)
+        os.remove(path)
         del self._inner_store
         self._options["mode"] = "w"
 
     async def move(self, path: Path | str) -> None:
         """Move the archive to `path`."""
+        here = self._path_for("move")
         self.close()
         os.makedirs(Path(path).parent, exist_ok=True)
-        shutil.move(self.path, path)
+        shutil.move(here, path)
         self._given_path = Path(path)
         self.__dict__.pop("_inner_store", None)
         self._options["mode"] = "r" if self._read_only else "a"
 
     def __str__(self) -> str:
-        return f"zip://{self.path}"
+        return f"zip://{self._given_path!r}" if self.path is None else f"zip://{self.path}"
 
     def __eq__(self, value: object) -> bool:
-        return isinstance(value, type(self)) and self.path == value.path
+        if not isinstance(value, type(self)) or self.path != value.path:
+            return False
+        return self.path is not None or self._given_path is value._given_path
 
     __hash__ = InnerStore.__hash__
 
