@@ -36,7 +36,7 @@ APPS := build/apps
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup demo test test-busy test-apps servers check format conformance fixtures bench campaign ecosystem freethreaded fuzz wheel docs docs-serve changelog api-snapshot clean
+.PHONY: help setup demo test test-busy test-apps servers check format conformance fixtures bench campaign ecosystem freethreaded fuzz wheel docs docs-serve viewer changelog api-snapshot clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -137,6 +137,9 @@ docs: $(STAMP) $(SITE) ## every example of the documentation, run, and the site 
 docs-serve: $(STAMP) $(SITE) ## the site on http://127.0.0.1:8000, built again when a page changes (ADDRESS=127.0.0.1:8001)
 	$(PY) -m mkdocs serve --strict --dev-addr $(or $(ADDRESS),127.0.0.1:8000)
 
+viewer: ## the page of `tessarr view`: checks, tests and builds viewer/ into src/tessarr/viewer (needs npm)
+	cd viewer && npm ci --no-audit --no-fund && npm test && npm run build
+
 changelog: | $(PY) ## what the fragments in changes/ come to; VERSION=3.4.1 puts it into CHANGELOG.md
 	$(PY) -m pip install --quiet 'towncrier>=24.8'
 	$(PY) -m towncrier build $(if $(VERSION),--yes --version $(VERSION),--draft --version unreleased)
@@ -145,5 +148,5 @@ api-snapshot: $(STAMP) ## accept the present public API as the new snapshot
 	$(PY) scripts/api_snapshot.py
 
 clean: ## remove what the other targets made
-	rm -rf .venv .bench build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .conformance.json rust/target
+	rm -rf .venv .bench build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .conformance.json rust/target viewer/node_modules viewer/build
 	find src -name '*.so' -delete

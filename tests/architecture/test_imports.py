@@ -30,6 +30,7 @@ FLOORS = {
         "napari",
         "serve",
         "testing",
+        "viewer",
         "xarray",
         "zarr_python",
         "__init__",

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import tessarr
-from tessarr.cli.verbs import serve
+from tessarr.cli.serving import name_of
 from tests.waiting import PATIENCE_S
 
 Run = Callable[..., Any]
@@ -30,7 +30,7 @@ def default_interrupts() -> None:
 
 
 @contextmanager
-def serving(*arguments: object, **environment: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+def server(*arguments: object, **environment: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
     """A running server and its first lines: of the text, or of the JSON document."""
     import os
 
@@ -63,7 +63,7 @@ def read(url: str, **headers: str) -> tuple[int, bytes]:
 
 
 def test_the_first_line_is_the_url_of_the_root(data: Path) -> None:
-    with serving(data) as (process, lines):
+    with server(data) as (process, lines):
         url = lines[0].strip()
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/t/[\w-]{22}/data\.zarr/", url)
         assert tessarr.open_group(url, mode="r")["temperature"][39, 59] == 2399  # type: ignore[index]
@@ -75,21 +75,21 @@ def test_the_first_line_is_the_url_of_the_root(data: Path) -> None:
 
 
 def test_json_and_the_way_through_ssh(data: Path) -> None:
-    with serving(data, "--json", SSH_CONNECTION="192.0.2.1 1234 192.0.2.9 22") as (process, lines):
+    with server(data, "--json", SSH_CONNECTION="192.0.2.1 1234 192.0.2.9 22") as (process, lines):
         document = json.loads("".join(lines))
         assert document["url"].startswith(f"http://127.0.0.1:{document['port']}/t/")
         assert f"-L {document['port']}:127.0.0.1:{document['port']} " in document["ssh"]
         assert document["ssh"].endswith("@192.0.2.9")
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE_S) in (0, 130)
-    with serving(data, SSH_CONNECTION="192.0.2.1 1234 192.0.2.9 22") as (_, lines):
+    with server(data, SSH_CONNECTION="192.0.2.1 1234 192.0.2.9 22") as (_, lines):
         assert lines[0].startswith("http://")
         assert "ssh -N -L" in lines[1]
 
 
 def test_a_public_server_needs_no_token_and_offers_cors(data: Path) -> None:
     options = ("--public", "--cors", "https://app.example", "--allowed-host", "data.example", "--as-stored")
-    with serving(data, *options, "--root-path", "/files/") as (_, lines):
+    with server(data, *options, "--root-path", "/files/") as (_, lines):
         url = lines[0].strip()
         assert url.endswith("/files/data.zarr/")
         request = urllib.request.Request(
@@ -102,7 +102,7 @@ def test_a_public_server_needs_no_token_and_offers_cors(data: Path) -> None:
 
 
 def test_an_array_in_a_place_is_served_under_its_name(data: Path) -> None:
-    with serving(data, "below/table", "--token", "chosen-by-me") as (_, lines):
+    with server(data, "below/table", "--token", "chosen-by-me") as (_, lines):
         assert lines[0].strip().endswith("/t/chosen-by-me/table/")
         assert read(f"{lines[0].strip()}zarr.json")[0] == 200
 
@@ -136,4 +136,4 @@ def test_what_cannot_be_served_is_an_error(run: Run, data: Path, tmp_path: Path)
     ],
 )
 def test_the_name_in_the_url_is_that_of_the_node(place: str, path: str, expected: str) -> None:
-    assert serve._name(place, path) == expected
+    assert name_of(place, path) == expected

@@ -19,7 +19,21 @@ from importlib import import_module
 from tessarr.cli.printing import ERROR, OK, note, print_json
 from tessarr.errors import TessarrError, ZarrUserWarning
 
-VERBS = ("info", "tree", "cat", "tail", "convert", "check", "repair", "migrate", "diff", "pyramid", "serve", "doctor")
+VERBS = (
+    "info",
+    "tree",
+    "cat",
+    "tail",
+    "convert",
+    "check",
+    "repair",
+    "migrate",
+    "diff",
+    "pyramid",
+    "view",
+    "serve",
+    "doctor",
+)
 """Verbs in the order of the help; each is a module of `tessarr.cli.verbs` with ``add(verbs)`` and ``run(arguments) ->
 int``.
 """
@@ -29,6 +43,7 @@ examples:
   tessarr info data.zarr                   what an array or group is
   tessarr tree data.zarr                   what is in it
   tessarr cat data.zarr air -s "0, :3"     some of its values
+  tessarr view data.zarr                   look at it in a browser
   tessarr convert air.nc air.zarr          from NetCDF, HDF5, NumPy, TIFF or Zarr
   tessarr check air.zarr                   is everything readable and consistent
   tessarr doctor                           what this installation can do

@@ -20,8 +20,7 @@ def page_answer(served: Served, rest: str, request: Request) -> Response | None:
     if served.page is None:
         return None
     if rest in ("", "/") and served.name:
-        target = f"{served.root_path}{_token_part(served)}/{PAGE_SEGMENT}/"
-        return problem(302, "", (("Location", target),))
+        return problem(302, "", (("Location", f"{served.page_base}/{PAGE_SEGMENT}/"),))
     inside = below(rest, f"/{PAGE_SEGMENT}")
     if inside is None:
         return None
@@ -36,7 +35,3 @@ def page_answer(served: Served, rest: str, request: Request) -> Response | None:
         return problem(404)
     data, kind = found
     return with_headers(content_of(data, kind, request, served.boundary), (("Content-Security-Policy", _POLICY),))
-
-
-def _token_part(served: Served) -> str:
-    return "" if served.token is None else served.base[len(served.root_path) :].removesuffix(f"/{quoted(served.name)}")

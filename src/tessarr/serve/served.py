@@ -81,12 +81,18 @@ class Served:
     _known: dict[str, _Chunks] = field(default_factory=dict)
 
     @property
+    def page_base(self) -> str:
+        """The path of URLs beside the hierarchy: the root path and the token."""
+        from tessarr.serve.http.paths import TOKEN_SEGMENT
+
+        return self.root_path.rstrip("/") + (f"/{TOKEN_SEGMENT}/{self.token}" if self.token is not None else "")
+
+    @property
     def base(self) -> str:
         """The path of URLs of the root, without a slash at its end."""
-        from tessarr.serve.http.paths import TOKEN_SEGMENT, quoted
+        from tessarr.serve.http.paths import quoted
 
-        token = f"/{TOKEN_SEGMENT}/{self.token}" if self.token is not None else ""
-        return f"{self.root_path.rstrip('/')}{token}" + (f"/{quoted(self.name)}" if self.name else "")
+        return self.page_base + (f"/{quoted(self.name)}" if self.name else "")
 
     def key(self, relative: str) -> str:
         """Return the key in the store of a key below the root of URLs."""

@@ -1,0 +1,59 @@
+"""The page in the package is what its sources make, small, and asks no other origin."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tessarr.viewer import page_files
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILT = ROOT / "src" / "tessarr" / "viewer"
+SOURCES = ROOT / "viewer"
+MANIFEST = json.loads((BUILT / "manifest.json").read_text(encoding="utf-8"))
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_the_page_was_built_from_the_present_sources() -> None:
+    found = {path.relative_to(SOURCES).as_posix() for path in (SOURCES / "src").iterdir()}
+    found |= {"package.json", "package-lock.json", "tsconfig.json", "build.mjs"}
+    assert {name: digest(SOURCES / name) for name in sorted(found)} == MANIFEST["sources"], "run `make viewer`"
+    assert {name: digest(BUILT / name) for name in sorted(page_files())} == MANIFEST["files"], "run `make viewer`"
+
+
+def test_a_build_gives_the_same_bytes(tmp_path: Path) -> None:
+    if not (SOURCES / "node_modules" / "esbuild").is_dir() or shutil.which("node") is None:
+        pytest.skip("needs the packages of viewer/, which `make viewer` installs")
+    shutil.copytree(SOURCES, tmp_path / "viewer", ignore=shutil.ignore_patterns("node_modules", "build"))
+    (tmp_path / "viewer" / "node_modules").symlink_to(SOURCES / "node_modules")
+    (tmp_path / "src" / "tessarr" / "viewer").mkdir(parents=True)
+    subprocess.run(["node", "build.mjs"], cwd=tmp_path / "viewer", check=True)
+    for name in MANIFEST["files"]:
+        assert (tmp_path / "src" / "tessarr" / "viewer" / name).read_bytes() == (BUILT / name).read_bytes()
+
+
+def test_the_page_is_within_its_budgets() -> None:
+    total = sum(len(data) for data, _ in page_files().values())
+    assert total < 600_000, "bytes to the first picture: nothing is compressed on the way"
+
+
+def test_the_page_names_no_other_origin() -> None:
+    texts = {name: data.decode() for name, (data, _) in page_files().items()}
+    links = [link for text in texts.values() for link in re.findall(r"https?://[^\s\"'`)]+", text)]
+    assert set(links) <= {"http://www.w3.org/2000/svg"}  # a name, not an address
+    assert re.findall(r'(?:src|href)="([^"]*)"', texts["index.html"]) == ["icon.svg", "viewer.css", "viewer.js"]
+    assert "innerHTML" not in texts["viewer.js"]
+
+
+@pytest.mark.parametrize("path", sorted((SOURCES / "src").glob("*.ts")), ids=lambda path: path.name)
+def test_a_module_of_the_page_is_at_most_500_lines(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 500

@@ -1,0 +1,66 @@
+/** The grid of chunks and shards over a picture, and gray over what is not stored. */
+
+import type { ChunkMap } from "./api.js";
+import { type Plane, sizeOf } from "./plane.js";
+
+/** Where elements are on the canvas: the first element, pixels per element, and the left edge of the picture. */
+export interface Scale {
+  left: number;
+  top: number;
+  size: number;
+  x: number;
+}
+
+/** Lines that are closer than this are not drawn. */
+const MIN_GAP = 4;
+
+export function paintChunks(context: CanvasRenderingContext2D, plane: Plane, map: ChunkMap, scale: Scale): void {
+  const [xs, ys] = [map.values[plane.x] ?? [], map.values[plane.y] ?? []];
+  paintMissing(context, plane, map, scale);
+  if (map.unit === "shard") {
+    context.strokeStyle = "rgba(255, 255, 255, 0.8)";
+    paintLines(context, plane, map.chunks[plane.x] ?? [], true, 1, scale);
+    paintLines(context, plane, map.chunks[plane.y] ?? [], false, 1, scale);
+  }
+  context.strokeStyle = "rgba(255, 64, 64, 0.95)";
+  const thickness = map.unit === "shard" ? 2 : 1;
+  paintLines(context, plane, xs, true, thickness, scale);
+  paintLines(context, plane, ys, false, thickness, scale);
+}
+
+/** Return whether the value at a column and row of stored values is missing; the text is in the order of the array's axes. Pure. */
+export function isMissing(plane: Plane, map: ChunkMap, column: number, row: number): boolean {
+  const across = Math.max(0, (map.values[plane.x]?.length ?? 1) - 1);
+  const down = Math.max(0, (map.values[plane.y]?.length ?? 1) - 1);
+  return map.stored?.[plane.y < plane.x ? row * across + column : column * down + row] === "0";
+}
+
+function paintMissing(context: CanvasRenderingContext2D, plane: Plane, map: ChunkMap, scale: Scale): void {
+  const [xs, ys] = [map.values[plane.x] ?? [], map.values[plane.y] ?? []];
+  context.fillStyle = "rgba(128, 128, 128, 0.55)";
+  for (let row = 0; row + 1 < ys.length; row++) {
+    for (let column = 0; column + 1 < xs.length; column++) {
+      if (!isMissing(plane, map, column, row)) continue;
+      const [x0, x1, y0, y1] = [xs[column] ?? 0, xs[column + 1] ?? 0, ys[row] ?? 0, ys[row + 1] ?? 0];
+      context.fillRect(
+        scale.x + (x0 - scale.left) * scale.size, (y0 - scale.top) * scale.size, (x1 - x0) * scale.size, (y1 - y0) * scale.size,
+      );
+    }
+  }
+}
+
+function paintLines(context: CanvasRenderingContext2D, plane: Plane, edges: number[], isX: boolean, thickness: number, scale: Scale): void {
+  const gap = edges.length > 1 ? ((edges[1] ?? 0) - (edges[0] ?? 0)) * scale.size : Infinity;
+  if (gap < MIN_GAP) return;
+  const [width, height] = sizeOf(plane);
+  const [left, top] = [scale.x - scale.left * scale.size, -scale.top * scale.size];
+  const [right, bottom] = [left + width * scale.size, top + height * scale.size];
+  context.lineWidth = thickness;
+  for (const edge of edges) {
+    const at = Math.round((isX ? left : top) + edge * scale.size) + 0.5;
+    context.beginPath();
+    context.moveTo(isX ? at : left, isX ? top : at);
+    context.lineTo(isX ? at : right, isX ? bottom : at);
+    context.stroke();
+  }
+}

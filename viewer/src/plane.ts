@@ -1,0 +1,139 @@
+/** A plane of an array, in tiles: which level and step suit a scale, what a tile covers, and how it is requested. Pure. */
+
+import type { ArrayNode } from "./api.js";
+
+/** Samples along each side of a tile. */
+export const TILE = 256;
+
+/** An array from which a plane is read: the array itself, or a level of its pyramid. */
+export interface Source {
+  node: ArrayNode;
+  /** Elements of the finest level along an element of this one. */
+  factorX: number;
+  factorY: number;
+}
+
+export interface Plane {
+  x: number;
+  y: number;
+  /** Axis of red, green and blue; `undefined` for numbers. */
+  color?: number;
+  /** Index along every other axis. */
+  indices: Record<number, number>;
+  /** The finest first. */
+  sources: Source[];
+}
+
+export interface TileId {
+  source: number;
+  step: number;
+  column: number;
+  row: number;
+}
+
+/** Left, top, right and bottom edge, in elements of the finest level. */
+export interface Box {
+  left: number;
+  top: number;
+  right: number;
+  bottom: number;
+}
+
+export function sizeOf(plane: Plane, source = 0): [number, number] {
+  const shape = plane.sources[source]?.node.shape ?? [];
+  return [shape[plane.x] ?? 1, shape[plane.y] ?? 1];
+}
+
+/** Choose the source and the step (a power of two) for a picture with `elements` elements of the finest level per pixel. */
+export function choose(plane: Plane, elements: number): { source: number; step: number } {
+  let source = 0;
+  plane.sources.forEach((one, at) => {
+    if (Math.max(one.factorX, one.factorY) <= Math.max(1, elements) * 1.0001) source = at;
+  });
+  const chosen = plane.sources[source];
+  const factor = chosen === undefined ? 1 : Math.max(chosen.factorX, chosen.factorY);
+  return { source, step: 2 ** Math.max(0, Math.floor(Math.log2(Math.max(1, elements / factor)))) };
+}
+
+/** Return the one tile that holds the whole plane. */
+export function overview(plane: Plane): TileId {
+  const source = plane.sources.length - 1;
+  const [width, height] = sizeOf(plane, source);
+  return { source, step: 2 ** Math.max(0, Math.ceil(Math.log2(Math.max(width, height) / TILE))), column: 0, row: 0 };
+}
+
+export function keyOf(tile: TileId): string {
+  return `${tile.source}/${tile.step}/${tile.column}/${tile.row}`;
+}
+
+/** Return what a tile covers in elements of its source. */
+export function coverage(plane: Plane, tile: TileId): Box {
+  const [width, height] = sizeOf(plane, tile.source);
+  const side = TILE * tile.step;
+  return {
+    left: tile.column * side,
+    top: tile.row * side,
+    right: Math.min(width, (tile.column + 1) * side),
+    bottom: Math.min(height, (tile.row + 1) * side),
+  };
+}
+
+/** List the tiles of one source and step that touch a box of the finest level. */
+export function tilesIn(plane: Plane, box: Box, source: number, step: number): TileId[] {
+  const one = plane.sources[source];
+  if (one === undefined) return [];
+  const [width, height] = sizeOf(plane, source);
+  const side = TILE * step;
+  const first = (edge: number, factor: number): number => Math.max(0, Math.floor(edge / factor / side));
+  const last = (edge: number, factor: number, length: number): number =>
+    Math.min(Math.ceil(length / side), Math.ceil(edge / factor / side));
+  const found: TileId[] = [];
+  for (let row = first(box.top, one.factorY); row < last(box.bottom, one.factorY, height); row++) {
+    for (let column = first(box.left, one.factorX); column < last(box.right, one.factorX, width); column++) {
+      found.push({ source, step, column, row });
+    }
+  }
+  return found;
+}
+
+/** Write the query of a tile: a slice along x and y, an index along the other axes. */
+export function tileQuery(plane: Plane, tile: TileId): string {
+  const { left, top, right, bottom } = coverage(plane, tile);
+  const node = plane.sources[tile.source]?.node;
+  const sides: Record<number, string> = {
+    [plane.x]: `${left}:${right}:${tile.step}`,
+    [plane.y]: `${top}:${bottom}:${tile.step}`,
+  };
+  if (plane.color !== undefined) sides[plane.color] = ":";
+  const parts = (node?.shape ?? []).map((_, axis) => `${axis}=${sides[axis] ?? plane.indices[axis] ?? 0}`);
+  return `${parts.join("&")}&sample=${sampleOf(node)}`;
+}
+
+/** Return from how many chunks a tile is made at most: 64 MiB of them, but some thousand if they are small. */
+function sampleOf(node: ArrayNode | undefined): number {
+  const chunk = (node?.grid.chunks ?? [64, 64]).reduce((product, length) => product * length, node?.itemsize ?? 8);
+  return Math.min(4096, Math.max(4, Math.floor(2 ** 26 / Math.max(1, chunk))));
+}
+
+/** Return the distance in a tile's elements between neighbours along x, y and colour. */
+export function stridesOf(plane: Plane, shape: number[]): { x: number; y: number; color: number } {
+  const axes = [plane.x, plane.y, ...(plane.color === undefined ? [] : [plane.color])].sort((a, b) => a - b);
+  const strides: Record<number, number> = {};
+  let stride = 1;
+  for (let at = axes.length - 1; at >= 0; at--) {
+    strides[axes[at] ?? 0] = stride;
+    stride *= shape[at] ?? 1;
+  }
+  return { x: strides[plane.x] ?? 1, y: strides[plane.y] ?? 1, color: plane.color === undefined ? 0 : (strides[plane.color] ?? 1) };
+}
+
+/** Return round positions for the labels of an axis between two edges, at most `count` of them. */
+export function ticks(from: number, to: number, count: number): number[] {
+  const least = Math.max(1, (to - from) / Math.max(1, count));
+  const power = 10 ** Math.floor(Math.log10(least));
+  const step = [1, 2, 5, 10].map((part) => part * power).find((one) => one >= least * 0.999) ?? least;
+  const whole = Math.max(1, Math.round(step));
+  const found: number[] = [];
+  for (let at = Math.ceil(from / whole) * whole; at < to && found.length <= count + 1; at += whole) found.push(at);
+  return found;
+}

@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ArrayNode } from "../src/api.js";
+import { choose, coverage, overview, type Plane, stridesOf, ticks, tileQuery, tilesIn } from "../src/plane.js";
+import { isMissing } from "../src/overlay.js";
+import { colorAxis, viewsOf } from "../src/array_view.js";
+
+const node = (shape: number[], numpy = "<f4", chunks = shape.map(() => 64)): ArrayNode =>
+  ({ kind: "array", path: "a", shape, numpy, is_raw: true, itemsize: 4, dimensions: shape.map(() => null), grid: { chunks, shards: null } }) as unknown as ArrayNode;
+
+const plane: Plane = {
+  x: 2, y: 1, indices: { 0: 7 },
+  sources: [{ node: node([9, 1000, 2000]), factorX: 1, factorY: 1 }, { node: node([9, 250, 500]), factorX: 4, factorY: 4 }],
+};
+
+test("the coarsest level that is fine enough is chosen, and a power of two within it", () => {
+  assert.deepEqual(choose(plane, 0.1), { source: 0, step: 1 });
+  assert.deepEqual(choose(plane, 3.9), { source: 0, step: 2 });
+  assert.deepEqual(choose(plane, 4), { source: 1, step: 1 });
+  assert.deepEqual(choose(plane, 17), { source: 1, step: 4 });
+});
+
+test("one tile holds the whole plane", () => {
+  assert.deepEqual(overview(plane), { source: 1, step: 2, column: 0, row: 0 });
+  assert.deepEqual(coverage(plane, overview(plane)), { left: 0, top: 0, right: 500, bottom: 250 });
+});
+
+test("tiles cover a box and stay within the plane", () => {
+  const found = tilesIn(plane, { left: -100, top: 200, right: 600, bottom: 5000 }, 0, 1);
+  assert.deepEqual(found.map(({ column, row }) => [column, row]), [0, 1, 2, 3].flatMap((row) => [[0, row], [1, row], [2, row]]));
+  assert.deepEqual(coverage(plane, { source: 0, step: 1, column: 7, row: 3 }), { left: 1792, top: 768, right: 2000, bottom: 1000 });
+});
+
+test("a tile is requested by indices of all axes", () => {
+  assert.equal(tileQuery(plane, { source: 1, step: 2, column: 0, row: 0 }), "0=7&1=0:250:2&2=0:500:2&sample=64");
+});
+
+test("strides follow the axes of the array, not of the picture", () => {
+  assert.deepEqual(stridesOf(plane, [250, 500]), { x: 1, y: 500, color: 0 });
+  assert.deepEqual(stridesOf({ ...plane, x: 1, y: 2 }, [250, 500]), { x: 500, y: 1, color: 0 });
+  assert.deepEqual(stridesOf({ ...plane, x: 1, y: 0, color: 2 }, [10, 20, 3]), { x: 3, y: 60, color: 1 });
+});
+
+test("ticks are round and few", () => {
+  assert.deepEqual(ticks(0, 100, 5), [0, 20, 40, 60, 80]);
+  assert.deepEqual(ticks(3.2, 6, 9), [4, 5]);
+});
+
+test("views suit the type and the axes", () => {
+  assert.deepEqual(viewsOf(node([4, 4])), ["heatmap", "line", "table"]);
+  assert.deepEqual(viewsOf(node([4])), ["line", "table"]);
+  assert.deepEqual(viewsOf(node([])), ["table"]);
+  assert.deepEqual(viewsOf(node([4, 4], "|O")), ["table"]);
+  assert.deepEqual(viewsOf(node([4, 4, 3], "|u1")), ["rgb", "heatmap", "line", "table"]);
+  assert.equal(colorAxis(node([4, 4, 3])), undefined);
+});
+
+test("stored values are found in the order of the array's axes", () => {
+  const map = { chunks: [], values: [[3, 4], [0, 4, 8], [0, 4, 8, 12]], unit: "chunk" as const, grid: [9, 2, 3], stored: "110111" };
+  assert.ok(isMissing(plane, map, 2, 0));
+  assert.ok(isMissing({ ...plane, x: 1, y: 2 }, map, 0, 2));
+  assert.ok(!isMissing(plane, map, 2, 1));
+});

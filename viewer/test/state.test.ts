@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { encodePath } from "../src/api.js";
+import { colorOf, colorTable, limitsOf } from "../src/colors.js";
+import { ranges } from "../src/line.js";
+import { dumpState, parseState, type State } from "../src/state.js";
+import { shownEntries } from "../src/tree.js";
+
+test("a state survives the URL, with any name", () => {
+  const state: State = { path: "a b+ü%#?:/x&y=z", indices: { 0: 3, 2: 0 }, x: 1, y: 3, view: "heatmap", map: "gray", low: -1.5, high: 2, box: [1.5, -2, 0.125], grid: true };
+  assert.deepEqual(parseState(dumpState(state)), state);
+  assert.deepEqual(parseState(""), { path: "", indices: {} });
+});
+
+test("what is not understood in a URL is left out", () => {
+  assert.deepEqual(parseState("#/a%ff?x=1.5&i0=b&low=&box=1,2&other=1&high=Infinity"), { path: "a%ff", indices: {} });
+});
+
+test("names are encoded segment by segment", () => {
+  assert.equal(encodePath("a b/%2F/#"), "a%20b/%252F/%23");
+});
+
+test("colours begin and end with the map, and NaN has none", () => {
+  assert.deepEqual([...colorTable("gray").slice(0, 3), ...colorTable("gray").slice(-3)], [0, 0, 0, 255, 255, 255]);
+  assert.deepEqual([...colorTable("viridis").slice(0, 3)], [68, 1, 84]);
+  assert.deepEqual([NaN, -1, 5, 11].map((value) => colorOf(value, 0, 10)), [-1, 0, 128, 255]);
+});
+
+test("limits ignore a few extremes and what is no number", () => {
+  const values = Float64Array.from({ length: 1001 }, (_, at) => at);
+  values[500] = 1e30;
+  values[3] = NaN;
+  const [low, high] = limitsOf(values);
+  assert.ok(low > 10 && low < 30 && high > 970 && high < 990);
+  assert.deepEqual(limitsOf(Float64Array.of(NaN)), [0, 1]);
+  assert.deepEqual(limitsOf(Float64Array.of(4, 4)), [4, 5]);
+});
+
+test("a line keeps every peak", () => {
+  const values = new Float64Array(10_000);
+  values[5_001] = 9;
+  values[7_003] = -9;
+  values[0] = NaN;
+  const { low, high } = ranges(values, 10);
+  assert.deepEqual([high[5], low[7], high[0]], [9, -9, 0]);
+});
+
+test("a search shows matches and the groups above them", () => {
+  type Shown = Parameters<typeof shownEntries>[0][number];
+  const entry = (path: string, children: Shown[] | null = null, isOpen = false): Shown =>
+    ({ path, name: path, depth: 0, member: { name: path, kind: "group" }, isOpen, children, next: null, problem: "" });
+  const tree = [entry("", [entry("a", [entry("a/needle"), entry("a/hay")]), entry("b", [entry("b/hay")], true)], true)];
+  assert.deepEqual(shownEntries(tree, "").map((one) => one.path), ["", "a", "b", "b/hay"]);
+  assert.deepEqual(shownEntries(tree, "NEEDLE").map((one) => one.path), ["", "a", "a/needle"]);
+});
