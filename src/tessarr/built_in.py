@@ -172,7 +172,12 @@ TABLE: dict[registry.Point, dict[str, str]] = {
         "fsspec": "tessarr.stores.remote.fsspec:open_url",
     },
 }
-ADAPTERS = {"zarr.codecs": "tessarr.codecs.zarr_python:load"}
-"""Entry points of other packages → the function that makes a class of tessarr of what they name."""
+FUNCTIONS = {
+    "zarr.codecs": "tessarr.codecs.zarr_python:load",
+    "tessarr.create": "tessarr.core.creation.arrays:create",
+    "tessarr.create_async": "tessarr.core.creation.arrays:create_async",
+}
+"""Functions that modules below them need: `load` makes a class of tessarr of what an entry point of another package names;
+`Array.create` calls `create`, which makes arrays."""
 
-registry.add_built_in(TABLE, ADAPTERS)
+registry.add_built_in(TABLE, FUNCTIONS)

@@ -25,7 +25,7 @@ from tessarr.errors import BaseZarrError
 Point: TypeAlias = Literal["data_type", "chunk_grid", "chunk_key_encoding", "codec", "storage_transformer", "store_url"]
 
 _TABLE: dict[str, dict[str, object]] = {point: {} for point in get_args(Point)}
-_adapters: dict[str, str] = {}
+_functions: dict[str, str] = {}
 _entry_points_read: set[str] = set()
 _extended: set[str] = set()
 """The points with third-party registrations that decide how documents are read."""
@@ -67,20 +67,20 @@ def register(point: Point, name: str, implementation: object) -> None:
     _extended.add(point)
 
 
-def add_built_in(table: Mapping[Point, Mapping[str, str]], adapters: Mapping[str, str]) -> None:
-    """Add tessarr's own names, and the functions that adapt classes of other packages: see `tessarr.built_in`.
+def add_built_in(table: Mapping[Point, Mapping[str, str]], functions: Mapping[str, str]) -> None:
+    """Add tessarr's own names, and the functions that lower modules need: see `tessarr.built_in`.
 
     Names that are registered already keep their classes.
     """
     for point, built_in in table.items():
         for name, implementation in built_in.items():
             _TABLE[point].setdefault(name, implementation)
-    _adapters.update(adapters)  # last: it says that the names are complete
+    _functions.update(functions)  # last: it says that the names are complete
 
 
 def _fill() -> None:
     """Add tessarr's own names before a name is missed."""
-    if not _adapters:
+    if not _functions:
         importlib.import_module(sys.modules[__name__.partition(".")[0]]._BUILT_IN)
 
 
@@ -90,8 +90,10 @@ def _import(name: str) -> object:
     return found
 
 
-def _adapter(group: str) -> Callable[..., object]:
-    return cast("Callable[..., object]", _import(_adapters[group]))
+def higher(name: str) -> Callable[..., Any]:
+    """Return a function of a higher module, by its name in `tessarr.built_in`: for what a class cannot do without it."""
+    _fill()
+    return cast("Callable[..., Any]", _import(_functions[name]))
 
 
 def _resolve(point: str, name: str) -> object:
@@ -102,7 +104,7 @@ def _resolve(point: str, name: str) -> object:
     if isinstance(found, _ForZarrPython):
         implementation = _imported.get(found)
         if implementation is None:
-            implementation = _imported[found] = _adapter("zarr.codecs")(*found)
+            implementation = _imported[found] = higher("zarr.codecs")(*found)
         return implementation
     if isinstance(found, str):
         implementation = _imported.get(found)

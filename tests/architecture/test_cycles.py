@@ -13,7 +13,9 @@ from tessarr import built_in
 from .sources import parsed
 from .test_imports import MODULES, SOURCE, for_types_only
 
-KNOWN: dict[str, str] = {}
+KNOWN: dict[str, str] = {
+    "tessarr.metadata.formats": "`ArrayMetadata.documents` needs the module of its format, which makes `ArrayMetadata`",
+}
 """One module of each cycle that is still to be dissolved, with the reason why it is there."""
 
 
@@ -51,16 +53,80 @@ def named_in(tree: ast.Module, known: set[str]) -> Iterator[str]:
                 yield found[1]
 
 
+NAMED_BY_USERS = {"tessarr.as_zarr._alias": "``import zarr.x`` imports what its user names, under another name"}
+"""Modules whose imports by name are left out."""
+
+
+def imported_by_string(tree: ast.Module, name: str, known: set[str]) -> set[str]:
+    """The modules of ours that the file of module `name` imports by ``import_module``.
+
+    Anything but a text means all modules that the file spells out. The ``__getattr__`` of a package is left out: what it
+    imports its users ask for, and they are above.
+    """
+    skipped = {
+        below
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
+        for below in ast.walk(node)
+    }
+    prose = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    texts = [
+        text.value
+        for text in ast.walk(tree)
+        if isinstance(text, ast.Constant) and isinstance(text.value, str) and text not in prose
+    ]
+    words = {word.partition(":")[0] for text in texts for word in (text, *text.split())}
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if node in skipped or not isinstance(node, ast.Call) or not node.args:
+            continue
+        if ast.unparse(node.func).rpartition(".")[2] not in {"import_module", "__import__"}:
+            continue
+        argument = node.args[0]
+        if isinstance(argument, ast.JoinedStr):
+            found |= _with_gaps(argument, name, known, words)
+        elif isinstance(argument, ast.Constant):
+            found |= known & {argument.value}
+        else:
+            found |= known & {text.partition(":")[0] for text in texts}
+    return found - {name}
+
+
+def _with_gaps(text: ast.JoinedStr, name: str, known: set[str], words: set[str]) -> set[str]:
+    """The modules that a text with gaps can name: those of which the file spells out what is in the gaps; else all.
+
+    A text that begins with a gap names what its caller wants.
+    """
+    parts = [_pattern(part, name) for part in text.values]
+    if parts[0] == _GAP:
+        return set()
+    pattern = re.compile("".join(parts))
+    found = {other: match for other in known if (match := pattern.fullmatch(other))}
+    spelled = {other for other, match in found.items() if words.issuperset(match.groups())}
+    return spelled or {*found}
+
+
+_GAP = r"([\w.]+)"
+
+
+def _pattern(part: ast.expr, name: str) -> str:
+    if isinstance(part, ast.Constant):
+        return re.escape(str(part.value))
+    assert isinstance(part, ast.FormattedValue)
+    return re.escape(name) if ast.unparse(part.value) == "__name__" else _GAP
+
+
 def graph() -> dict[str, set[str]]:
-    """Module → modules that it imports, also by way of the registry."""
+    """Module → modules that it imports, also by way of the registry, and by name."""
     names = module_names()
     found = {}
     known = {*names, "tessarr._native"}  # the Rust module, not a name in the package
     for name, path in names.items():
         tree = parsed(Path(path))
-        found[name] = {*imports_of(tree, known), *named_in(tree, known)} - {name}
+        by_name = set() if name in NAMED_BY_USERS else imported_by_string(tree, name, known)
+        found[name] = {*imports_of(tree, known), *named_in(tree, known), *by_name} - {name}
     # Its strings are put together, so that they are read from the table.
-    table = [*itertools.chain(*(classes.values() for classes in built_in.TABLE.values())), *built_in.ADAPTERS.values()]
+    table = [*itertools.chain(*(classes.values() for classes in built_in.TABLE.values())), *built_in.FUNCTIONS.values()]
     found["tessarr.built_in"] |= {text.partition(":")[0] for text in table}
     return found
 
@@ -105,6 +171,21 @@ def test_the_search_finds_cycles() -> None:
     assert cycles({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set(), "e": {"a"}}) == [{"a", "b", "c"}]
     lazy = ast.parse("def f():\n    from tessarr.x import y\nif TYPE_CHECKING:\n    import tessarr.z")
     assert set(imports_of(lazy, {"tessarr.x", "tessarr.z"})) == {"tessarr.x"}
+
+
+def test_the_search_sees_imports_by_name() -> None:
+    known = {"tessarr.a", "tessarr.b.v2", "tessarr.b.v3", "tessarr.c", "tessarr.d", "tessarr.e"}
+
+    def found(text: str) -> set[str]:
+        return imported_by_string(ast.parse(text), "tessarr.b", known)
+
+    assert found("import_module('tessarr.a')\nimportlib.import_module('numpy')") == {"tessarr.a"}
+    assert found("importlib.import_module(f'tessarr.b.v{number}')") == {"tessarr.b.v2", "tessarr.b.v3"}
+    assert found("import_module(f'{__name__}.{name}')") == {"tessarr.b.v2", "tessarr.b.v3"}
+    assert found("class A:\n    _home = 'tessarr.c'\n    def f(self):\n        import_module(self._home)") == {
+        "tessarr.c"
+    }
+    assert found("def __getattr__(name):\n    return import_module(f'tessarr.{name}')") == set()
 
 
 def test_the_search_sees_the_strings_of_the_registry() -> None:

@@ -25,7 +25,7 @@ EXCEPTIONS: dict[str, str] = {
     "codecs/array_to_bytes/vlen_native.py:native": "remembers the Rust module, or that it is not built",
     "codecs/bytes_to_bytes/blosc.py:_helpers": "this process's helper thread: on the main thread c-blosc has global state",
     "codecs/zarr_python.py:adapted": "remembers the class that follows from a codec's name and class alone",
-    "conventions/base.py:_TABLES": "the table that `conventions.register` adds to, an extension point",
+    "conventions/known.py:_TABLES": "the table that `conventions.register` adds to, an extension point",
 }
 """``file:name`` → why."""
 

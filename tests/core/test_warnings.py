@@ -504,7 +504,7 @@ CASES = [
         )
     ),
     Case(
-        "conventions/base.py:_installed",
+        "conventions/known.py:_installed",
         ZarrRuntimeWarning,
         "is not a tessarr.conventions.Convention",
         offered_conventions,

@@ -392,7 +392,7 @@ FIRST_USE = """
 import numpy as np, tessarr
 from tests.threads import together
 from tessarr.stores.memory.store import MemoryStore
-from tessarr.conventions.base import conventions
+from tessarr.conventions.known import conventions
 from tessarr.registry import get, names
 
 codecs = ["gzip", "zstd", "blosc", "numcodecs.lz4", "numcodecs.bz2", "numcodecs.zlib", "numcodecs.shuffle", "crc32c"]

@@ -20,20 +20,8 @@ Each module has `read` (parses attributes; ``None`` where they are absent), `wri
 
 from __future__ import annotations
 
-from tessarr.conventions.base import (
-    Convention,
-    Hierarchy,
-    Node,
-    Problem,
-    check_hierarchy,
-    check_node,
-    conventions,
-    detect,
-    hierarchy_of,
-    node_of,
-    register,
-    unregister,
-)
+from tessarr.conventions.base import Convention, Hierarchy, Node, Problem, hierarchy_of, node_of
+from tessarr.conventions.known import check_hierarchy, check_node, conventions, detect, register, unregister
 from tessarr.conventions.rules import RULES, Rule
 
 __all__ = [

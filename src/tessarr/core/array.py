@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
+from tessarr import registry
 from tessarr.core import open_transactions
 from tessarr.core.array_parts.lazy_view import Exported, View
 from tessarr.core.array_parts.selection_methods import Selecting
@@ -429,11 +429,8 @@ class Array(Selecting, Exported):
     @classmethod
     def create(cls, store: StoreLike, **kwargs: object) -> Array:
         """Create an array at `store`; see `tessarr.create`."""
-        made: Array = import_module(cls._creation).create(store=store, **kwargs)
+        made: Array = registry.higher("tessarr.create")(store=store, **kwargs)
         return made
-
-    _creation = "tessarr.core.creation.arrays"
-    """The module of `create`, above this one."""
 
     @classmethod
     def from_dict(cls, store_path: StoreLike, data: Mapping[str, object]) -> Array:

@@ -21,7 +21,8 @@ from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
 from tessarr.stores.url import StoreLike
 from tessarr.tools.copy_tree import Choices, Layout, TreePlan, plan_tree, write_tree
-from tessarr.tools.sources import Source, SourceGroup, open_source
+from tessarr.tools.sources import open_source
+from tessarr.tools.sources.base import Source, SourceGroup
 from tessarr.tools.staging import check_free, local_path, staged
 from tessarr.types import JSONObject, Progress, ZarrFormat
 

@@ -26,8 +26,8 @@ from tessarr.metadata.group import GroupMetadata
 from tessarr.model.conversion.downgrade import _config
 from tessarr.stores.base import Store
 from tessarr.stores.path import check_node_name, prefix_of
-from tessarr.tools.sources import UNSET, Source, SourceArray, SourceGroup
 from tessarr.tools.sources.attributes import cf_fill_attribute
+from tessarr.tools.sources.base import UNSET, Source, SourceArray, SourceGroup
 from tessarr.tools.transfer import transfer, verify
 from tessarr.types import JSONObject, Progress, Shape, ZarrFormat
 

@@ -48,7 +48,7 @@ def _add_accessors() -> None:
         raise MissingDependencyError(
             "tessarr.xarray needs xarray 2025.6 or newer", hint="pip install 'tessarr[xarray]'"
         ) from error
-    importlib.import_module("tessarr.xarray.accessor")
+    from tessarr.xarray import accessor  # noqa: F401 - which registers itself
 
 
 _add_accessors()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
+from tessarr import registry
 from tessarr.core.asynchronous.async_node import _AsyncNode
 from tessarr.core.asynchronous.sans_io import run_steps_async
 from tessarr.core.creation.metadata import ArrayConfigLike
@@ -81,7 +81,7 @@ class AsyncArray(_AsyncNode):
     @classmethod
     async def create(cls, store: StoreLike, **kwargs: object) -> AsyncArray:
         """Create an array as `Array.create` does, asynchronously."""
-        return cls(await import_module(cls._array._creation).create_async(store=store, **kwargs))
+        return cls(await registry.higher("tessarr.create_async")(store=store, **kwargs))
 
     @classmethod
     def from_dict(cls, store_path: StoreLike, data: Mapping[str, object]) -> AsyncArray:

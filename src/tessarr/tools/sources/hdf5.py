@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tessarr.dtypes.base import DataType
-from tessarr.tools.sources import UNSET, Box, SourceArray, SourceGroup, missing, ragged, rows
 from tessarr.tools.sources.attributes import collect
+from tessarr.tools.sources.base import UNSET, Box, SourceArray, SourceGroup, missing, ragged, rows
 from tessarr.types import JSON, AnyArray, AnyDType
 
 if TYPE_CHECKING:

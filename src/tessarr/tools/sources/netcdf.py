@@ -14,8 +14,8 @@ import numpy as np
 
 from tessarr.dtypes.base import DataType
 from tessarr.errors import StoreError
-from tessarr.tools.sources import UNSET, Box, SourceArray, SourceGroup, missing, ragged, rows
 from tessarr.tools.sources.attributes import collect
+from tessarr.tools.sources.base import UNSET, Box, SourceArray, SourceGroup, missing, ragged, rows
 from tessarr.tools.sources.classic import needed_size
 from tessarr.types import JSON, AnyArray, AnyDType
 

@@ -14,7 +14,7 @@ from typing import IO
 import numpy as np
 
 from tessarr.errors import StoreError
-from tessarr.tools.sources import SourceArray, SourceGroup
+from tessarr.tools.sources.base import SourceArray, SourceGroup
 from tessarr.types import AnyArray, AnyDType
 
 

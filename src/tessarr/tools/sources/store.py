@@ -31,7 +31,8 @@ from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.path import check_key, check_prefix, file_url, prefix_of
 from tessarr.stores.url import is_url
 from tessarr.tools.copy_tree import Choices, Planned, plan_tree
-from tessarr.tools.sources import Source, SourceArray, open_source, source_kind
+from tessarr.tools.sources import open_source, source_kind
+from tessarr.tools.sources.base import Source, SourceArray
 from tessarr.types import Buffer, ByteRange
 
 _CACHED_NBYTES = 64 << 20

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tessarr.tools.sources import Box, SourceArray, SourceGroup, missing
 from tessarr.tools.sources.attributes import collect
+from tessarr.tools.sources.base import Box, SourceArray, SourceGroup, missing
 from tessarr.types import AnyArray
 
 _AXES = {"X": "x", "Y": "y", "Z": "z", "C": "c", "T": "t", "S": "sample", "I": "page", "Q": None}

@@ -8,7 +8,7 @@ from typing import Any
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.core.open import open as open_node
-from tessarr.tools.sources import UNSET, SourceArray, SourceGroup
+from tessarr.tools.sources.base import UNSET, SourceArray, SourceGroup
 from tessarr.tools.transfer import values_in
 
 
