@@ -17,8 +17,8 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from tessarr.errors import BaseZarrError
 
@@ -90,10 +90,10 @@ def _import(name: str) -> object:
     return found
 
 
-def higher(name: str) -> Callable[..., Any]:
+def higher(name: str) -> Any:
     """Return a function of a higher module, by its name in `tessarr.built_in`: for what a class cannot do without it."""
     _fill()
-    return cast("Callable[..., Any]", _import(_functions[name]))
+    return _import(_functions[name])
 
 
 def _resolve(point: str, name: str) -> object:

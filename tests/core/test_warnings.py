@@ -29,7 +29,7 @@ import tessarr
 from tessarr import conventions, model
 from tessarr.common import warn as warning
 from tessarr.common.strict_json import dumps
-from tessarr.conventions import base
+from tessarr.conventions import known
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call
 from tessarr.errors import ZarrDeprecationWarning, ZarrRuntimeWarning, ZarrUserWarning
@@ -250,7 +250,7 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let an installed package offer what is not a convention."""
     point = SimpleNamespace(name="other", value="other:thing", load=lambda: 1)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: [point])
-    monkeypatch.setattr(base, "_TABLES", {})
+    monkeypatch.setattr(known, "_TABLES", {})
 
 
 def offered_conventions(_: Path, monkeypatch: pytest.MonkeyPatch) -> object:
