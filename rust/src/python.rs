@@ -1,23 +1,26 @@
 //! The Python bindings of the engine.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pyo3::buffer::{PyBuffer, PyUntypedBuffer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PySlice, PyTuple};
 
 use crate::array::{Array, Store};
 use crate::cache;
 use crate::element;
-use crate::error::{NativeError, Result};
+use crate::error::{Error, NativeError, Result};
 use crate::part::{AxisSelection, Part, Plan};
 use crate::pool;
 use crate::python_store::{Planned, ReadPlan, WritePlan};
 use crate::read;
 use crate::region::Memory;
+use crate::replace;
 use crate::steps;
 use crate::store::{ReadResult, read_small};
 use crate::vlen;
@@ -309,6 +312,25 @@ fn read_files<'py>(py: Python<'py>, paths: Vec<PathBuf>, most: u64) -> PyResult<
     Ok(found.into_iter().map(told).collect())
 }
 
+/// Create a value of a local store: whether it was created, and whether the file system kept the time of the file. `None`:
+/// nothing was done, and Python has to do it itself, which says why.
+#[pyfunction]
+fn create_file(
+    py: Python<'_>,
+    path: PathBuf,
+    root: PathBuf,
+    value: PyBackedBytes,
+    probe: bool,
+) -> PyResult<Option<(bool, bool)>> {
+    let coarse = AtomicBool::new(false);
+    let place = replace::Place { root: &root, durable: false, coarse: &coarse };
+    match py.detach(|| replace::create(&path.into(), place, probe, &value, &mut poll())) {
+        Ok(created) => Ok(Some((created, !coarse.load(Ordering::Relaxed)))),
+        Err(Error::Fault(_)) => Ok(None),
+        Err(signal) => Err(signal.into()),
+    }
+}
+
 /// Run by Python in every forked child.
 #[pyfunction]
 fn _after_fork() {
@@ -334,6 +356,7 @@ pub fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(clear_cache, module)?)?;
     module.add_function(wrap_pyfunction!(cache_info, module)?)?;
     module.add_function(wrap_pyfunction!(read_files, module)?)?;
+    module.add_function(wrap_pyfunction!(create_file, module)?)?;
     vlen::register(module)?;
     steps::register(module)?;
     Ok(())

@@ -142,7 +142,10 @@ fn place_new(from: &Path, to: &Path) -> io::Result<bool> {
         done => return done.map(|()| true),
     }
     match fs::hard_link(from, to) {
-        Ok(()) => fs::remove_file(from).map(|()| true),
+        Ok(()) => {
+            let _ = fs::remove_file(from); // the value is in place; a hidden file that cannot be removed does no harm
+            Ok(true)
+        }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
         Err(_) => Ok(false),
     }
@@ -251,6 +254,12 @@ impl Replacement {
         fs::rename(&self.temporary, &self.path).map_err(|error| self.failed(error))
     }
 
+    /// Whether the name of this file in another case leads to a file.
+    fn is_case_blind(&self) -> bool {
+        let name = self.temporary.file_name().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
+        self.temporary.with_file_name(name).symlink_metadata().is_ok()
+    }
+
     /// Write `bytes` at `offset`; several threads may do so at once.
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         write_all_at(&self.file, bytes, offset)
@@ -302,6 +311,30 @@ impl Drop for Replacement {
     }
 }
 
+/// Create a value under its lock; `false`: there is one. With `probe` nothing is written where names that differ in case only
+/// are one name: the error is `CASE_BLIND`.
+pub fn create(
+    path: &Arc<Path>,
+    place: Place,
+    probe: bool,
+    value: &[u8],
+    wait: &mut dyn FnMut() -> Result<()>,
+) -> Result<bool> {
+    let _lock = Lock::hold(path, place, wait)?;
+    if fs::metadata(path).is_ok_and(|there| there.is_file()) {
+        return Ok(false);
+    }
+    let new = Replacement::begin(path, place)?;
+    if probe && new.is_case_blind() {
+        return Err(Error::new(CASE_BLIND, "the file system ignores the case of names"));
+    }
+    new.write_at(value, 0)?;
+    match new.finish(place, Some(None)) {
+        Err(Error::Fault(fault)) if fault.kind == STALE => Ok(false),
+        done => done.map(|()| true),
+    }
+}
+
 /// Remove a value and the directories below the root that become empty; a missing value is not an error. With `if_match`
 /// only that version: else the error is `STALE`. With the error `durability` the value was removed.
 pub fn remove(path: &Path, place: Place, if_match: Precondition) -> Result<()> {
@@ -346,6 +379,9 @@ pub struct Lock<'a> {
 
 /// The kind of the error for a lock file with a mark: Python settles the transaction, and retries the write.
 pub const MARKED: &str = "marked";
+
+/// The kind of the error for a file system that ignores case: Python looks for names that differ in case only.
+const CASE_BLIND: &str = "case-blind";
 
 /// Longest pause between two attempts to acquire a lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);

@@ -16,6 +16,7 @@ __all__ = [
     "WritePlan",
     "cache_info",
     "clear_cache",
+    "create_file",
     "decode_step",
     "encode_step",
     "read_files",
@@ -115,6 +116,10 @@ def cache_info() -> dict[str, int]:
 def read_files(paths: Sequence[str], most: int) -> list[bytes | Literal[False] | None]:
     """Read files of at most `most` bytes each: ``None`` for a missing file, ``False`` for one that is larger or cannot be
     read, which the caller must read itself."""
+
+def create_file(path: str, root: str, value: bytes, probe: bool) -> tuple[bool, bool] | None:
+    """Create a value of a local store under its lock: whether it was created, and whether the file system kept the time of
+    the file. ``None``: nothing was done, and the caller must do it itself."""
 
 def vlen_texts(data: bytes, at: int, count: int, widest: int) -> tuple[bytes | list[str], int, int] | None:
     """Decode `count` texts of a vlen-utf8 chunk from the position `at` on: `(texts, width, end)`.

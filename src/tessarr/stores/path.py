@@ -33,7 +33,7 @@ from tessarr.types import ZarrFormat
 if TYPE_CHECKING:
     from tessarr.stores.base import Store
 
-_FIRST, _LATER = r"[^/.\0\ud800-\udfff]", r"[^/\0\ud800-\udfff]*"
+_FIRST, _LATER = r"\.?[^/.\0\ud800-\udfff]", r"[^/\0\ud800-\udfff]*"
 is_plain_key = re.compile(f"{_FIRST}{_LATER}(?:/{_FIRST}{_LATER})*").fullmatch
 """Matches most well-formed keys and no malformed one, in a third of a microsecond; `check_key` decides about the others."""
 

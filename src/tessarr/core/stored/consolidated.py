@@ -166,12 +166,15 @@ def _holds_group(directory: str) -> bool:
 
 
 async def _follow_steps(store: Store, paths: Sequence[str], names: Sequence[str], removed: Sequence[str]) -> None:
+    groups = {group for path in paths for group in ancestors(path)}
     above = dict.fromkeys(place for path in paths for place in [*ancestors(path), path])
-    places = [(place, name) for place in above for name in names]
+    # v3 consolidated metadata has no entry for the group itself.
+    places = [(place, name) for place in above for name in names if place in groups or name == V2_KEY]
+    if not places:
+        return
     answers = await store_call(store, "fetch", [Fetch(prefix_of(place) + name) for place, name in places])
     for place, name in _holding(places, answers):
         prefix = prefix_of(place)
-        # v3 consolidated metadata has no entry for the group itself.
         inside = [path for path in paths if path.startswith(prefix) or (path == place and name == V2_KEY)]
         if not inside:
             continue

@@ -34,6 +34,7 @@ from tessarr.stores.local import file as localfile
 from tessarr.stores.local import lock as filelock
 from tessarr.stores.local import replace as localswap
 from tessarr.stores.local import tree as localtree
+from tessarr.stores.local.create import create
 from tessarr.stores.local.file import ABSENT, FileValue, version_of
 from tessarr.stores.local.sync import make_directories, sync_names
 from tessarr.stores.local.transactions.methods import Transactional
@@ -245,6 +246,18 @@ class LocalStore(Transactional):
                     "the value has changed", store=self.url, key=key, expected=f"version {if_match}", got=present
                 )
             return self.version(key)
+
+    def set_if_not_exists(self, key: str, value: Buffer) -> bool:
+        path = self._writable_path(key)
+        if self._is_plain and self.file_locks and not (self.durable or self._case_blind):
+            done = create(path, self._base, value, probe=self._case_blind is None)
+            if done is not None:
+                created, kept_time = done
+                if created:
+                    self._case_blind = False
+                self._coarse_times = self._coarse_times or not kept_time
+                return created
+        return super().set_if_not_exists(key, value)
 
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         self.splice(key, unspliced(change))

@@ -99,6 +99,12 @@ def make_directories(folder: str, root: str, *, durable: bool) -> None:
     while durable and above and not os.path.isdir(above):
         made.append(above)
         above = os.path.dirname(above)
-    os.makedirs(folder, exist_ok=True)
+    try:
+        os.mkdir(folder)
+    except FileNotFoundError:
+        os.makedirs(folder, exist_ok=True)
+    except FileExistsError:
+        if not os.path.isdir(folder):
+            raise
     for directory in made:
         sync_directory(os.path.dirname(directory))
