@@ -34,7 +34,6 @@ from tessarr.core.stored.parse_cache import parse_document
 from tessarr.dtypes.parse import DTypeLike
 from tessarr.errors import NodeTypeValidationError
 from tessarr.grids.guess import ChunksLike
-from tessarr.indexing.transform import IndexTransform
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, to_public
 from tessarr.stores.base import Store
@@ -203,6 +202,8 @@ class Array(Selecting, Exported):
     @property
     def lazy(self) -> View:
         """The array as a view, which is indexed without reading: ``z.lazy[10:20].T.read()``."""
+        from tessarr.indexing.transform import IndexTransform
+
         return View(self, IndexTransform.identity(self.shape))
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> AnyArray:

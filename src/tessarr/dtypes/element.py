@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import sys
 from collections.abc import Callable, Mapping
 from functools import cached_property, wraps
@@ -325,6 +323,9 @@ def check_length(length: object, unit: int = 1) -> int:
 
 def decode_base64(what: str, value: JSON) -> bytes:
     """Decode a Base64 fill value (standard alphabet, padded). Raises `MetadataValidationError`."""
+    import base64
+    import binascii
+
     if isinstance(value, str):
         try:
             return base64.b64decode(value.encode("ascii"), validate=True)
@@ -335,6 +336,8 @@ def decode_base64(what: str, value: JSON) -> bytes:
 
 def encode_base64(data: bytes) -> str:
     """Encode as standard Base64."""
+    import base64
+
     return base64.b64encode(data).decode("ascii")
 
 

@@ -36,7 +36,6 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
-from urllib.parse import urlsplit
 
 from tessarr import registry
 from tessarr.errors import StoreError
@@ -255,6 +254,8 @@ def _check_place(url: str) -> None:
     from tessarr.stores.remote.retry import scrub
 
     try:
+        from urllib.parse import urlsplit
+
         parts = urlsplit(url)
     except ValueError as error:
         raise StoreError("the URL is malformed", store=scrub(url), got=scrub(str(error))) from None

@@ -10,7 +10,6 @@ import numpy as np
 
 from tessarr.indexing import request as requests
 from tessarr.indexing.base import Request
-from tessarr.indexing.transform import IndexTransform
 from tessarr.types import AnyArray, AnyDType, Fields, Selected, SelectionLike, Shape, ValuesLike
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import CapsuleType
 
     from tessarr.core.array import Array
+    from tessarr.indexing.transform import IndexTransform
 
 
 class Exported:

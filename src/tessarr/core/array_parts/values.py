@@ -8,7 +8,6 @@ import numpy as np
 
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import raise_if_cancelled
-from tessarr.indexing.boxes import boxes_of_chunks
 
 _PIECE_NBYTES = 64 << 20
 """Approximate bound on the memory for values while they are copied."""
@@ -23,6 +22,8 @@ def write_values(source: Any, target: Array) -> None:
     if isinstance(source, np.ndarray) or not target.shape:
         target[...] = source[...] if isinstance(source, Array) else source
         return
+    from tessarr.indexing.boxes import boxes_of_chunks
+
     axes = target._metadata.chunk_grid.axes(target.shape)
     for box in boxes_of_chunks(axes, target.itemsize, _PIECE_NBYTES):
         raise_if_cancelled()

@@ -11,7 +11,6 @@ from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.core.asynchronous.async_array import AsyncArray
 from tessarr.core.asynchronous.async_node import _AsyncNode, wrapped
 from tessarr.core.asynchronous.sans_io import run_steps_async
-from tessarr.core.creation.arguments import DatasetOptions, FilledOptions, MemberOptions, RequireOptions, ShapedOptions
 from tessarr.core.creation.metadata import DEFAULT, ArrayConfigLike
 from tessarr.core.locate import format_of_new, locate, requested_format
 from tessarr.core.node import Node
@@ -23,6 +22,13 @@ from tessarr.stores.url import StoreLike
 from tessarr.types import AnyArray, JSONObject, ShapeLike
 
 if TYPE_CHECKING:
+    from tessarr.core.creation.arguments import (
+        DatasetOptions,
+        FilledOptions,
+        MemberOptions,
+        RequireOptions,
+        ShapedOptions,
+    )
     from tessarr.core.group import Group
     from tessarr.core.info import GroupInfo
     from tessarr.core.streams.follow import Follower, FollowOptions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,6 @@ import numpy.typing as npt
 from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import async_variant, sans_io, steps_of
-from tessarr.core.creation.arguments import RequireOptions
 from tessarr.core.creation.arrays import create, create_array
 from tessarr.core.creation.metadata import DEFAULT, ArrayConfigLike
 from tessarr.core.group_parts.members import Members
@@ -20,6 +19,9 @@ from tessarr.errors import IncompatibleNodeError
 from tessarr.grids.guess import ChunksLike, ShardsLike
 from tessarr.keys.base import ChunkKeyEncodingLike
 from tessarr.types import JSONObject, ShapeLike
+
+if TYPE_CHECKING:
+    from tessarr.core.creation.arguments import RequireOptions
 
 
 class ArrayCreation(Members):

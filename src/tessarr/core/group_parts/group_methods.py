@@ -11,13 +11,6 @@ import numpy.typing as npt
 from tessarr.common.warn import warn_as_zarr_python
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import async_variant, sans_io
-from tessarr.core.creation.arguments import (
-    DatasetOptions,
-    FilledOptions,
-    MemberOptions,
-    RequireDatasetOptions,
-    ShapedOptions,
-)
 from tessarr.core.creation.like import like
 from tessarr.core.group_parts.array_creation import ArrayCreation, fits
 from tessarr.core.info import group_info
@@ -28,6 +21,13 @@ from tessarr.errors import ZarrDeprecationWarning
 from tessarr.types import AnyArray, ShapeLike
 
 if TYPE_CHECKING:
+    from tessarr.core.creation.arguments import (
+        DatasetOptions,
+        FilledOptions,
+        MemberOptions,
+        RequireDatasetOptions,
+        ShapedOptions,
+    )
     from tessarr.core.group import Group
     from tessarr.core.streams.follow import Follower, FollowOptions
 

@@ -38,7 +38,6 @@ from tessarr.stores.local.create import create
 from tessarr.stores.local.file import ABSENT, FileValue, version_of
 from tessarr.stores.local.sync import make_directories, sync_names
 from tessarr.stores.local.transactions.methods import Transactional
-from tessarr.stores.local.transactions.recovery import settle_held
 from tessarr.stores.local.trouble import trouble
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import (
@@ -366,7 +365,7 @@ class LocalStore(Transactional):
                 return
             try:
                 descriptor = self._opened(folder, lambda: filelock.acquire(lock))
-                while os.fstat(descriptor).st_size and settle_held(lock, descriptor, durable=self.durable):
+                while os.fstat(descriptor).st_size and self._settle_held(lock, descriptor):
                     descriptor = self._opened(folder, lambda: filelock.acquire(lock))
             except OSError as error:
                 raise self._trouble("lock", key, error) from error

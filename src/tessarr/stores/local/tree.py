@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 import stat
 from collections.abc import Iterator, Mapping
 
@@ -107,12 +106,18 @@ def _hide(path: str) -> str | None:
     return doomed
 
 
+def _remove(path: str, *, ignore_errors: bool = False) -> None:
+    import shutil  # loads the modules of several codecs
+
+    shutil.rmtree(path, ignore_errors)
+
+
 def _discard(doomed: str) -> None:
     """Remove a directory, or the link to a directory."""
     if os.path.islink(doomed):
         os.unlink(doomed)
     else:
-        shutil.rmtree(doomed)
+        _remove(doomed)
 
 
 def rename_tree(path: str, target: str, root: str, *, durable: bool) -> bool:
@@ -153,7 +158,7 @@ def replace_tree(path: str, root: str, items: Mapping[str, Buffer], *, durable: 
         stage(staged, items, durable=durable)
         doomed = _swap_in(staged, path)
     except BaseException:
-        shutil.rmtree(staged, ignore_errors=True)
+        _remove(staged, ignore_errors=True)
         raise
     if durable:
         sync_names(path, root, "the directory is replaced")
@@ -202,14 +207,14 @@ def replace_children(path: str, items: Mapping[str, Buffer], *, durable: bool) -
     except BaseException:
         for source, target in reversed(done):
             os.rename(target, source)
-        shutil.rmtree(staged, ignore_errors=True)
+        _remove(staged, ignore_errors=True)
         with contextlib.suppress(OSError):
             os.rmdir(doomed)
         raise
     if durable:
         sync_names(staged, path, "the directory is replaced")
-    shutil.rmtree(staged)
-    shutil.rmtree(doomed)
+    _remove(staged)
+    _remove(doomed)
 
 
 def stage(directory: str, items: Mapping[str, Buffer], *, durable: bool) -> None:
@@ -239,7 +244,7 @@ def remove_leftovers(base: str, older_than_s: float, now_s: float) -> int:
             with contextlib.suppress(FileNotFoundError):
                 status = os.lstat(path)
                 if now_s - status.st_mtime > older_than_s:
-                    (shutil.rmtree if stat.S_ISDIR(status.st_mode) else os.unlink)(path)
+                    (_remove if stat.S_ISDIR(status.st_mode) else os.unlink)(path)
                     count += 1
     return count
 

@@ -1,19 +1,23 @@
-"""The methods of `LocalStore` for transactions, and its reads while a journal is pending that it must not carry out."""
+"""The methods of `LocalStore` for transactions, and its reads while a journal is pending that it must not carry out.
+
+Journals are rare: their modules are imported where there is one.
+"""
 
 from __future__ import annotations
 
 import os
 import stat
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from tessarr.errors import StoreError
 from tessarr.stores.base import ConditionalStore, Version
 from tessarr.stores.local.file import ABSENT, READ, version_of
 from tessarr.stores.local.lock import JOURNAL, is_hidden
-from tessarr.stores.local.transactions import commit
-from tessarr.stores.local.transactions.journal import version_in_journal
-from tessarr.stores.local.transactions.recovery import Pending, find, settle
 from tessarr.types import Buffer
+
+if TYPE_CHECKING:
+    from tessarr.stores.local.transactions.recovery import Pending
 
 
 class Transactional(ConditionalStore):
@@ -32,6 +36,8 @@ class Transactional(ConditionalStore):
         durable: bool | None = None,
     ) -> None:
         """See `tessarr.stores.protocols.Commit`: by a journal. `durable` overrides the store's."""
+        from tessarr.stores.local.transactions import commit
+
         self._check_writable("")
         for key in changes:
             self._writable_path(key)
@@ -42,6 +48,8 @@ class Transactional(ConditionalStore):
 
     def settle(self, path: str) -> None:
         """See `tessarr.stores.protocols.Settle`: by the journal in the directory at `path`, or the one that it points to."""
+        from tessarr.stores.local.transactions.recovery import Pending, settle
+
         folder = self._path(path) if path else self._base.rstrip(os.sep) or os.sep
         try:
             pending = settle(folder, read_only=self.read_only, durable=self.durable)
@@ -51,8 +59,16 @@ class Transactional(ConditionalStore):
             known = self._pending or Pending({}, {})
             self._pending = Pending({**known.set, **pending.set}, {**known.removed, **pending.removed})
 
+    def _settle_held(self, lock: str, descriptor: int) -> bool:
+        """Complete the transaction that left a mark in the lock file which `descriptor` holds; ``False``: there is no mark."""
+        from tessarr.stores.local.transactions.recovery import settle_held
+
+        return settle_held(lock, descriptor, durable=self.durable)
+
     def _settle_below(self) -> None:
         """Complete every transaction that has a journal or a pointer below the root, so that no staged file is lost."""
+        from tessarr.stores.local.transactions.recovery import find, settle
+
         for folder, folders, files in os.walk(self._base):
             folders[:] = [name for name in folders if not is_hidden(name)]
             if JOURNAL in files and find(folder) is not None:
@@ -93,6 +109,8 @@ class Transactional(ConditionalStore):
 
     def _is_removed(self, path: str, status: os.stat_result) -> bool:
         """Whether a journal removes the file at `path`, and not one that was written since."""
+        from tessarr.stores.local.transactions.journal import version_in_journal
+
         assert self._pending is not None
         old = self._pending.removed.get(path)
         return old is not None and stat.S_ISREG(status.st_mode) and old == version_in_journal(version_of(status))
