@@ -5,17 +5,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 from tessarr.common.extension import NOT_LOADED
 from tessarr.engine.base import Engine
 from tessarr.engine.bound import BoundArray
-from tessarr.engine.reference.engine import ReferenceEngine
 from tessarr.errors import UnsupportedOperationError
 from tessarr.stores.local.store import LocalStore
-
-_REFERENCE = ReferenceEngine()
-
 
 NOT_BUILT = "it was not built when tessarr was installed, because a Rust toolchain or a crate registry was missing"
 _COARSE = ", and caches no chunks: this file system rounds times, so that a replaced file may look unchanged"
@@ -46,7 +43,7 @@ def choose(bound: BoundArray) -> Choice:
 
     wanted = config.get("engine", "auto")
     if wanted == "reference":
-        return Choice(_REFERENCE, "set in the configuration")
+        return Choice(_reference(), "set in the configuration")
     native, missing = _native()
     why_not = missing if native is None else native.supports(bound)
     if native is not None and why_not is None:
@@ -58,7 +55,14 @@ def choose(bound: BoundArray) -> Choice:
             path="/" + bound.path,
             hint=_BUILD if why_not == NOT_BUILT else "Set engine to 'auto'",
         )
-    return Choice(_REFERENCE, f"the native engine cannot: {why_not}")
+    return Choice(_reference(), f"the native engine cannot: {why_not}")
+
+
+@functools.cache
+def _reference() -> Engine:
+    from tessarr.engine.reference.engine import ReferenceEngine
+
+    return ReferenceEngine()
 
 
 def _native() -> tuple[Engine | None, str]:

@@ -24,11 +24,11 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from tessarr.common.segments import Piece, Stored, StoredBytes, flat, join
 from tessarr.errors import ConflictError, UnsupportedOperationError
 from tessarr.stores.buffers import byte_view
-from tessarr.stores.compare_and_swap import Change, Versioned, compare_and_swap, sleep_blocking
 from tessarr.stores.fetch import UNCHANGED, Fetch, Fetched, Unchanged, Version
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_prefix
@@ -50,6 +50,9 @@ from tessarr.stores.protocols import (
     Writable,
 )
 from tessarr.types import Buffer, ByteRange
+
+if TYPE_CHECKING:
+    from tessarr.stores.compare_and_swap import Change, Versioned
 
 STAGED = "__tessarr_staged"
 """Name of the prefix under which `replace_prefix` stages new values; names with ``__`` are never nodes."""
@@ -146,6 +149,8 @@ def update_by_set(store: Writable, key: str, change: Change) -> None:
     if not isinstance(store, ConditionalSet):
         locked(store, key, change)
         return
+    from tessarr.stores.compare_and_swap import compare_and_swap, sleep_blocking
+
     url = url_of(store)
     # Threads of this process take turns. The loop ends at once (StopIteration), because nothing that it awaits suspends it.
     with KEYED_LOCKS.hold(("swapping", url, key)), suppress(StopIteration):

@@ -16,10 +16,10 @@ def create(path: str, base: str, value: Buffer, *, probe: bool) -> tuple[bool, b
     caller has to do it step by step: the Rust module is not built, a transaction left a mark, the file system ignores the case
     of names (looked for only with `probe`), or a call failed.
     """
-    native = extension.module()
+    create_file = getattr(extension.module(), "create_file", None)
     name = path[len(base) :].rpartition("/")[2]
     shortened = len(name) * 3 > filelock.NAME_BYTES
-    if native is None or shortened or not localswap.IS_EXACT or CANCEL_CHECK.raise_if_cancelled is not None:
+    if create_file is None or shortened or not localswap.IS_EXACT or CANCEL_CHECK.raise_if_cancelled is not None:
         return None
-    found: tuple[bool, bool] | None = native.create_file(path, base, bytes(value), probe)
+    found: tuple[bool, bool] | None = create_file(path, base, bytes(value), probe)
     return found

@@ -337,19 +337,9 @@ class LocalStore(Transactional):
     def _check_case(self, key: str, probe: str) -> None:
         """Raise `StoreError` if a name on the path to `key` exists in another case, and `probe` shows that case is ignored."""
         if self._case_blind is None:
-            folder, name = os.path.split(probe)
-            self._case_blind = os.path.lexists(os.path.join(folder, name.upper()))
-            if not self._case_blind:
-                return
-        found = localtree.colliding(self._base, key)
-        if found is not None:
-            raise StoreError(
-                "this file system is case-insensitive, and another name differs in case only",
-                store=self.url,
-                key=key,
-                got=f"{found[0]!r} beside {found[1]!r}",
-                hint="Choose another name, or another kind of store",
-            )
+            self._case_blind = localtree.is_case_blind(probe)
+        if self._case_blind:
+            localtree.refuse_colliding(self._base, key, self.url)
 
     def lock(self, key: str) -> LockContext:
         """See `Store.lock`: threads, processes and, through shared file systems, machines."""

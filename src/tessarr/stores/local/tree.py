@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 
+from tessarr.errors import StoreError
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.local import file as localfile
 from tessarr.stores.local.exchange import exchange
@@ -249,16 +250,27 @@ def remove_leftovers(base: str, older_than_s: float, now_s: float) -> int:
     return count
 
 
-def colliding(base: str, key: str) -> tuple[str, str] | None:
-    """Find the first name on the path to `key` that exists in another case only. Returns both names; ``None``: no such name."""
+def is_case_blind(probe: str) -> bool:
+    """Whether the name of the file `probe` in another case leads to a file."""
+    folder, name = os.path.split(probe)
+    return os.path.lexists(os.path.join(folder, name.upper()))
+
+
+def refuse_colliding(base: str, key: str, url: str) -> None:
+    """Raise `StoreError` if a name on the path to `key` exists in another case only. `url` names the store in the error."""
     folder = base
     for name in key.split("/"):
         # Names without letters, as most chunks have, need no listing of a possibly large directory.
         other = None if name.lower() == name.upper() else case_collision(name, os.listdir(folder))
         if other is not None:
-            return name, other
+            raise StoreError(
+                "this file system is case-insensitive, and another name differs in case only",
+                store=url,
+                key=key,
+                got=f"{name!r} beside {other!r}",
+                hint="Choose another name, or another kind of store",
+            )
         folder = os.path.join(folder, name)
-    return None
 
 
 def _is_directory(path: str) -> bool:
