@@ -66,15 +66,15 @@ def test_an_empty_lock_file_of_a_killed_holder_is_used_and_removed(store: LocalS
     assert files(store) == ["b", "c"]
 
 
-MARKS: list[tuple[str, Callable[[Path], None]]] = [
-    ("a lock file with a mark", lambda root: (root / filelock.lock_name("a")).write_bytes(b"mark") and None),
+MARKS: list[tuple[str, Callable[[Path], object]]] = [
+    ("a lock file with a mark", lambda root: (root / filelock.lock_name("a")).write_bytes(b"mark")),
     ("a directory in the way", lambda root: (root / "a").mkdir()),
 ]
 
 
 @pytest.mark.skipif(extension.module() is None, reason="the Rust module is not built")
 @pytest.mark.parametrize("prepare", [prepare for _, prepare in MARKS], ids=[name for name, _ in MARKS])
-def test_one_call_leaves_what_it_cannot_decide_to_the_steps(tmp_path: Path, prepare: Callable[[Path], None]) -> None:
+def test_one_call_leaves_what_it_cannot_decide_to_the_steps(tmp_path: Path, prepare: Callable[[Path], object]) -> None:
     prepare(tmp_path)
     before = sorted(os.listdir(tmp_path))
     assert create(f"{tmp_path}{os.sep}a", f"{tmp_path}{os.sep}", b"1", probe=True) is None
