@@ -202,13 +202,16 @@ class TessarrImplementation:
         self, source: Array, target: Array, target_region: _Region, factors: list[int], method: str = "mean"
     ) -> None:
         """Write one region of `target`."""
-        from iohub.core.downsample import downsample_block, target_region_to_source
+        from iohub.core.downsample import (  # pyright: ignore[reportMissingImports] - of `make test-apps`
+            downsample_block,
+            target_region_to_source,
+        )
 
         block = self.read(source, target_region_to_source(target_region, factors, source.shape))
         target[target_region] = downsample_block(block, factors, method)
 
     def iter_work_regions(self, target: Array) -> list[_Region]:
         """Return regions of `target` that share no stored value: shards, or chunks."""
-        from iohub.core.downsample import iter_work_regions
+        from iohub.core.downsample import iter_work_regions  # pyright: ignore[reportMissingImports]
 
         return cast("list[_Region]", iter_work_regions(target.shape, target.shards or target.chunks))

@@ -212,7 +212,7 @@ class _LiveList(list[Any]):
         with self._changing():
             super().__delitem__(index)
 
-    def __iadd__(self, items: Iterable[Any]) -> Self:  # type: ignore[misc]  # as `list`
+    def __iadd__(self, items: Iterable[object]) -> Self:  # type: ignore[misc]  # as `list`
         self.extend(items)
         return self
 

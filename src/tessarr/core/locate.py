@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 from tessarr.core.node import Node
 from tessarr.errors import MetadataValidationError, ReadOnlyError
@@ -17,7 +17,9 @@ _COROUTINE = 0x80
 """inspect.CO_COROUTINE"""
 
 
-def locate(store: StoreLike, path: str | None, mode: str | None, storage_options: Any = None) -> tuple[Store, str, str]:
+def locate(
+    store: StoreLike, path: str | None, mode: str | None, storage_options: Mapping[str, object] | None = None
+) -> tuple[Store, str, str]:
     """Resolve a store-like value, path and mode as users give them. Returns the store, the path in the store, and the mode.
 
     `store` may also be an opened array or group, whose store is then used. A store that is opened here is read-only

@@ -10,6 +10,7 @@ Outer(dims=(slice(3, 4, 1), slice(1, 6, 2)))
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from tessarr.indexing.selection import Outer
 from tessarr.types import Shape
 
 
-def basic(selection: object, shape: Shape) -> Request:
+def basic(selection: Any, shape: Shape) -> Request:
     """Select by integers (which drop their axis), slices (of any step but 0) and at most one Ellipsis.
 
     `selection` is one of these or a tuple of them; axes that it leaves out are selected whole.
@@ -53,7 +54,7 @@ def basic(selection: object, shape: Shape) -> Request:
     return Request(Outer(tuple(dims)), tuple(sizes), None if plain else tuple(pick), full_shape=tuple(full))
 
 
-def expand_basic(items: tuple[object, ...], ndim: int) -> list[object]:
+def expand_basic(items: tuple[object, ...], ndim: int) -> list[Any]:
     """Refuse items that are never basic indices, then `expand` the others."""
     for item in items:
         if item is None:

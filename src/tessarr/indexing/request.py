@@ -15,7 +15,7 @@ selections that zarr-python refuses mean what they mean in NumPy. The two differ
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from tessarr.indexing.fancy import fancy
 from tessarr.indexing.orthogonal import orthogonal
 from tessarr.indexing.points import coordinate, mask, vindex
 from tessarr.types import Shape
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = [
     "Request",
@@ -65,7 +68,7 @@ def getitem(selection: object, shape: Shape) -> Request:
         return basic(selection, shape)
     kinds = [_kind(item) for item in selection]
     ndim = len(shape)
-    if kinds == ["mask"] and np.shape(selection[0]) == shape:
+    if kinds == ["mask"] and np.shape(cast("npt.ArrayLike", selection[0])) == shape:
         return mask(selection[0], shape)
     full = len(selection) == ndim
     if full and "ints" in kinds and set(kinds) <= {"int", "ints"}:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from tessarr.codecs.base import ChunkSpec
 from tessarr.codecs.numcodecs.table import OBJECT_CODECS
-from tessarr.codecs.parse import CodecLike, CodecsLike, codec_from
+from tessarr.codecs.parse import CodecLike, CodecsLike, NumcodecsCodec, codec_from
 from tessarr.core.array import Array
 from tessarr.core.creation.metadata import DEFAULT, new_array_metadata
 from tessarr.core.creation.shorthands import create_hierarchy
@@ -297,7 +297,7 @@ def _v2_words(codecs: Any, node: SourceArray) -> Sequence[JSONObject] | str | No
         if isinstance(codec, Mapping) and "id" in codec:
             words.append(dict(codec))
         else:
-            numcodec = hasattr(codec, "get_config")
+            numcodec = isinstance(codec, NumcodecsCodec)
             words += [dict(codec.get_config())] if numcodec else _config(codec_from(codec).fit(spec), problems)
     if problems:
         raise MetadataValidationError("Zarr v2 cannot express these codecs", problems)

@@ -240,7 +240,7 @@ def _refuse_mixing(store: Store, plan: Migration) -> None:
 
 def _from_format(store: Store, path: str, to_format: ZarrFormat) -> ZarrFormat:
     (entry,) = read_entries(store, [path])
-    candidates = [number for number in entry.formats if number != to_format]
+    candidates: list[ZarrFormat] = [number for number in entry.formats if number != to_format]
     if not candidates:
         hint = f"It is Zarr v{to_format} already" if entry.formats else "Check the path"
         raise NodeNotFoundError("nothing to migrate here", store=store.url, path=f"/{path}", hint=hint)

@@ -101,7 +101,8 @@ class Transaction:
             raise _not_offered(mode)
         if on_conflict not in ("error", "merge"):
             raise ValueError(f"on_conflict must be 'error' or 'merge', not {on_conflict!r}")
-        self._place, self._mode, self._durable, self._on_conflict = place, mode, durable, on_conflict
+        self._place, self._durable, self._on_conflict = place, durable, on_conflict
+        self._mode: Mode = mode
         self._options = storage_options
         self._state: Literal["new", "open", "ended"] = "new"
         self._process = os.getpid()

@@ -64,11 +64,6 @@ class TessarrBackendEntrypoint(BackendEntrypoint):
             cache_members=cache_members,
         )
         store.expect(drop_variables, decode_times)
-        decoding: dict[str, object] = {
-            "mask_and_scale": mask_and_scale,
-            "decode_times": decode_times,
-            "decode_coords": decode_coords,
-        }
         with close_on_error(store):
             return StoreBackendEntrypoint().open_dataset(
                 store,
@@ -76,7 +71,9 @@ class TessarrBackendEntrypoint(BackendEntrypoint):
                 drop_variables=drop_variables,
                 use_cftime=use_cftime,
                 decode_timedelta=decode_timedelta,
-                **decoding,
+                mask_and_scale=mask_and_scale,
+                decode_times=decode_times,
+                decode_coords=decode_coords,
             )
 
     def open_groups_as_dict(
@@ -106,11 +103,6 @@ class TessarrBackendEntrypoint(BackendEntrypoint):
             storage_options=storage_options,
             zarr_format=zarr_format,
         )
-        decoding: dict[str, Any] = {
-            "mask_and_scale": mask_and_scale,
-            "decode_times": decode_times,
-            "decode_coords": decode_coords,
-        }
         found = {}
         for path, store in stores.items():
             name = path if parent == "/" else path.removeprefix(parent).lstrip("/") or "."
@@ -121,7 +113,9 @@ class TessarrBackendEntrypoint(BackendEntrypoint):
                 drop_variables=drop_variables,
                 use_cftime=use_cftime,
                 decode_timedelta=decode_timedelta,
-                **decoding,
+                mask_and_scale=mask_and_scale,
+                decode_times=decode_times,
+                decode_coords=decode_coords,
             )
         return found
 
@@ -165,9 +159,9 @@ class TessarrBackendEntrypoint(BackendEntrypoint):
 
 def open_dataset(place: object, **options: object) -> xarray.Dataset:
     """Open the dataset at `place`: `xarray.open_dataset` with the engine ``tessarr`` and its options."""
-    return xarray.open_dataset(place, engine=TessarrBackendEntrypoint, **options)
+    return xarray.open_dataset(place, engine=TessarrBackendEntrypoint, **options)  # pyright: ignore[reportArgumentType] - xarray's
 
 
 def open_datatree(place: StoreLike, **options: object) -> xarray.DataTree:
     """Open the tree of datasets at `place`: `xarray.open_datatree` with the engine ``tessarr`` and its options."""
-    return xarray.open_datatree(place, engine=TessarrBackendEntrypoint, **options)
+    return xarray.open_datatree(place, engine=TessarrBackendEntrypoint, **options)  # pyright: ignore[reportArgumentType] - xarray's

@@ -11,7 +11,7 @@ Source: xarray 2025.6 to 2026.9, `xarray/backends/zarr.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from xarray import Variable, conventions
 from xarray.backends.common import _encode_variable_name
@@ -27,8 +27,6 @@ from tessarr.common import strict_json
 from tessarr.conventions.xarray import read_fill
 from tessarr.core.group import Group
 from tessarr.dtypes.parse import DTypeLike
-from tessarr.stores.base import Store
-from tessarr.stores.url import StoreLike
 from tessarr.types import ShapeLike
 from tessarr.xarray.encoding import dimensions_and_attributes, encoding_of
 from tessarr.xarray.lazy_array import CoordinateBatch, LazyArray
@@ -49,15 +47,13 @@ class TessarrStore(ZarrStore):
     __slots__ = ("_batch", "_decodes_times", "_dropped", "warns_of_shared")
 
     @classmethod
-    def open_group(cls, store: Store, mode: str = "r", group: str | None = None, **options: object) -> Self:
+    def open_group(cls, store: object, mode: str = "r", group: str | None = None, **options: object) -> Self:
         """Open the group `group` of `store`, any place that tessarr accepts; options as for xarray's `ZarrStore`."""
         opened, owned = open_place(store, mode=mode, group=group, **_place_options(options))
         return cls._over(opened, mode, owned, options)
 
     @classmethod
-    def open_store(
-        cls, store: StoreLike, mode: str = "r", group: str | None = None, **options: object
-    ) -> dict[str, Self]:
+    def open_store(cls, store: object, mode: str = "r", group: str | None = None, **options: object) -> dict[str, Self]:
         """Open the group and each one below with `open_group`, by path."""
         parent = group or "/"
         opened, owned = open_place(store, mode=mode, group=group, **_place_options(options))
@@ -79,7 +75,7 @@ class TessarrStore(ZarrStore):
         self._dropped: frozenset[str] = frozenset()
         self._decodes_times: object = True
         self.warns_of_shared = False
-        super().__init__(zarr_group, mode, **options)
+        super().__init__(zarr_group, mode, **options)  # pyright: ignore[reportArgumentType] - xarray's options
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -111,9 +107,9 @@ class TessarrStore(ZarrStore):
         finally:
             self._batch = None  # the variables hold the batch; the store is pickled with the dataset
 
-    def open_store_variable(self, name: str) -> object:
+    def open_store_variable(self, name: str) -> Variable:
         """Return the array `name` as a variable whose values are read on use."""
-        array = self.members[name]
+        array = cast("Array", self.members[name])
         dimensions, attributes = dimensions_and_attributes(array)
         data = LazyArray(array, name, self._batch)
         encoding = encoding_of(array, dimensions)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import weakref
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 import numpy as np
 
+from tessarr.codecs.parse import NumcodecsCodec
 from tessarr.engine.base import Engine
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import choose
@@ -67,7 +68,7 @@ _bindings: dict[int, tuple[weakref.ref[TheirMetadata], list[_CacheEntry]]] = {}
 
 def binding_of(array: AnyArray | AnyAsyncArray) -> Binding:
     """Return the binding of `array`, a ``zarr.Array`` or ``zarr.AsyncArray``."""
-    theirs: AnyAsyncArray = array.async_array if hasattr(array, "async_array") else array
+    theirs = cast("AnyAsyncArray", getattr(array, "async_array", array))
     return binding(theirs.metadata, theirs.config, theirs.store_path, theirs.codec_pipeline)
 
 
@@ -148,7 +149,7 @@ def _to_json(value: object) -> object:
     """Convert a value of zarr-python's metadata to JSON."""
     if isinstance(value, np.generic):
         return value.item()
-    if hasattr(value, "get_config"):
+    if isinstance(value, NumcodecsCodec):
         return value.get_config()
     raise TypeError(f"{type(value).__name__} is not JSON")
 

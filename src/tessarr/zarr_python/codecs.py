@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from zarr.core.dtype.wrapper import TBaseDType, TBaseScalar, ZDType
 
     from tessarr.types import JSON, AnyArray
+    from tessarr.types import Buffer as OurBuffer
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ class _OursArrayToBytes(_Ours, ArrayBytesCodec):
     def _encode_sync(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> Buffer:
         spec = self._checked(chunk_spec)
         made = self.codec.encode(np.asarray(chunk_data.as_numpy_array(), spec.dtype), spec)
-        return chunk_spec.prototype.buffer.from_array_like(flat_bytes(made))
+        return _buffer(made, chunk_spec)
 
     def _decode_sync(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
         return _elements(self.codec.decode(chunk_data.as_numpy_array(), self._checked(chunk_spec)), chunk_spec)
@@ -133,11 +134,11 @@ class _OursBytesToBytes(_Ours, BytesBytesCodec):
         return _known(self.codec.encoded_size(input_byte_length))
 
     def _encode_sync(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> Buffer:
-        return chunk_spec.prototype.buffer.from_array_like(flat_bytes(self.codec.encode(chunk_data.as_numpy_array())))
+        return _buffer(self.codec.encode(chunk_data.as_numpy_array()), chunk_spec)
 
     def _decode_sync(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> Buffer:
         made = self.codec.decode(chunk_data.as_numpy_array(), None)
-        return chunk_spec.prototype.buffer.from_array_like(flat_bytes(made))
+        return _buffer(made, chunk_spec)
 
     async def _encode_single(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> Buffer:
         return await asyncio.to_thread(self._encode_sync, chunk_data, chunk_spec)
@@ -251,6 +252,12 @@ def _zdtype(data_type: DataType) -> ZDType[TBaseDType, TBaseScalar]:
 def _chunk_spec(spec: ArraySpec) -> ChunkSpec:
     data_type = _data_type(spec.dtype)
     return ChunkSpec(spec.shape, data_type, data_type.cast_fill(spec.fill_value))
+
+
+def _buffer(made: OurBuffer, spec: ArraySpec) -> Buffer:
+    """A buffer of bytes of zarr-python over the memory of `made`."""
+    # Arrays of NumPy are what this function is for, and its protocol says less about them than NumPy's stubs.
+    return spec.prototype.buffer.from_array_like(flat_bytes(made))  # pyright: ignore[reportArgumentType]
 
 
 def _elements(made: AnyArray, spec: ArraySpec) -> NDBuffer:

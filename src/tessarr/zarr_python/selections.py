@@ -37,12 +37,17 @@ _S = TypeVar("_S")
 _INTEGERS = frozenset({int, *(np.dtype(code).type for code in "bhilqBHILQ")})
 
 
+def _items(selection: object) -> tuple[Any, ...]:
+    """Return what is between the brackets as a tuple. A subclass of `tuple` may index otherwise, and so is one item."""
+    return selection if type(selection) is tuple else (selection,)
+
+
 # -- from brackets -------------------------------------------------------------------------------------------------------
 
 
 def basic(bound: BoundArray, selection: object) -> Request | None:
     """Convert integers, forward slices and Ellipsis."""
-    items = selection if selection.__class__ is tuple else (selection,)
+    items = _items(selection)
     for item in items:
         kind = item.__class__
         if not (kind is slice and _is_forward(item)) and kind not in _INTEGERS and item is not Ellipsis:
@@ -52,7 +57,7 @@ def basic(bound: BoundArray, selection: object) -> Request | None:
 
 def orthogonal(bound: BoundArray, selection: object) -> Request | None:
     """Convert one integer, forward slice, integer array or mask per axis, with at least one array."""
-    items = selection if selection.__class__ is tuple else (selection,)
+    items = _items(selection)
     arrays = 0
     for item in items:
         kind = item.__class__
@@ -65,7 +70,7 @@ def orthogonal(bound: BoundArray, selection: object) -> Request | None:
 
 def coordinate(bound: BoundArray, selection: object) -> Request | None:
     """Convert one integer array per axis, of one or more axes each."""
-    items = selection if selection.__class__ is tuple else (selection,)
+    items = _items(selection)
     for item in items:
         if not (item.__class__ is np.ndarray and item.ndim and item.dtype.kind in "iu" and item.size):
             return None

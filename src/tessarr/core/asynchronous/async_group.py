@@ -86,7 +86,7 @@ class AsyncGroup(_AsyncNode):
         found: AsyncArray | AsyncGroup = wrapped(await self._node.getitem_async(key))
         return found
 
-    async def get(self, key: str, default: Any = None) -> Any:
+    async def get(self, key: str, default: object = None) -> Any:
         """Open the member at `key`, or return `default`."""
         try:
             return await self.getitem(key)

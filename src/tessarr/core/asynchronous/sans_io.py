@@ -39,7 +39,7 @@ R = TypeVar("R")
 class Call(NamedTuple):
     """A call that steps await, synchronous and asynchronous."""
 
-    now: Callable[[], Any]
+    now: Callable[[], object]
     awaited: Callable[[], Awaitable[Any]]
     waits: bool
     """The call takes a round trip: several calls run concurrently, and are awaited."""

@@ -6,7 +6,6 @@ Source: N5 4.0; `tessarr.stores.virtual.n5` describes how a container is read as
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from tessarr.codecs.array_to_array.transpose import TransposeCodec
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
@@ -125,7 +124,7 @@ async def create_n5(
     )
 
 
-_USUAL: dict[str, dict[str, Any]] = {"gzip": {"level": 5}, "zstd": {"level": 3}}
+_USUAL: dict[str, dict[str, object]] = {"gzip": {"level": 5}, "zstd": {"level": 3}}
 
 open_n5_async = async_variant(open_n5)
 create_n5_async = async_variant(create_n5)

@@ -7,7 +7,6 @@ tessarr understands more spellings than zarr-python. Where programs rely on zarr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from tessarr.codecs.base import BytesToBytes
 from tessarr.common.warn import warn
@@ -63,7 +62,7 @@ def check_without_effect(given: Mapping[str, object]) -> None:
             warn("zarr_version is deprecated, use zarr_format", ZarrDeprecationWarning)
 
 
-def check_create(zarr_format: int, given: Mapping[str, Any], config: object) -> None:
+def check_create(zarr_format: int, given: Mapping[str, object], config: object) -> None:
     """Warn of keywords of `create` without effect; raise `BaseZarrError` for those of the other format."""
     if not are_judged():
         return

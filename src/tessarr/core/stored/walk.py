@@ -46,8 +46,11 @@ class Entry:
     def formats(self) -> tuple[ZarrFormat, ...]:
         """The Zarr formats of the node's documents, newest first."""
         found: list[ZarrFormat] = [3] if "zarr.json" in self.values else []
-        found += [2] if self.values.keys() & {".zarray", ".zgroup"} else []
-        return tuple([*found, 1] if "meta" in self.values and not found else found)
+        if self.values.keys() & {".zarray", ".zgroup"}:
+            found.append(2)
+        if "meta" in self.values and not found:
+            found.append(1)
+        return tuple(found)
 
     @property
     def kind(self) -> Literal["array", "group"] | None:

@@ -34,7 +34,9 @@ def inner_parts(chain: BoundChain, where: Selection, values: AnyArray) -> tuple[
 def view_of(out: AnyArray, out_sel: object) -> AnyArray | None:
     """View the part `out_sel` of `out`; ``None`` where index arrays make a view impossible."""
     dims = out_sel if isinstance(out_sel, tuple) else (out_sel,)
-    return out[(*dims, ...)] if all(isinstance(d, slice) for d in dims) else None
+    if not all(isinstance(d, slice) for d in dims):
+        return None
+    return out[(*dims, ...)]  # pyright: ignore[reportCallIssue, reportArgumentType] - it does not narrow by `all`
 
 
 def fill_missing(bound: BoundArray, part: Part, out: AnyArray) -> None:

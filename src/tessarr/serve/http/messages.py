@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from tessarr.core.asynchronous.sans_io import Steps
 from tessarr.types import Buffer
@@ -37,7 +37,7 @@ class Request:
     def of(cls, method: str, target: str, headers: Mapping[str, str] | Iterable[tuple[str, str]] = ()) -> Request:
         """Make a request from a target (path and query) and headers."""
         path, _, query = target.partition("?")
-        lines = headers.items() if isinstance(headers, Mapping) else headers
+        lines = cast("Mapping[str, str]", headers).items() if isinstance(headers, Mapping) else headers
         return cls(method=method, path=path, query=query, headers=grouped(lines))
 
     def header(self, name: str) -> str | None:

@@ -11,7 +11,7 @@ from tessarr.core.array import Array
 from tessarr.errors import BaseZarrError, UnsupportedOperationError
 from tessarr.tools.pyramid.levels import Level, place_of, shift_of, spatial_axes
 from tessarr.tools.pyramid.reduce import Method
-from tessarr.types import JSONObject
+from tessarr.types import JSON, JSONObject
 
 Describing: TypeAlias = Literal["multiscales-0.1", "ome-0.4", "ome-0.5", "zarr-conventions"]
 DESCRIBING: tuple[Describing, ...] = ("multiscales-0.1", "ome-0.4", "ome-0.5", "zarr-conventions")
@@ -69,7 +69,7 @@ def _refuse_another(group: Mapping[str, Any], convention: Describing, base: Arra
         )  # fmt: skip
 
 
-def _others(group: Mapping[str, Any], levels: Sequence[Level]) -> list[object]:
+def _others(group: Mapping[str, Any], levels: Sequence[Level]) -> list[JSON]:
     """Return the pyramids of other arrays in the group's list."""
     listed = group.get("multiscales", [])
     return [

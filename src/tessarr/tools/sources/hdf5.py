@@ -47,7 +47,7 @@ class HDF5Source:
         self._group(self._file, "", ())
 
     def _group(self, group: h5py.Group, path: str, above: tuple[object, ...]) -> None:
-        identity = self._h5py.h5o.get_info(group.id).addr
+        identity = self._h5py.h5o.get_info(group.id).addr  # pyright: ignore[reportAttributeAccessIssue] - compiled
         if identity in above:
             self.notices.append(f"/{path}: a link to a group above it; left out")
             return

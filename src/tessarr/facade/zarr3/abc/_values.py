@@ -17,7 +17,7 @@ class RangeByteRequest(ByteRange):
     (True, 5)
     """
 
-    __match_args__ = ("start", "end")
+    __match_args__ = ("start", "end")  # pyright: ignore[reportAssignmentType] - the names of zarr-python
 
     def __new__(cls, start: int, end: int) -> Self:
         return super().__new__(cls, start, end)
@@ -39,7 +39,7 @@ class OffsetByteRequest(ByteRange):
     (True, 2)
     """
 
-    __match_args__ = ("offset",)
+    __match_args__ = ("offset",)  # pyright: ignore[reportAssignmentType] - the names of zarr-python
 
     def __new__(cls, offset: int) -> Self:
         return super().__new__(cls, offset)
@@ -60,7 +60,7 @@ class SuffixByteRequest(ByteRange):
     (True, 4)
     """
 
-    __match_args__ = ("suffix",)
+    __match_args__ = ("suffix",)  # pyright: ignore[reportAssignmentType] - the names of zarr-python
 
     def __new__(cls, suffix: int) -> Self:
         return super().__new__(cls, -suffix)

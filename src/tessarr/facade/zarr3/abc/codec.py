@@ -60,7 +60,8 @@ class _ByZarrPython(Codec, metaclass=_KindMeta):
     registered_name: str = ""
     _encode_sync = None  # type: ignore[assignment] # a codec may have these methods; without them it has coroutines
     _decode_sync = None  # type: ignore[assignment]
-    name = property(_name)  # overridden by a class attribute in codecs of tessarr's contract
+    # Overridden by a class attribute in codecs of tessarr's contract.
+    name = property(_name)  # pyright: ignore[reportAssignmentType]
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:

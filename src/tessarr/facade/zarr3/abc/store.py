@@ -52,11 +52,12 @@ class Store(ABC):
 
     def __tessarr_place__(self) -> tuple[OurStore, str]:
         """Return the tessarr store that calls these coroutines, the same object for every call, and a path in that store."""
-        known: OurStore | None = self.__dict__.get("_tessarr")
+        state: dict[str, OurStore] = vars(self)
+        known = state.get("_tessarr")
         if known is None:
             made = CoroutineStore(self)
             made.given = self
-            known = self.__dict__.setdefault("_tessarr", made)
+            known = state.setdefault("_tessarr", made)
         return known, ""
 
     def __tessarr_path__(self, path: str) -> Any:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tessarr.storage as ours
 from tessarr.facade.zarr3.storage._inner import InnerStore
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
 
 ALLOWED_EXCEPTIONS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
@@ -18,7 +21,7 @@ class FsspecStore(InnerStore):
 
     def __init__(
         self,
-        fs: object,
+        fs: AbstractFileSystem,
         read_only: bool = False,
         path: str = "/",
         allowed_exceptions: tuple[type[Exception], ...] = ALLOWED_EXCEPTIONS,

@@ -49,7 +49,7 @@ class InnerStore(Store):
 
     def _copy_around(self, inner: OurStore) -> Self:
         result = copy.copy(self)
-        result.__dict__.pop("_tessarr", None)
+        vars(result).pop("_tessarr", None)
         result._read_only = inner.read_only
         result._set_inner(inner)
         return result
@@ -218,8 +218,9 @@ def _check_range(byte_range: object) -> None:
 
 
 def _bytes(value: object) -> Any:
-    if hasattr(value, "as_buffer_like"):
-        return value.as_buffer_like()
+    as_buffer_like = getattr(value, "as_buffer_like", None)
+    if as_buffer_like is not None:
+        return as_buffer_like()
     if not isinstance(value, bytes | bytearray | memoryview):
         raise TypeError(f"`value` must be a Buffer instance. Got an instance of {type(value)} instead.")
     return value

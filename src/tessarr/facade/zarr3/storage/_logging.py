@@ -42,7 +42,7 @@ class LoggingStore(WrapperStore[T_Store]):
         return {name: value for name, value in super().__getstate__().items() if name not in ("logger", "log_handler")}
 
     def __setstate__(self, state: Mapping[str, object]) -> None:
-        self.__dict__.update(state)
+        vars(self).update(state)
         self.log_handler = None
         self._open_log()
 

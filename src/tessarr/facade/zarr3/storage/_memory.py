@@ -22,11 +22,12 @@ class _AsBytes(MutableMapping[str, object]):
 
     def __getitem__(self, key: str) -> object:
         value = self.buffers[key]
-        if not hasattr(value, "to_bytes"):
+        to_bytes = getattr(value, "to_bytes", None)
+        if to_bytes is None:
             return value
         cached = self._cached.get(key)
         if cached is None or cached[0] is not value:
-            cached = self._cached[key] = value, value.to_bytes()
+            cached = self._cached[key] = value, to_bytes()
         return cached[1]
 
     def __setitem__(self, key: str, value: Any) -> None:

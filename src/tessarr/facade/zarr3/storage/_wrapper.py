@@ -61,7 +61,7 @@ class WrapperStore(Store, Generic[T_Store]):
         return bool(self._store.read_only)
 
     def __eq__(self, value: object) -> bool:
-        return type(self) is type(value) and self._store == value._store
+        return isinstance(value, type(self)) and type(self) is type(value) and self._store == value._store
 
     __hash__ = Store.__hash__
 

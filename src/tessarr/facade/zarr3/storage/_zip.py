@@ -111,7 +111,7 @@ class ZipStore(InnerStore):
         os.makedirs(Path(path).parent, exist_ok=True)
         shutil.move(here, path)
         self._given_path = Path(path)
-        self.__dict__.pop("_inner_store", None)
+        vars(self).pop("_inner_store", None)
         self._options["mode"] = "r" if self._read_only else "a"
 
     def __str__(self) -> str:
