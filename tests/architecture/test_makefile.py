@@ -34,6 +34,17 @@ def test_a_target_makes_the_environment_that_it_runs_in(target: str) -> None:
         assert re.search(r"\$\((STAMP|PY|DEMO)\)", TARGETS[target])
 
 
-@pytest.mark.parametrize("target", ["test", "test-busy", "conformance"])
-def test_what_runs_tests_of_remote_stores_installs_their_servers(target: str) -> None:
+@pytest.mark.parametrize("target", ["test", "test-busy", "conformance", "freethreaded"])
+def test_what_runs_tests_with_servers_or_strace_installs_them(target: str) -> None:
     assert "servers" in TARGETS[target] or "servers" in recipe(target)
+
+
+def test_a_campaign_with_servers_or_strace_installs_them() -> None:
+    campaigns = (ROOT / "scripts" / "campaigns").glob("*.py")
+    need = {
+        path.stem
+        for path in campaigns
+        if re.search(r"^from tests\.stores\.(remote|tracing) import", path.read_text(), re.M)
+    }
+    assert need
+    assert f"$(if $(filter {' '.join(sorted(need))},$(NAME)),servers)" in TARGETS["campaign"]
