@@ -43,6 +43,53 @@ def test_there_is_one_loop_that_compares_and_swaps() -> None:
     }
 
 
+def test_there_is_one_loop_that_retries() -> None:
+    """For requests of remote stores and calls of a `RetryStore`, by one policy. Only the loop that compares and swaps has
+    back-offs too; appends poll for other writers (`core/array_parts/append_reserved.py`), and repeat nothing."""
+    takers = {
+        (path.relative_to(SOURCE).as_posix(), function.name)
+        for path in (SOURCE / "stores").rglob("*.py")
+        for function in ast.walk(parsed(path))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Attribute) and node.attr in {"pause", "back_off_s"}
+    }
+    assert takers == {
+        ("stores/remote/base.py", "with_retries"),
+        ("stores/remote/retry.py", "pause"),
+        ("stores/compare_and_swap.py", "compare_and_swap"),
+    }
+    assert {place.partition(":")[0] for place in uses("tessarr.stores.remote.base", {"with_retries"})} == {
+        "stores/wrappers/retry.py"
+    }
+    wrapper = parsed(SOURCE / "stores" / "wrappers" / "retry.py")
+    assert not [node for node in ast.walk(wrapper) if isinstance(node, ast.While | ast.For)]
+
+
+OTHER_LIMITS = {
+    "engine/write_chunks.py": "chunks that are encoded at once, by the processors",
+    "facade/zarr3/core/common.py": "zarr-python's helper for programs",
+    "serve/threaded.py": "connections to the server",
+}
+"""Limits of other things than requests to stores."""
+
+
+def test_every_request_has_a_slot_of_the_one_limiter() -> None:
+    """That of the origin (`limiter_for`)."""
+    takers = {
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("limiter.acquire")
+    }
+    assert takers == {
+        "stores/remote/base.py",
+        "stores/virtual/zarr_python.py",  # which leaves retries to the store of zarr-python
+    }
+    named = uses("asyncio", {"Semaphore", "BoundedSemaphore"}) + uses("threading", {"Semaphore", "BoundedSemaphore"})
+    assert {place.partition(":")[0] for place in named} == OTHER_LIMITS.keys()
+
+
 EXECUTORS = {
     "engine/pool.py": "the threads of the process, for work of the processor",
     "engine/jobs.py": "the threads of one tool, for what the caller allows",

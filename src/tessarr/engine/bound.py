@@ -20,7 +20,7 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.fetch import Fetch, Fetched
 from tessarr.stores.memory.store import MemoryStore
-from tessarr.stores.protocols import FetchOne, GetRanges, Remote
+from tessarr.stores.protocols import Delete, FetchOne, GetRanges, Remote
 from tessarr.types import AnyDType, Coords, Shape
 
 _SMALL_SHARD = 64 << 10
@@ -47,13 +47,16 @@ class Access(NamedTuple):
     whole_below: int
     """Without latency: below how many decoded bytes a shard is requested whole, because one call is cheaper than two; any
     shard, where a range costs what the value costs."""
+    deletes: bool
+    """Values can be removed (`Delete`), so that a chunk of fill value need not be stored."""
 
 
 def access_to(store: Store) -> Access:
     """Ask what `store` can do."""
     fetch_one = store.fetch_one if isinstance(store, FetchOne) else None
     whole = isinstance(store, MemoryStore) or not isinstance(store, GetRanges)
-    return Access(store, isinstance(store, Remote), fetch_one, sys.maxsize if whole else _SMALL_SHARD)
+    small = sys.maxsize if whole else _SMALL_SHARD
+    return Access(store, isinstance(store, Remote), fetch_one, small, isinstance(store, Delete))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

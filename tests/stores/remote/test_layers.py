@@ -332,3 +332,20 @@ def test_parts_that_are_cached_are_of_one_value() -> None:
         b"NEW",
         b"VALUE",
     ]
+
+
+def test_a_retry_layer_retries_within_a_running_event_loop_and_ends_at_its_deadline() -> None:
+    store = MemoryStore({"k": b"1"})
+
+    async def read() -> object:
+        return RetryStore(_Flaky(store, 2, StoreError("x")), RetryPolicy(attempts=3, backoff_s=0.001)).get("k")
+
+    assert plain(asyncio.run(read())) == b"1"
+    error = StoreError("x")
+    flaky = _Flaky(store, 9, error)
+    with pytest.raises(StoreError) as raised:
+        RetryStore(flaky, RetryPolicy(attempts=9, backoff_s=0.001, deadline_s=-1)).get("k")
+    assert raised.value is error
+    assert flaky.times == 8
+    with pytest.raises(KeyError):  # no error of a store
+        RetryStore(_Flaky(store, 1, KeyError("k"))).get("k")

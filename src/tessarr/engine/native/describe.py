@@ -20,7 +20,7 @@ from tessarr.grids.base import Axis
 from tessarr.stores.base import Store
 from tessarr.stores.functions import deletes_safely
 from tessarr.stores.local.lock import NAME_BYTES
-from tessarr.stores.protocols import Delete, PlainFiles, Remote
+from tessarr.stores.protocols import PlainFiles, Remote
 from tessarr.stores.remote.coalesce import coalescing
 from tessarr.types import JSON, AnyDType, JSONObject
 
@@ -52,7 +52,7 @@ def describe(bound: BoundArray) -> JSONObject:
         "key": [*prefix, *(part if isinstance(part, str) else dict(part._asdict()) for part in template)],
         "codecs": _chain(bound.chain(shape)),
         "store": _store(bound),
-        "write_empty_chunks": bound.options.write_empty_chunks or not isinstance(bound.store, Delete),
+        "write_empty_chunks": bound.options.write_empty_chunks or not bound.access.deletes,
         "keep_updated_chunks": not deletes_safely(bound.store),
         "read_missing": bound.options.read_missing_chunks,
         "durable": bool(getattr(bound.store, "durable", False)),

@@ -21,7 +21,6 @@ from tessarr.engine.write_chunks import whole
 from tessarr.indexing.plan import Part, plan
 from tessarr.indexing.selection import Outer, Selection
 from tessarr.stores.functions import deletes_safely
-from tessarr.stores.protocols import Delete
 from tessarr.types import AnyArray, Buffer, ByteRange, Coords
 
 Values = AnyArray
@@ -39,7 +38,7 @@ class ChunkWrites:
         self._fields = fields
         self._value = np.broadcast_to(value, selection.shape)
         self._parts = plan(selection, bound.axes)
-        self._keep_empty = bound.options.write_empty_chunks or not isinstance(bound.store, Delete)
+        self._keep_empty = bound.options.write_empty_chunks or not bound.access.deletes
         self._deletes_safely = deletes_safely(bound.store)
 
     @property

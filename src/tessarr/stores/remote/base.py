@@ -48,6 +48,48 @@ class RangeResponse(NamedTuple):
     version: Version | None
 
 
+async def with_retries(
+    call: Callable[[], Awaitable[T]],
+    fault_of: Callable[[Exception], Fault | None],
+    begin: Callable[[float], RetryState],
+    *,
+    limiter: ConcurrencyLimiter | None = None,
+    span: ByteRange | None = None,
+) -> T | None:
+    """Await `call` until it succeeds, by the table in `tessarr.stores.remote.retry`; ``None``: no such key.
+
+    This is the only loop that retries. `fault_of` classifies an error (``None``: it is raised). `begin` gets the start of the
+    first attempt, by `time.monotonic`, and returns the state of the retries: it is called after the first failure. Each
+    attempt has a slot of `limiter`. A `RangeResponse` is checked to have the length of `span` (``None``: of the whole object).
+    """
+    began, state = time.monotonic(), None
+    while True:
+        if limiter is not None:
+            await limiter.acquire()
+        outcome: Outcome = "neutral"
+        nbytes = 0
+        try:
+            answer = await call()
+            if isinstance(answer, RangeResponse):
+                nbytes = memoryview(answer.body).nbytes
+                if answer.size != nbytes and span != _NOTHING:
+                    _check_length(answer, nbytes, span)
+            outcome = "ok"
+            return answer
+        except Exception as error:
+            fault = error if isinstance(error, Fault) else fault_of(error)
+            if fault is None:
+                raise
+            outcome = fault.outcome
+        finally:
+            if limiter is not None:
+                limiter.release(outcome, nbytes=nbytes)
+        if fault.kind == "missing":
+            return None
+        state = state or begin(began)
+        await sleep(state.pause(fault))
+
+
 class NetworkStore(AsyncStore):
     """A store behind a network. See the head of this file."""
 
@@ -81,37 +123,20 @@ class NetworkStore(AsyncStore):
 
     # -- one request -----------------------------------------------------------------------------------------------
 
-    async def _send(
+    def _send(
         self, key: str, operation: str, call: Callable[[], Awaitable[T]], *, span: ByteRange | None = None
-    ) -> T | None:
-        """Await `call`, with retries by the table in `tessarr.stores.remote.retry`; ``None``: no such key.
+    ) -> Awaitable[T | None]:
+        """Await `call` by `with_retries`, under the concurrency limit of the origin; ``None``: no such key.
 
-        An `RangeResponse` is checked to have the length of `span` (``None``: of the whole object).
+        A `RangeResponse` is checked to have the length of `span` (``None``: of the whole object).
         """
-        began, state = time.monotonic(), None
-        while True:
-            await self._limiter.acquire()
-            outcome: Outcome = "neutral"
-            nbytes = 0
-            try:
-                answer = await call()
-                if isinstance(answer, RangeResponse):
-                    nbytes = memoryview(answer.body).nbytes
-                    if answer.size != nbytes and span != _NOTHING:
-                        _check_length(answer, nbytes, span)
-                outcome = "ok"
-                return answer
-            except Exception as error:
-                fault = error if isinstance(error, Fault) else self._fault(error)
-                if fault is None:
-                    raise
-                outcome = fault.outcome
-            finally:
-                self._limiter.release(outcome, nbytes=nbytes)
-            if fault.kind == "missing":
-                return None
-            state = state or RetryState(self.retry, store=self.url, key=key, operation=operation, began=began)
-            await sleep(state.pause(fault))
+        return with_retries(
+            call,
+            self._fault,
+            lambda began: RetryState(self.retry, store=self.url, key=key, operation=operation, began=began),
+            limiter=self._limiter,
+            span=span,
+        )
 
     async def _head(self, key: str) -> RangeResponse | None:
         return await self._send(key, "HEAD", partial(self._request, key, _NOTHING), span=_NOTHING)

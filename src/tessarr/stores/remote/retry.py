@@ -44,12 +44,22 @@ class RequestError(StoreError):
 class Fault(Exception):  # noqa: N818 - not every fault is an error: a missing key is one
     """The classified failure of one request: see the table at the head of this file."""
 
-    def __init__(self, kind: FaultKind, text: str, *, status: int | None = None, outcome: Outcome = "neutral") -> None:
+    def __init__(
+        self,
+        kind: FaultKind,
+        text: str,
+        *,
+        status: int | None = None,
+        outcome: Outcome = "neutral",
+        error: Exception | None = None,
+    ) -> None:
+        """Describe the failure. `error` is raised after the last attempt; ``None``: a `RequestError`."""
         super().__init__(text)
         self.kind = kind
         self.text = text
         self.status = status
         self.outcome: Outcome = outcome
+        self.error = error
 
 
 class RetryPolicy(NamedTuple):
@@ -75,7 +85,7 @@ class RetryState:
     """The attempts of one request."""
 
     def __init__(
-        self, policy: RetryPolicy, *, store: str, key: str, operation: str, began: float | None = None
+        self, policy: RetryPolicy, *, store: str, key: str = "", operation: str, began: float | None = None
     ) -> None:
         """Start counting attempts. `began` is the start of the first, by `time.monotonic`; ``None``: now."""
         self._policy = policy
@@ -93,7 +103,7 @@ class RetryState:
             )
         late = time.monotonic() - self._began > self._deadline_s()
         if fault.kind != "retry" or late or self.attempts >= self._policy.attempts:
-            raise self._error(fault)
+            raise self._error(fault) if fault.error is None else fault.error
         return self._policy.back_off_s(self.attempts - 1)
 
     def _deadline_s(self) -> float:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from tessarr.common.segments import Piece, Stored
 from tessarr.errors import ConflictError, ReadOnlyError, StoreError
 from tessarr.stores.base import ANY, Any_, Fetch, Listing, Store, Version
+from tessarr.stores.compare_and_swap import blocking
+from tessarr.stores.remote.base import with_retries
+from tessarr.stores.remote.loop import run_blocking
 from tessarr.stores.remote.retry import Fault, RequestError, RetryPolicy, RetryState
 from tessarr.stores.wrappers.base import WrapperStore
 from tessarr.types import Buffer, ByteRange
@@ -18,7 +20,7 @@ _T = TypeVar("_T")
 
 
 class RetryStore(WrapperStore):
-    """Retry failed calls of `store` by `policy`.
+    """Retry failed calls of `store` by `policy`, with the loop of remote stores.
 
     Permanent errors are not retried: `ReadOnlyError`, `ConflictError`, and `RequestError`, which a store raises after its own
     retries. A conditional write or an update is sent once, because a failed one may have succeeded on the server.
@@ -32,14 +34,10 @@ class RetryStore(WrapperStore):
         return f"{type(self).__name__}({self.store!r})"
 
     def _try(self, call: Callable[[], _T]) -> _T:
-        state = RetryState(self.policy, store=self.url, key="", operation="call")
-        while True:
-            try:
-                return call()
-            except (ReadOnlyError, ConflictError, RequestError):
-                raise
-            except StoreError as error:
-                time.sleep(_pause_s(state, error))
+        def begin(began: float) -> RetryState:
+            return RetryState(self.policy, store=self.url, operation="call", began=began)
+
+        return cast("_T", run_blocking(with_retries(blocking(call), _fault_of, begin)))
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         return self._try(lambda: self.store.get(key, byte_range))
@@ -90,9 +88,8 @@ class RetryStore(WrapperStore):
         return self._try(lambda: self.store.list_dir(prefix))
 
 
-def _pause_s(state: RetryState, error: StoreError) -> float:
-    """Return the back-off before the next attempt, in seconds; raise `error` after the last attempt."""
-    try:
-        return state.pause(Fault("retry", str(error)))
-    except RequestError:
-        raise error from None
+def _fault_of(error: Exception) -> Fault | None:
+    """Classify an error of the wrapped store; ``None``: it is permanent."""
+    if isinstance(error, ReadOnlyError | ConflictError | RequestError) or not isinstance(error, StoreError):
+        return None
+    return Fault("retry", str(error), error=error)
