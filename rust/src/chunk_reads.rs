@@ -115,7 +115,7 @@ fn inner_parts(chain: &Chain, shard: &Shard, part: &Part) -> Plan {
 }
 
 /// Whether all of a shard is requested, instead of the inner chunks that `part` needs.
-fn is_read_whole(whole_below: usize, chain: &Chain, shard: &Shard, part: &Part, inside: &[usize]) -> bool {
+pub fn is_read_whole(whole_below: usize, chain: &Chain, shard: &Shard, part: &Part, inside: &[usize]) -> bool {
     let inner: usize = shard.grid.iter().product();
     chain.nbytes <= whole_below || part.covers(inside) || 2 * inner_parts(chain, shard, part).len() >= inner
 }

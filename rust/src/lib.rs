@@ -16,6 +16,7 @@ mod durable;
 mod element;
 pub mod encode;
 pub mod error;
+mod extents;
 pub mod keys;
 pub mod part;
 mod pool;

@@ -217,7 +217,7 @@ impl PyArray {
     ) -> PyResult<Planned> {
         let part = self.part(py, at, points, &buffer)?;
         let plan = py.detach(|| Arc::new(Plan::new(&part, &self.array.grid_axes)));
-        Ok(Planned { array: self.array.clone(), plan, buffer })
+        Ok(Planned { array: self.array.clone(), plan, selected: part.len() * self.array.item, buffer })
     }
 
     fn read_part(&self, py: Python<'_>, part: &Part, buffer: &PyUntypedBuffer) -> PyResult<()> {
@@ -228,7 +228,10 @@ impl PyArray {
         // `buffer` lives until this function returns, and no thread uses it after `read::read`.
         let out = Memory::of_buffer(buffer);
         let array = &self.array;
-        Ok(py.detach(|| read::read(array, Plan::new(part, &array.grid_axes), out, selected, &mut poll()))?)
+        Ok(py.detach(|| {
+            let plan = Arc::new(Plan::new(part, &array.grid_axes));
+            read::read(array, plan, None, out, selected, &mut poll())
+        })?)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Stores that Python serves: Python sends the requests of chunk reads and passes the responses back (`ReadPlan`,
 //! `ChunkReads`), and stores the new values of chunks (`WritePlan`). This module never calls Python.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use pyo3::buffer::PyUntypedBuffer;
@@ -13,8 +14,10 @@ use crate::array::Array;
 use crate::chunk_reads::{self, Range, Response};
 use crate::encode::{self, merge, stored_order};
 use crate::error::Result;
+use crate::extents::{Extent, ExtentFile, Extents, LocatedValue};
 use crate::part::Plan;
 use crate::python::poll;
+use crate::read;
 use crate::received::ReadTarget;
 use crate::region::{Exported, Memory};
 use crate::store::{Object, OwnedBytes, Source};
@@ -23,6 +26,8 @@ use crate::store::{Object, OwnedBytes, Source};
 pub struct Planned {
     pub array: Arc<Array>,
     pub plan: Arc<Plan>,
+    /// Bytes of the selected elements.
+    pub selected: usize,
     pub buffer: PyUntypedBuffer,
 }
 
@@ -42,9 +47,43 @@ impl ReadPlan {
         Ok(if self.0.plan.len() == 0 { 0 } else { chunk_reads::part_nbytes(&self.0.array, &self.0.plan)? })
     }
 
+    /// The keys of the chunks of all parts.
+    fn keys(&self, py: Python<'_>) -> Vec<String> {
+        let Planned { array, plan, .. } = &self.0;
+        py.detach(|| (0..plan.len()).map(|number| array.key(&plan.get(number).0)).collect())
+    }
+
+    /// Read all parts from extents of local files: `files` are paths, with versions where these are known; of each value
+    /// (`None`: missing), its extents (file number, offset, bytes or `None` for the rest of the file) and its CRC-32, if known.
+    fn read_extents(
+        &self,
+        py: Python<'_>,
+        files: Vec<(PathBuf, Option<String>)>,
+        values: Vec<Option<PyLocated>>,
+        whole_below: usize,
+    ) -> PyResult<()> {
+        let Planned { array, plan, selected, buffer } = &self.0;
+        if values.len() != plan.len() {
+            return Err(PyIndexError::new_err("a value per part expected"));
+        }
+        if *selected == 0 {
+            return Ok(());
+        }
+        let files = files.into_iter().map(|(path, version)| ExtentFile::new(path, version)).collect();
+        let extent = |(file, offset, nbytes): PyExtent| Extent { file, offset, nbytes };
+        let value = |(extents, crc32): PyLocated| {
+            let extents = extents.into_iter().map(extent).collect();
+            LocatedValue { extents, crc32 }
+        };
+        let values = values.into_iter().map(|located| located.map(value)).collect();
+        // `self` holds the buffer while this runs, and no thread uses it after `read::read`.
+        let (out, extents) = (Memory::of_buffer(buffer), Extents::new(files, values, whole_below));
+        Ok(py.detach(|| read::read(array, plan.clone(), Some(extents), out, *selected, &mut poll()))?)
+    }
+
     /// Begin to read parts `first..stop`. Shards of at most `whole_below` decoded bytes are requested whole.
     fn start(slf: &Bound<'_, Self>, first: usize, stop: usize, whole_below: usize) -> PyResult<ChunkReads> {
-        let Planned { array, plan, buffer } = &slf.get().0;
+        let Planned { array, plan, buffer, .. } = &slf.get().0;
         if first > stop || stop > plan.len() {
             return Err(PyIndexError::new_err("no such parts"));
         }
@@ -62,6 +101,8 @@ pub struct ChunkReads {
     _plan: Py<ReadPlan>,
 }
 
+type PyExtent = (usize, u64, Option<u64>);
+type PyLocated = (Vec<PyExtent>, Option<u32>);
 type PyRequest = (usize, String, Option<Vec<Range>>);
 type PyResponse<'py> = (usize, Option<Bound<'py, PyAny>>, Option<String>);
 
@@ -119,7 +160,7 @@ impl WritePlan {
         number: usize,
         old: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let Planned { array, plan, buffer } = &self.0;
+        let Planned { array, plan, buffer, .. } = &self.0;
         if number >= plan.len() {
             return Err(PyIndexError::new_err("no such part"));
         }

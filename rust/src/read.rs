@@ -1,4 +1,4 @@
-//! Read a selection from local files; `chunk_job` distributes chunks and inner chunks over threads.
+//! Read a selection from local files, or from values that are extents of local files; `chunk_job` distributes chunks and inner chunks over threads.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,8 +6,10 @@ use std::sync::Arc;
 use crate::array::Array;
 use crate::chain::{ArrayToBytes, Chain, Shard};
 use crate::chunk_job::{ChunkJob, ChunkWork, SMALL_WORK};
+use crate::chunk_reads::is_read_whole;
 use crate::decode::{self, ReadOptions};
 use crate::error::{Error, Result};
+use crate::extents::Extents;
 use crate::part::{Part, Plan};
 use crate::pool::{Poll, process, threads};
 use crate::region::Memory;
@@ -26,14 +28,23 @@ struct OpenShard {
 
 struct ReadWork {
     array: Arc<Array>,
-    plan: Plan,
+    plan: Arc<Plan>,
+    /// The values; `None`: each is a file, named by its key.
+    extents: Option<Extents>,
     out: Memory<'static>,
 }
 
-/// Read all parts of `plan`, which hold `selected` bytes, from local files.
-pub fn read(array: &Arc<Array>, plan: Plan, out: Memory<'static>, selected: usize, poll: Poll) -> Result<()> {
+/// Read all parts of `plan`, which hold `selected` bytes, from local files, or from `extents` of some.
+pub fn read(
+    array: &Arc<Array>,
+    plan: Arc<Plan>,
+    extents: Option<Extents>,
+    out: Memory<'static>,
+    selected: usize,
+    poll: Poll,
+) -> Result<()> {
     let (total, helpers) = (plan.len(), helpers(array, &plan, selected)?);
-    ChunkJob::run(ReadWork { array: array.clone(), plan, out }, total, helpers, poll)
+    ChunkJob::run(ReadWork { array: array.clone(), plan, extents, out }, total, helpers, poll)
 }
 
 impl ChunkWork for ReadWork {
@@ -45,21 +56,25 @@ impl ChunkWork for ReadWork {
         let key = self.array.key(&coords);
         let place = |error: Error| error.at(&coords, &key);
         let keep = !part.covers(&self.array.inside(&coords));
-        let options = ReadOptions { out: self.out, keep };
+        if let Some(extents) = &self.extents {
+            let whole = match &chain.serializer {
+                ArrayToBytes::Shard(shard) => {
+                    is_read_whole(extents.whole_below, &chain, shard, &part, &self.array.inside(&coords))
+                }
+                ArrayToBytes::Bytes { .. } => true,
+            };
+            return match extents.value(number, whole).map_err(place)? {
+                None => self.missing(&chain, &part).map_err(place),
+                Some(object) => self.value(job, &chain, object, (&coords, &key, &part), false, poll).map_err(place),
+            };
+        }
         let Some(path) = self.array.path(&key) else { return Err(Error::new("internal", "no local files")) };
         for attempt in 0.. {
             let lazy = keep && attempt == 0 && process().cache.contains_name(path.as_os_str());
             let Some(local) = Local::find(path.clone(), lazy).map_err(place)? else {
                 return self.missing(&chain, &part).map_err(place);
             };
-            let object = Object::Local(local);
-            let done = match &chain.serializer {
-                ArrayToBytes::Shard(shard) => {
-                    self.shard(job, &chain, shard, object, (&coords, &key, &part), keep, &mut *poll)
-                }
-                ArrayToBytes::Bytes { .. } => decode::read(&chain, Source::whole(&object), &part, options),
-            };
-            match done {
+            match self.value(job, &chain, Object::Local(local), (&coords, &key, &part), keep, &mut *poll) {
                 Err(Error::Fault(fault)) if fault.kind == STALE && attempt < 100 => {}
                 other => return other.map_err(place),
             }
@@ -80,6 +95,24 @@ impl ReadWork {
         }
         decode::fill(chain, part, self.out);
         Ok(())
+    }
+
+    /// Read `part` of a stored value.
+    fn value(
+        &self,
+        job: &ChunkJob<Self>,
+        chain: &Arc<Chain>,
+        object: Object,
+        (coords, key, part): (&[usize], &str, &Part),
+        keep: bool,
+        poll: Poll,
+    ) -> Result<()> {
+        match &chain.serializer {
+            ArrayToBytes::Shard(shard) => self.shard(job, chain, shard, object, (coords, key, part), keep, poll),
+            ArrayToBytes::Bytes { .. } => {
+                decode::read(chain, Source::whole(&object), part, ReadOptions { out: self.out, keep })
+            }
+        }
     }
 
     fn shard(

@@ -62,6 +62,11 @@ impl Version {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
+    /// The version as Python spells it (`tessarr.stores.local.file.version_of`).
+    pub fn name(&self) -> String {
+        format!("{:x}:{:x}:{:x}:{:x}", self.device, self.inode, self.mtime_ns, self.size)
+    }
+
     /// Length of the file in bytes.
     pub fn size(&self) -> u64 {
         self.size
@@ -107,6 +112,7 @@ pub fn read_exact_at(file: &File, mut out: &mut [u8], mut offset: u64) -> io::Re
 pub enum OwnedBytes {
     Python(Arc<pyo3::pybacked::PyBackedBytes>),
     Exported(Arc<Exported>),
+    Read(Arc<Vec<u8>>),
 }
 
 impl Deref for OwnedBytes {
@@ -115,6 +121,7 @@ impl Deref for OwnedBytes {
         match self {
             OwnedBytes::Python(bytes) => bytes,
             OwnedBytes::Exported(bytes) => bytes,
+            OwnedBytes::Read(bytes) => bytes,
         }
     }
 }
@@ -122,6 +129,12 @@ impl Deref for OwnedBytes {
 /// A value of a store.
 pub enum Object {
     Local(Local),
+    /// Bytes `offset..offset + len`, which lie inside, of an open file.
+    Extent {
+        local: Arc<Local>,
+        offset: u64,
+        len: u64,
+    },
     Bytes(OwnedBytes),
 }
 
@@ -205,7 +218,7 @@ impl<'a> Source<'a> {
 
     /// Whether reading a part costs a system call.
     pub fn is_file(&self) -> bool {
-        matches!(self, Source::Stored { object: Object::Local(_), .. })
+        matches!(self, Source::Stored { object: Object::Local(_) | Object::Extent { .. }, .. })
     }
 
     /// Origin of the value for the cache: file and offset. `None` also where its version may not be unique.
@@ -305,14 +318,15 @@ impl Object {
     pub fn len(&self) -> u64 {
         match self {
             Object::Local(local) => local.version.size,
+            Object::Extent { len, .. } => *len,
             Object::Bytes(bytes) => bytes.len() as u64,
         }
     }
 
     /// Fill `out` from `offset` on; the range lies inside the value.
     pub fn read_into(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        if let Object::Local(local) = self {
-            return local.read_into(offset, out);
+        if let Some((local, base)) = self.file() {
+            return local.read_into(base + offset, out);
         }
         let bytes = self.borrow(offset, out.len())?;
         out.copy_from_slice(bytes);
@@ -321,9 +335,9 @@ impl Object {
 
     /// `len` bytes from `offset` on.
     pub fn read(&self, offset: u64, len: usize) -> Result<Bytes<'_>> {
-        if let Object::Local(local) = self {
+        if let Some((local, base)) = self.file() {
             let mut out = scratch::take(len);
-            local.read_into(offset, &mut out)?;
+            local.read_into(base + offset, &mut out)?;
             return Ok(Bytes::Scratch(out));
         }
         self.borrow(offset, len).map(Bytes::Borrowed)
@@ -332,8 +346,17 @@ impl Object {
     fn borrow(&self, offset: u64, len: usize) -> Result<&[u8]> {
         let short = || Error::new("store", "a fetched value is shorter than the requested range");
         match self {
-            Object::Local(_) => Err(Error::new("internal", "a file cannot be borrowed")),
+            Object::Local(_) | Object::Extent { .. } => Err(Error::new("internal", "a file cannot be borrowed")),
             Object::Bytes(bytes) => bytes.get(offset as usize..).and_then(|b| b.get(..len)).ok_or_else(short),
+        }
+    }
+
+    /// The file that contains the value, and the offset of the value.
+    fn file(&self) -> Option<(&Local, u64)> {
+        match self {
+            Object::Local(local) => Some((local, 0)),
+            Object::Extent { local, offset, .. } => Some((local, *offset)),
+            Object::Bytes(_) => None,
         }
     }
 

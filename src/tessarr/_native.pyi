@@ -73,6 +73,20 @@ class ReadPlan:
     def nbytes(self) -> int:
         """Return how many decoded bytes are fetched for the first part, which is representative."""
 
+    def keys(self) -> list[str]:
+        """List the keys of the chunks of all parts."""
+
+    def read_extents(
+        self,
+        files: Sequence[tuple[str, str | None]],
+        values: Sequence[tuple[Sequence[tuple[int, int, int | None]], int | None] | None],
+        whole_below: int,
+    ) -> None:
+        """Read all parts from extents of local files: `files` are paths, with versions where these are known; of each value
+        (`None`: missing), its extents (number of the file, offset, bytes or `None` for the rest of the file) and its CRC-32,
+        if known.
+        """
+
     def start(self, first: int, stop: int, whole_below: int) -> ChunkReads:
         """Begin to read parts ``first:stop``; shards of at most `whole_below` decoded bytes are requested whole."""
 

@@ -196,6 +196,8 @@ READS = {
     ("reference", "s3"): Walk(calls=130, files=25, depth=10, resumed=32),
 }
 """For a part of two chunks."""
+PUBLISHED = Walk(calls=21, files=13, depth=8, resumed=0)
+"""The same from an archive that no process writes, by the native engine."""
 LOOKING_UP = {"zip": (6, 2)}
 """Calls and depth more for the first read of values: an archive looks up where each begins."""
 
@@ -249,6 +251,20 @@ def test_a_read_of_two_chunks_stays_within_its_budget(kind: str, engine: str, ag
     budget = READS[engine, kind]
     calls, depth = (0, 0) if again else LOOKING_UP.get(kind, (0, 0))
     assert_within(walker.walk, budget._replace(calls=budget.calls + calls, depth=budget.depth + depth))
+
+
+def test_a_read_of_a_published_archive_stays_within_its_budget(engine: str, tmp_path: Path) -> None:
+    """The native engine follows the extents of the members, in one call into Rust."""
+    with place("zip", tmp_path) as where:
+        array = tessarr.create_array(where, shape=(64, 64), chunks=(16, 16), dtype="i4")
+        array[...] = np.arange(4096).reshape(64, 64)
+    opened = tessarr.open_array(ZipStore(tmp_path / "b.zip"), mode="r")
+    opened[40:50, 5]
+    opened[10:20, 5]
+    with Walker() as walker:
+        found = opened[10:20, 5]
+    assert found.tolist() == list(range(645, 1285, 64))
+    assert_within(walker.walk, PUBLISHED if engine == "auto" else READS[engine, "zip"])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -45,6 +45,7 @@ WORDS = {
     "handle": {"_Handle"},
     "request, response, result": {"RangeResponse", "_Pending", "_Result"},
     "version": {"Version", "VersionCheck", "ValueChangedError"},
+    "extent": {"Extent", "Located"},
     "cache": {"CachedIndex", "ShardIndexCache"},
     "limiter, waiter, statistics": {
         "CoalescingLimits",

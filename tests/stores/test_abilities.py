@@ -85,6 +85,7 @@ BY_VALUE = {
     "ListPrefix",
     "DeleteMany",
     "Commit",
+    "Locate",
 }
 """Abilities that a wrapper which may change values makes of `get` and `set`; or does not have, because values pass it by."""
 
@@ -152,7 +153,7 @@ def test_what_the_shipped_stores_can_do(tmp_path: Path) -> None:
     files = {"Splice", "ListDir", "PlainFiles", "RenamePrefix", "Settle"}
     assert found["local"] == conditional | files | {"Lock", "Update", "Commit"}
     assert found["local without locks"] == four | files | {"GetRanges", "Size"}
-    assert found["zip"] == conditional - {"Delete"} | {"Lock", "ListDir", "Commit"}
+    assert found["zip"] == conditional - {"Delete"} | {"Lock", "ListDir", "Commit", "Locate"}
     assert found["sqlite"] == conditional | {"Update", "DeleteMany", "Commit"}
     assert found["everything"] == set(ABILITIES)
 
@@ -163,7 +164,7 @@ def test_a_wrapper_that_forwards_has_exactly_the_abilities_of_its_store(
 ) -> None:
     """Whoever adds a Protocol and forgets a wrapper fails here: `Everything` has it, and the wrapper has not."""
     for name, store in stores(tmp_path).items():
-        expected = abilities(store) - {"PlainFiles", "ListPrefix"}
+        expected = abilities(store) - {"PlainFiles", "Locate", "ListPrefix"}
         got = abilities(wrap(store))
         assert got - {"Remote"} == expected - {"Remote"}, name
         assert ("Remote" in got) == ("Remote" in expected) or wrap is LatencyStore, name

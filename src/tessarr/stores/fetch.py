@@ -1,11 +1,17 @@
-"""Requests to a store for one value or its byte ranges (`Fetch`), and the responses (`Fetched`)."""
+"""Requests to a store for one value or its byte ranges (`Fetch`), and the responses (`Fetched`).
+
+A store whose values are parts of values of other stores says where they are (`Located`): see `tessarr.stores.protocols.Locate`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple, TypeAlias, final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 from tessarr.types import Buffer, ByteRange
+
+if TYPE_CHECKING:
+    from tessarr.stores.base import Store
 
 Version: TypeAlias = str
 """Opaque; two equal versions of one key mean equal bytes (an etag, or device:inode:mtime:size)."""
@@ -32,6 +38,26 @@ class Fetched(list[Buffer]):
         super().__init__(parts)
         self.version = version
         self.size = size
+
+
+class Extent(NamedTuple):
+    """Bytes `offset` to ``offset + nbytes`` of the value of `key` in `store`."""
+
+    store: Store
+    key: str
+    offset: int = 0
+    nbytes: int | None = None
+    """``None``: to the end of the value."""
+    version: Version | None = None
+    """The version in `store` for which the extent is valid; ``None``: unknown."""
+
+
+class Located(NamedTuple):
+    """Where a value is: it is the concatenation of `extents`."""
+
+    extents: tuple[Extent, ...]
+    crc32: int | None = None
+    """CRC-32 of the value, which a reader of the whole value verifies; ``None``: unknown."""
 
 
 @final

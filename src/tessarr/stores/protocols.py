@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 from tessarr.common.segments import Piece, Stored
-from tessarr.stores.fetch import Fetch, Fetched, Unchanged, Version
+from tessarr.stores.fetch import Fetch, Fetched, Located, Unchanged, Version
 from tessarr.types import Buffer, ByteRange
 
 if TYPE_CHECKING:
@@ -364,6 +364,22 @@ class PlainFiles(_FurtherAbility, Protocol):
     @property
     def directory(self) -> str:
         """The root directory, with a separator at its end."""
+        ...
+
+
+@runtime_checkable
+class Locate(_FurtherAbility, Protocol):
+    """Values are extents of values of other stores: members of an archive, chunks of a file of another format.
+
+    A caller may read the extents itself, instead of the values by `Get`. If one is missing, too short, or has another version
+    than is named, it reads the value by `Get`, which knows what that means.
+    """
+
+    def locate(self, keys: Sequence[str]) -> Sequence[Located | None] | None:
+        """Return where the value of each key is, all of one moment; ``None`` in the place of a missing key.
+
+        Returns ``None`` if one of the values is not made of extents: it is compressed, or in memory.
+        """
         ...
 
 

@@ -17,6 +17,7 @@ Raises `ImportError` on import where the Rust module was not built.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NoReturn
@@ -29,6 +30,7 @@ from tessarr.common.segments import Piece, Stored
 from tessarr.engine.base import ChunkWrite, ReadPlan, Request, Response, WritePlan
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.native.describe import describe
+from tessarr.engine.native.extents import read_extents
 from tessarr.engine.native.step import UnsupportedError
 from tessarr.engine.processors import processors
 from tessarr.engine.run import run, run_async
@@ -47,7 +49,7 @@ from tessarr.indexing.selection import Points, Selection
 from tessarr.settings import is_strict
 from tessarr.stores.fetch import Fetch
 from tessarr.stores.functions import lock
-from tessarr.stores.protocols import PlainFiles
+from tessarr.stores.protocols import Locate, PlainFiles
 from tessarr.types import AnyArray, AnyDType, ByteRange
 
 _ERRORS: dict[str, type[TessarrError]] = {
@@ -63,12 +65,16 @@ _ATTEMPTS = 100
 class _Handle:
     """A bound array and its counterpart in Rust."""
 
-    __slots__ = ("array", "bound", "local", "plain", "view")
+    __slots__ = ("array", "bound", "local", "located", "plain", "view")
 
     def __init__(self, bound: BoundArray) -> None:
         self.bound = bound
         self.local = isinstance(bound.store, PlainFiles)
         """Whether Rust reads and writes the files of the store."""
+        store = bound.store
+        self.located = store if isinstance(store, Locate) and store.read_only and os.name != "nt" else None
+        """The store, if Rust may read extents of files that it locates: not where writes move its values, nor on Windows, where
+        Rust does not distinguish files."""
         self.view = _view_dtype(bound.dtype)
         self.plain = self.view is None and bool(bound.shape)
         try:
@@ -123,7 +129,8 @@ class NativeEngine:
         if handle is None or handle.bound is not bound:
             handle = self._bind(bound)
         if not handle.local:
-            run([_read_plan(handle, selection, out)], bound.access)
+            if handle.located is None or not _read_located(handle, handle.located, selection, out):
+                run([_read_plan(handle, selection, out)], bound.access)
             return
         buffer = out if handle.plain else handle.buffer(out)
         try:
@@ -137,8 +144,13 @@ class NativeEngine:
             import asyncio
 
             await asyncio.to_thread(self.read, bound, selection, out)
-        else:
-            await run_async([_read_plan(handle, selection, out)], bound.access)
+            return
+        if handle.located is not None:
+            import asyncio
+
+            if await asyncio.to_thread(_read_located, handle, handle.located, selection, out):
+                return
+        await run_async([_read_plan(handle, selection, out)], bound.access)
 
     def element(self, bound: BoundArray, index: tuple[object, ...]) -> Any:
         """Read the element at `index` as a NumPy scalar; ``None`` unless `index` is one `int` within the array per axis.
@@ -205,6 +217,15 @@ def _read_plan(handle: _Handle, selection: Selection, out: AnyArray) -> ReadPlan
     plan = handle.array.plan_read(*at, out if handle.plain else handle.buffer(out))
     start = partial(_ChunkReads, handle.bound, plan)
     return ReadPlan(len(plan), plan.nbytes, handle.bound.has_shards, start)
+
+
+def _read_located(handle: _Handle, store: Locate, selection: Selection, out: AnyArray) -> bool:
+    """Read from extents of local files, if all values are there."""
+    plan = handle.array.plan_read(*_at(selection), out if handle.plain else handle.buffer(out))
+    try:
+        return read_extents(store, plan, handle.bound.access)
+    except _native.NativeError as error:
+        _raise(error, handle.bound)
 
 
 class _ChunkReads:

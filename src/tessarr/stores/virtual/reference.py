@@ -27,6 +27,7 @@ from typing import Any, NamedTuple, Protocol, Self, cast
 from tessarr.errors import StoreError, UnsupportedOperationError
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.buffers import byte_view, cut
+from tessarr.stores.fetch import Extent, Located
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.protocols import WRITING
 from tessarr.stores.remote.fetch_methods import AsyncFetchingStore
@@ -303,6 +304,26 @@ class ReferenceStore(AsyncFetchingStore):
                 root, name = self._locate(found.url)
                 batches.setdefault(root, []).append((number, Fetch(name, _ranges_in_file(found, ranges))))
         return results, batches
+
+    def locate(self, keys: Sequence[str]) -> _List[Located | None] | None:
+        """See `tessarr.stores.protocols.Locate`: extents of the referenced files, for values that are not in the references."""
+        located: _List[Located | None] = []
+        places: dict[str, tuple[Store, str]] = {}
+        for key in keys:
+            check_key(key)
+            found = self.references.find(key)
+            if isinstance(found, bytes):
+                return None
+            if found is None:
+                located.append(None)
+                continue
+            place = places.get(found.url)
+            if place is None:
+                root, name = self._locate(found.url)
+                place = places[found.url] = (self._store(root), name)
+            offset = 0 if found.nbytes is None else found.offset
+            located.append(Located((Extent(*place, offset, found.nbytes),)))
+        return located
 
     def _fill(
         self,

@@ -20,8 +20,11 @@ from tessarr.common.segments import flat
 from tessarr.errors import ConflictError, StoreError, TessarrError
 from tessarr.stores.base import ANY, Any_, Version
 from tessarr.stores.buffers import byte_view
+from tessarr.stores.fetch import Extent, Located
 from tessarr.stores.functions import check_versions
 from tessarr.stores.local import lock as filelock
+from tessarr.stores.local.file import version_of as file_version
+from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import file_url
 from tessarr.stores.zip import format as zipformat
 from tessarr.types import Buffer, ByteRange
@@ -54,6 +57,7 @@ class Archive:
         self._entries: dict[str, zipfile.ZipInfo] = {}
         self._offsets: dict[str, tuple[zipfile.ZipInfo, int]] = {}
         self._sorted: list[str] | None = []
+        self._folder: LocalStore | None = None
         self._end = 0
         if mode == "x" and self.path is not None and os.path.lexists(self.path):
             raise FileExistsError(f"{self.path!r} exists")
@@ -120,6 +124,34 @@ class Archive:
             if known is None or known[0] is not info:
                 known = self._offsets[key] = (info, zipformat.data_offset(self._file, info))
             return self._file, info, known[1]
+
+    def locate(self, keys: Sequence[str]) -> list[Located | None] | None:
+        """See `tessarr.stores.protocols.Locate`: values that are stored in a published file without compression.
+
+        The extents name the version of the open file. As long as it is open, no other file at the path has its inode.
+        """
+        found: list[Located | None] = []
+        with self._mutex:
+            file = self._file
+            if self.path is None or self._writing or not isinstance(file, zipformat.DescriptorFile):
+                return None
+            if self._folder is None:
+                self._folder = LocalStore(os.path.dirname(self.path), read_only=True)
+            folder, name = self._folder, os.path.basename(self.path)
+            try:
+                version = file_version(os.fstat(file.descriptor))
+                for key in keys:
+                    located = self._locate(key)
+                    if located is None:
+                        found.append(None)
+                        continue
+                    _, info, offset = located
+                    if info.compress_type != zipfile.ZIP_STORED:
+                        return None
+                    found.append(Located((Extent(folder, name, offset, info.file_size, version),), info.CRC))
+            except (TessarrError, OSError):
+                return None  # `read` raises the error
+        return found
 
     def read(self, key: str) -> bytes | None:
         """Read the value of `key`."""

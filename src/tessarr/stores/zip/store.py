@@ -36,6 +36,7 @@ from typing import BinaryIO, Literal
 
 from tessarr.errors import KeyValidationError, UnsupportedOperationError
 from tessarr.stores.base import ANY, Any_, ConditionalStore, Listing, LockContext, Version, shared_copy
+from tessarr.stores.fetch import Located
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix, is_plain_key
 from tessarr.stores.protocols import fallback
@@ -133,6 +134,13 @@ class ZipStore(ConditionalStore):
         if not is_plain_key(key):
             check_key(key)
         return self._archive.read_ranges(key, ranges)
+
+    def locate(self, keys: Sequence[str]) -> Sequence[Located | None] | None:
+        """See `tessarr.stores.protocols.Locate`: extents of the archive, for values stored in a file without compression."""
+        for key in keys:
+            if not is_plain_key(key):
+                check_key(key)
+        return self._archive.locate(keys)
 
     def exists(self, key: str) -> bool:
         return self.getsize(key) is not None
