@@ -90,6 +90,32 @@ def test_every_request_has_a_slot_of_the_one_limiter() -> None:
     assert {place.partition(":")[0] for place in named} == OTHER_LIMITS.keys()
 
 
+def test_async_variants_are_written_out() -> None:
+    """As a definition, or as the assignment ``x_async = async_variant(x)``, whose arguments type checkers see
+    (`tests/typing/async_variants.py`): not by loops over names, edited annotations or arguments taken from ``locals()``."""
+    assigned = hidden = 0
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "async_variant":
+                assigned += 1
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "locals":
+                hidden += 1
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "setattr" and "_async" in ast.unparse(node):
+                hidden += 1
+            if isinstance(node, ast.Assign):
+                hidden += any("__annotations__" in ast.unparse(target) for target in node.targets)
+            if (
+                isinstance(node, ast.Assign)
+                and isinstance(node.value, ast.Call)
+                and ast.unparse(node.value.func) == "async_variant"
+            ):
+                (made,) = node.value.args
+                names = [ast.unparse(target) for target in node.targets]
+                assert any(name in (f"{ast.unparse(made).strip('_')}_async", "made") for name in names), names
+    assert assigned > 50
+    assert not hidden
+
+
 EXECUTORS = {
     "engine/pool.py": "the threads of the process, for work of the processor",
     "engine/jobs.py": "the threads of one tool, for what the caller allows",
