@@ -19,7 +19,7 @@ use crate::element::LastChunk;
 use crate::error::{Error, Result};
 use crate::keys::KeyTemplate;
 use crate::part::GridAxis;
-use crate::store::has_coarse_times;
+use crate::store::{Local, has_coarse_times};
 
 pub enum Store {
     Local(PathBuf),
@@ -75,6 +75,8 @@ pub struct Array {
     chains: Mutex<HashMap<Vec<usize>, Arc<Chain>>>,
     /// The chunk of the element that was read last.
     pub last: Mutex<Option<Arc<LastChunk>>>,
+    /// The file of extents that was opened last.
+    pub last_file: Mutex<Option<Arc<Local>>>,
 }
 
 fn unsupported(what: impl Into<String>) -> Error {
@@ -142,6 +144,7 @@ impl Array {
             uniform: None,
             chains: Mutex::default(),
             last: Mutex::default(),
+            last_file: Mutex::default(),
         };
         // Bind now, so that an unsupported chain is refused when the array is opened.
         let first = array.chunk_shape(&vec![0; array.shape.len()]);

@@ -1,8 +1,9 @@
 //! Values that are byte ranges of local files: members of an archive, chunks of a file of another format.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
+use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::store::{Local, Object, OwnedBytes};
 
@@ -51,16 +52,30 @@ impl ExtentFile {
         ExtentFile { path: path.into(), version, local: OnceLock::new() }
     }
 
-    fn open(&self) -> Result<&Arc<Local>> {
+    /// Open the file on the first call; `last` is the file that an earlier request opened.
+    fn open(&self, last: &Mutex<Option<Arc<Local>>>) -> Result<&Arc<Local>> {
         if let Some(local) = self.local.get() {
             return Ok(local);
+        }
+        if let Some(version) = &self.version {
+            // Never blocks: in a forked child, a thread of the parent may hold the lock forever.
+            let found = last.try_lock().ok().and_then(|last| last.clone());
+            if let Some(local) = found.filter(|last| last.path == self.path && last.version.name() == *version) {
+                return Ok(self.local.get_or_init(|| local));
+            }
         }
         let local = Local::find(self.path.clone(), false)?.ok_or_else(|| moved("the file is missing"))?;
         if self.version.as_ref().is_some_and(|version| *version != local.version.name()) {
             return Err(moved("the file has another version"));
         }
+        let local = Arc::new(local);
+        if self.version.is_some()
+            && let Ok(mut last) = last.try_lock()
+        {
+            *last = Some(local.clone());
+        }
         // Of two threads that opened the file, one keeps its handle.
-        Ok(self.local.get_or_init(|| Arc::new(local)))
+        Ok(self.local.get_or_init(|| local))
     }
 }
 
@@ -70,16 +85,16 @@ impl Extents {
     }
 
     /// The value of part `number`; `None`: the chunk is missing. With `whole`, its checksum is verified.
-    pub fn value(&self, number: usize, whole: bool) -> Result<Option<Object>> {
+    pub fn value(&self, array: &Array, number: usize, whole: bool) -> Result<Option<Object>> {
         let located = self.values.get(number).ok_or_else(|| Error::new("internal", "a part was not located"))?;
         let Some(LocatedValue { extents, crc32 }) = located else { return Ok(None) };
         let crc32 = crc32.filter(|_| whole);
         if let ([extent], None) = (&extents[..], crc32) {
-            return self.find(extent).map(Some);
+            return self.find(array, extent).map(Some);
         }
         let mut bytes = Vec::new();
         for extent in extents {
-            let part = self.find(extent)?;
+            let part = self.find(array, extent)?;
             let start = bytes.len();
             bytes.resize(start + part.len() as usize, 0);
             part.read_into(0, &mut bytes[start..])?;
@@ -90,9 +105,9 @@ impl Extents {
         Ok(Some(Object::Bytes(OwnedBytes::Read(Arc::new(bytes)))))
     }
 
-    fn find(&self, extent: &Extent) -> Result<Object> {
+    fn find(&self, array: &Array, extent: &Extent) -> Result<Object> {
         let file = self.files.get(extent.file).ok_or_else(|| Error::new("internal", "no such file of extents"))?;
-        let (local, offset) = (file.open()?, extent.offset);
+        let (local, offset) = (file.open(&array.last_file)?, extent.offset);
         let left = local.version.size().checked_sub(offset).ok_or_else(|| moved("the file is too short"))?;
         let len = extent.nbytes.unwrap_or(left);
         if len > left {

@@ -63,7 +63,7 @@ impl ChunkWork for ReadWork {
                 }
                 ArrayToBytes::Bytes { .. } => true,
             };
-            return match extents.value(number, whole).map_err(place)? {
+            return match extents.value(&self.array, number, whole).map_err(place)? {
                 None => self.missing(&chain, &part).map_err(place),
                 Some(object) => self.value(job, &chain, object, (&coords, &key, &part), false, poll).map_err(place),
             };
