@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tessarr import registry
 from tessarr.core import open_transactions
 from tessarr.core.array_parts.lazy_view import Exported, View
-from tessarr.core.array_parts.selection_methods import Selecting
+from tessarr.core.array_parts.selection_methods import SelectionMethods
 from tessarr.core.array_parts.views import Blocks, OIndex, VIndex
 from tessarr.core.asynchronous.async_array import AsyncArray
 from tessarr.core.asynchronous.sans_io import (
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tessarr.core.streams.follow import Follower, FollowOptions
 
 
-class Array(Selecting, Exported):
+class Array(SelectionMethods, Exported):
     """An N-dimensional array in a store, chunked and usually compressed.
 
     Made by `tessarr.open`, `tessarr.create_array` and similar functions; ``Array(store, path)`` opens an existing array. Safe

@@ -20,7 +20,7 @@ from tessarr.core.group import Group
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
 from tessarr.stores.url import StoreLike
-from tessarr.tools.copy_tree import Choices, Layout, TreePlan, plan_tree, write_tree
+from tessarr.tools.copy_tree import Choices, ChunksChoice, TreePlan, plan_tree, write_tree
 from tessarr.tools.sources import open_source
 from tessarr.tools.sources.base import Source, SourceGroup
 from tessarr.tools.staging import check_free, local_path, staged
@@ -63,7 +63,8 @@ class Report:
 
 def convert(
     source: StoreLike, dest: StoreLike, *, path: str = "", kind: str | None = None, zarr_format: int | str = 3,
-    chunks: Layout = "keep", shards: Layout = "keep", filters: CodecsLike = "keep", compressors: CodecsLike = "keep",
+    chunks: ChunksChoice = "keep", shards: ChunksChoice = "keep",
+    filters: CodecsLike = "keep", compressors: CodecsLike = "keep",
     codecs: Sequence[CodecLike] | None = None, include: Sequence[str] = (), exclude: Sequence[str] = (),
     rename: Mapping[str, str] | None = None, overwrite: bool = False, verify: bool = True, consolidate: bool = False,
     jobs: int = 1, dry_run: bool = False, progress: Progress | None = None, storage_options: Mapping[str, object] | None = None,
@@ -74,7 +75,7 @@ def convert(
     - `source`: a path or URL, or what `tessarr.open` accepts. `kind` names its format where detection fails.
     - `dest`: a path (``….zip`` makes a zip file), a URL or a store; `path`: the node in it, by default the root.
     - `zarr_format`: 1, 2, 3, or "keep" for that of a Zarr source.
-    - `chunks`, `shards`: see `tessarr.tools.copy_tree.Layout`. `filters`, `compressors`: as in `tessarr.create_array`;
+    - `chunks`, `shards`: see `tessarr.tools.copy_tree.ChunksChoice`. `filters`, `compressors`: as in `tessarr.create_array`;
       `codecs`: the whole v3 chain. "keep" is as in the source, where the format can express it.
     - `include`, `exclude`: patterns of paths; a pattern that matches a group matches all below it. `rename`: old name or
       path → new name.

@@ -31,7 +31,7 @@ from tessarr.tools.sources.base import UNSET, Source, SourceArray, SourceGroup
 from tessarr.tools.transfer import transfer, verify
 from tessarr.types import JSONObject, Progress, Shape, ZarrFormat
 
-Layout: TypeAlias = "str | int | Sequence[int] | Mapping[str, int] | None"
+ChunksChoice: TypeAlias = "str | int | Sequence[int] | Mapping[str, int] | None"
 """Chunks or shards for many arrays: "keep", "auto", a size ("8MB"), lengths for the arrays of that many dimensions, or
 lengths by dimension name; -1 is a whole axis. ``None``: no shards."""
 
@@ -48,8 +48,8 @@ class Choices:
 
     zarr_format: ZarrFormat | None = 3
     """``None``: the format of each node of a Zarr source, 3 for other sources."""
-    chunks: Layout = "keep"
-    shards: Layout = "keep"
+    chunks: ChunksChoice = "keep"
+    shards: ChunksChoice = "keep"
     filters: CodecsLike = "keep"
     compressors: CodecsLike = "keep"
     codecs: Sequence[CodecLike] | None = None
@@ -304,7 +304,7 @@ def _v2_words(codecs: Any, node: SourceArray) -> Sequence[JSONObject] | str | No
     return words or None
 
 
-def _check_lengths(what: str, layout: Layout) -> None:
+def _check_lengths(what: str, layout: ChunksChoice) -> None:
     given = layout.values() if isinstance(layout, Mapping) else [layout] if isinstance(layout, int) else layout
     if given is not None and not isinstance(given, str) and any(size == 0 or size < -1 for size in given):
         raise BaseZarrError(f"{what}: lengths are positive, or -1 for a whole axis", got=layout)

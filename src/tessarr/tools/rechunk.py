@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from tessarr.stores.url import StoreLike
 from tessarr.tools.convert import Report, convert
-from tessarr.tools.copy_tree import Layout
+from tessarr.tools.copy_tree import ChunksChoice
 
 
 def rechunk(
     source: StoreLike,
     dest: StoreLike,
     *,
-    chunks: Layout,
-    shards: Layout = None,
+    chunks: ChunksChoice,
+    shards: ChunksChoice = None,
     overwrite: bool = False,
     jobs: int = 1,
 ) -> Report:

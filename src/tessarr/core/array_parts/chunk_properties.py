@@ -16,7 +16,7 @@ from tessarr.registry import get_numcodec
 from tessarr.types import Shape
 
 
-class Layout(ArrayState):
+class ChunkProperties(ArrayState):
     """Describe the chunks and codecs of an array. Base of `Array`."""
 
     @property

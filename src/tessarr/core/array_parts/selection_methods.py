@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr.core import open_transactions
-from tessarr.core.array_parts.chunk_properties import Layout
+from tessarr.core.array_parts.chunk_properties import ChunkProperties
 from tessarr.dtypes.element import converted
 from tessarr.engine.bound import BoundArray
 from tessarr.errors import FieldNotFoundError, ReadOnlyError, VindexInvalidSelectionError
@@ -26,7 +26,7 @@ Plan: TypeAlias = "Callable[[BoundArray], Request]"
 changes neither the request nor the array that serves it."""
 
 
-class Selecting(Layout):
+class SelectionMethods(ChunkProperties):
     """Read and write an array by selection. Base of `Array`."""
 
     # -- brackets --------------------------------------------------------------------------------------------------
