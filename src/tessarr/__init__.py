@@ -45,6 +45,7 @@ _HOME = {
     "facade.zarr2.storage": "init_store",
     "facade.zarr2.sync": "ThreadSynchronizer ProcessSynchronizer",
     "transactions.transaction": "transaction",
+    "viewer.notebook": "view",
     "zarr_python.adopt": "accelerate",
     "storage": (
         "DirectoryStore NestedDirectoryStore TempStore ZipStore MemoryStore DictStore KVStore LRUStoreCache SQLiteStore "
@@ -111,4 +112,5 @@ if TYPE_CHECKING:
     from tessarr.engine.native.chunk_cache import clear_chunk_cache as clear_chunk_cache
     from tessarr.settings import config as config
     from tessarr.transactions.transaction import transaction as transaction
+    from tessarr.viewer.notebook import view as view
     from tessarr.zarr_python.adopt import accelerate as accelerate

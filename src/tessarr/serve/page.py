@@ -9,9 +9,11 @@ from tessarr.serve.http.messages import Request, Response, problem, with_headers
 from tessarr.serve.http.paths import below, quoted
 from tessarr.serve.served import PAGE_SEGMENT, Served
 
+# Notebooks, whose server is another origin of this machine, may show the page in a frame.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
-    "frame-ancestors 'self'; base-uri 'none'; form-action 'none'"
+    "frame-ancestors 'self' http://localhost:* http://127.0.0.1:* https://localhost:* vscode-webview:; "
+    "base-uri 'none'; form-action 'none'"
 )
 
 

@@ -10,10 +10,13 @@ from tessarr.core.array import Array
 from tessarr.grids.base import Axis
 from tessarr.serve.dynamic.query import Pick
 from tessarr.serve.dynamic.refusal import too_large
+from tessarr.stores.protocols import Remote
 from tessarr.types import JSON, JSONObject
 
 MAX_VALUES = 4096
 """Stored values (chunks or shards) of one response: each is one look into the store."""
+MAX_REMOTE_VALUES = 256
+"""The same for stores behind a network, where each look is a request."""
 MAX_EDGES = 20_000
 
 
@@ -28,8 +31,8 @@ def stored_chunks(array: Array, picks: Sequence[Pick]) -> JSONObject:
     indices = [_touched(axis, pick) for axis, pick in zip(array._bound.axes, picks, strict=True)]
     count = prod(len(one) for one in indices)
     stored: str | None = None
-    if count <= MAX_VALUES:
-        store = array._bound.store
+    store = array._bound.store
+    if count <= (MAX_REMOTE_VALUES if isinstance(store, Remote) else MAX_VALUES):
         stored = "".join("1" if store.exists(array._bound.key(coords)) else "0" for coords in product(*indices))
     has_shards = array._sharding is not None
     chunks: JSON = [list[JSON](edges) for edges in inner]
