@@ -2,6 +2,7 @@
 
 import type { Api, ArrayNode } from "./api.js";
 import { el, fill } from "./dom.js";
+import { elements, isKnown, textOf } from "./elements.js";
 
 const ROWS = 50;
 const COLUMNS = 16;
@@ -49,14 +50,25 @@ export class Table {
         if (axis === this.columns) return `${axis}=${this.firstColumn}:${Math.min(width, this.firstColumn + COLUMNS)}`;
         return `${axis}=${this.indices[axis] ?? 0}`;
       })
-      .concat("decode=0")
       .join("&");
     try {
-      const { data } = await this.api.slice(this.node.path, query, request.signal);
-      this.paint(this.matrix(data), height, width);
+      this.paint(this.matrix(await this.read(query, request.signal)), height, width);
     } catch (error) {
       if (!request.signal.aborted) this.onError(error);
     }
+  }
+
+  /** Read elements: from bytes where their type is known here, because numbers in JSON are not exact beyond 53 bits. */
+  private async read(query: string, signal: AbortSignal): Promise<unknown> {
+    if (!this.node.is_raw || !isKnown(this.node.numpy)) {
+      return (await this.api.slice(this.node.path, `${query}&decode=0`.replace(/^&/, ""), signal)).data;
+    }
+    const raw = await this.api.raw(this.node.path, query, signal);
+    const read = elements(raw.bytes, raw.dtype);
+    const texts = Array.from({ length: read.length }, (_, at) => textOf(read.at(at), raw.dtype));
+    const [, inner] = raw.shape;
+    if (raw.shape.length === 0) return texts[0];
+    return inner === undefined ? texts : Array.from({ length: raw.shape[0] ?? 0 }, (_, line) => texts.slice(line * inner, (line + 1) * inner));
   }
 
   private lengthOf(axis: number | undefined): number {

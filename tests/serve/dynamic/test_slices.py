@@ -127,6 +127,7 @@ def test_text_structs_and_complex_numbers_are_json() -> None:
     group.create_array("moment", data=np.array(["2000-01-01", "NaT"], dtype="M8[s]"))
     client = Client(app(store))
     assert client.get("/text.json").json["data"] == ["a", "ü"]
+    assert values(client.get("/text.npy")).tolist() == ["a", "ü"]
     assert client.get("/wave.json").json["data"] == [[1.0, 2.0], [None, 0.0]]
     assert client.get("/moment.json").json["data"] == ["2000-01-01T00:00:00", None]
     assert client.get("/text.raw").json["error"]["hint"] == "Use .json or .csv"

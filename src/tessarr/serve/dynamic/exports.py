@@ -55,7 +55,7 @@ def raw(values: AnyArray) -> bytes:
 def npy(values: AnyArray) -> bytes:
     """Encode values as a file of NumPy, without pickle."""
     if values.dtype.kind in "OT":
-        values = values.astype(str) if _is_text(values) else values
+        values = np.array(values.ravel().tolist(), dtype=str).reshape(values.shape) if _is_text(values) else values
     if values.dtype.hasobject:
         raise malformed("elements of this type need pickle in NPY", "Use .json or .csv")
     file = io.BytesIO()
