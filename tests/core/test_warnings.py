@@ -171,6 +171,7 @@ DOCUMENTS: list[tuple[str, type[Warning], str, dict[str, Any]]] = [
         {"zarr.json": {**GROUP, "consolidated_metadata": {"must_understand": False, "metadata": 1}}},
     ),
     ("metadata/v2.py:_filters", ZarrRuntimeWarning, "an empty list of filters", v2(filters=[])),
+    ("metadata/v2.py:_data_type", ZarrRuntimeWarning, "must state the unit of times", v2(dtype="<M8")),
     ("metadata/v2.py:_check_orders", ZarrRuntimeWarning, "single bytes have no byte order", v2(dtype="<i1")),
     (
         "metadata/array.py:misstated_dimensions",

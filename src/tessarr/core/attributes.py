@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, Self, SupportsIndex, TypeAlias, TypeVar
 
 from tessarr.common import strict_json
 from tessarr.core.asynchronous.sans_io import async_variant, run_steps, sans_io, steps_of
@@ -116,12 +116,21 @@ def _live(value: object, save: Save) -> object:
     return float(value) if isinstance(value, strict_json.FloatLiteral) else value
 
 
-class _LiveDict(dict[str, Any]):
-    """A nested object: every change stores the whole attribute, and is undone where that fails."""
+T = TypeVar("T")
 
-    def __init__(self, value: Mapping[str, object] = {}, save: Save | None = None) -> None:
-        super().__init__({name: _live(item, self._save) for name, item in value.items()})
-        self._save_whole = save
+
+class _Live(Generic[T]):
+    """What nested objects and lists share; `T`: the plain `dict` or `list`."""
+
+    _save_whole: Save | None
+
+    def _plain(self) -> T:
+        """Copy the members as they are."""
+        raise NotImplementedError
+
+    def _restore(self, before: T) -> None:
+        """Put the members back that `_plain` has copied."""
+        raise NotImplementedError
 
     def _save(self, _: object = None) -> None:
         if self._save_whole is not None:  # a copy made by `type(self)(…)` saves nothing
@@ -129,17 +138,31 @@ class _LiveDict(dict[str, Any]):
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        before = dict(self)
+        before = self._plain()
         yield
         try:
             self._save()
         except Exception:
-            super().clear()
-            super().update(before)
+            self._restore(before)
             raise
 
     def __reduce__(self) -> tuple[object, ...]:
-        return dict, (strict_json.plain(self),)
+        return type(self._plain()), (strict_json.plain(self),)
+
+
+class _LiveDict(_Live["dict[str, object]"], dict[str, Any]):
+    """A nested object: every change stores the whole attribute, and is undone where that fails."""
+
+    def __init__(self, value: Mapping[str, object] = {}, save: Save | None = None) -> None:
+        super().__init__({name: _live(item, self._save) for name, item in value.items()})
+        self._save_whole = save
+
+    def _plain(self) -> dict[str, object]:
+        return dict(self)
+
+    def _restore(self, before: dict[str, object]) -> None:
+        super().clear()
+        super().update(before)
 
     def __setitem__(self, name: str, value: object) -> None:
         with self._changing():
@@ -179,30 +202,19 @@ class _LiveDict(dict[str, Any]):
             super().clear()
 
 
-class _LiveList(list[Any]):
+class _LiveList(_Live["list[object]"], list[Any]):
     """A nested list: every change stores the whole attribute, and is undone where that fails."""
 
     def __init__(self, value: Iterable[object] = (), save: Save | None = None) -> None:
         super().__init__(_live(item, self._save) for item in value)
         self._save_whole = save
 
-    def _save(self, _: object = None) -> None:
-        if self._save_whole is not None:  # a copy made by `type(self)(…)` saves nothing
-            self._save_whole(self)
+    def _plain(self) -> list[object]:
+        return list(self)
 
-    @contextmanager
-    def _changing(self) -> Iterator[None]:
-        before = list(self)
-        yield
-        try:
-            self._save()
-        except Exception:
-            super().clear()
-            super().extend(before)
-            raise
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return list, (strict_json.plain(self),)
+    def _restore(self, before: list[object]) -> None:
+        super().clear()
+        super().extend(before)
 
     def __setitem__(self, index: SupportsIndex | slice, value: Any) -> None:
         with self._changing():

@@ -14,14 +14,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from tessarr.common.strict_json import plain
-from tessarr.dtypes.base import Scalar
 from tessarr.dtypes.numeric import Plain
-from tessarr.dtypes.variable import _Variable
-from tessarr.types import JSON, ZarrFormat
+from tessarr.dtypes.variable import _JSONElements
+from tessarr.types import JSON
 
 
-class JSONValue(_Variable, Plain):
+class JSONValue(_JSONElements, Plain):
     """JSON values."""
 
     name = "json"
@@ -35,19 +33,3 @@ class JSONValue(_Variable, Plain):
         raise DataTypeValidationError(
             "v2 has no data type for JSON values", hint="Use dtype object and the filter json2"
         )
-
-    def default_fill(self) -> Scalar:
-        """Return null."""
-        return self._box(None)
-
-    def cast_fill(self, value: object) -> Scalar:
-        """Accept any value that JSON can express."""
-        return self._box(plain(value))
-
-    def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
-        """Accept any JSON value."""
-        return self._box(plain(value))
-
-    def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:
-        """Return the value."""
-        return plain(fill[()])  # type: ignore[no-any-return]

@@ -144,7 +144,27 @@ class VariableLengthBytes(_Variable, Plain):
         return encode_base64(fill.item())
 
 
-class _V2Objects(_Variable):
+class _JSONElements(_Variable):
+    """Base class of types whose elements are JSON values, the fill value too."""
+
+    def default_fill(self) -> Scalar:
+        """Return None."""
+        return self._box(None)
+
+    def cast_fill(self, value: object) -> Scalar:
+        """Accept any value that JSON can express."""
+        return self._box(plain(value))
+
+    def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
+        """Accept any JSON value."""
+        return self._box(plain(value))
+
+    def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:
+        """Return the value."""
+        return plain(fill[()])  # type: ignore[no-any-return]
+
+
+class _V2Objects(_JSONElements):
     """Base class of objects that only a v2 filter can store."""
 
     name = "object"
@@ -173,22 +193,6 @@ class _V2Objects(_Variable):
     def from_filter(cls, configuration: Mapping[str, JSON], parse: Parse) -> Self:  # noqa: ARG003
         """Make the type from the filter's v2 object."""
         return cls()
-
-    def default_fill(self) -> Scalar:
-        """Return None."""
-        return self._box(None)
-
-    def cast_fill(self, value: object) -> Scalar:
-        """Accept any value that JSON can express."""
-        return self._box(plain(value))
-
-    def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
-        """Accept any JSON value."""
-        return self._box(plain(value))
-
-    def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:
-        """Return the value."""
-        return plain(fill[()])  # type: ignore[no-any-return]
 
 
 class JSONObjects(_V2Objects):

@@ -262,15 +262,6 @@ def windows_path(base: str, key: str) -> str:
     return base.rstrip("\\/") + "\\" + key.replace("/", "\\")
 
 
-def windows_key(base: str, path: str) -> str:
-    r"""Return the key of a file in a store at `base`; the inverse of `windows_path`.
-
-    >>> windows_key("C:\\data", "C:\\data\\foo\\bar")
-    'foo/bar'
-    """
-    return path[len(base.rstrip("\\/")) + 1 :].replace("\\", "/")
-
-
 def windows_extended(path: str) -> str:
     r"""Return an absolute Windows path in the extended form, whose length is not limited to 260 characters.
 

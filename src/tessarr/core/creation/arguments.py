@@ -71,16 +71,6 @@ class RequireDatasetOptions(RequireOptions, total=False):
     config: ArrayConfigLike | None
 
 
-class OpenOptions(ArrayOptions, total=False):
-    """Keywords with which `open` and `open_array` create what is missing."""
-
-    shape: ShapeLike | None
-    data: npt.ArrayLike | None
-    fill_value: object
-    use_consolidated: bool | str | None
-    zarr_version: int | None
-
-
 class MemberOptions(ArrayOptions, total=False):
     """Keywords of arrays whose shape and fill value are given otherwise."""
 

@@ -186,15 +186,10 @@ def warn_of_nested_chunks(store: Store, path: str, metadata: ArrayMetadata) -> N
         warn(f"{message}. If they are 0/0, 0/1, … open it with dimension_separator='/'", ZarrRuntimeWarning)
 
 
-def require_node(store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None) -> NodeMetadata:
-    """Read a node that must exist. `kind`: `ArrayMetadata`, `GroupMetadata` or either. Raises `NodeNotFoundError`."""
-    return run_steps(require_node_steps(store, path, zarr_format, kind))
-
-
 async def require_node_steps(
     store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None
 ) -> NodeMetadata:
-    """Read a node that must exist, as `require_node` does."""
+    """Read a node that must exist. `kind`: `ArrayMetadata`, `GroupMetadata` or either. Raises `NodeNotFoundError`."""
     found = (await read_nodes_steps(store, [path], zarr_format, kind))[0]
     return await expect_kind_steps(found, store, path, zarr_format, kind)
 

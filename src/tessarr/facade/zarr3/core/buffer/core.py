@@ -32,23 +32,8 @@ class ArrayLike(Protocol):
 
 
 @runtime_checkable
-class NDArrayLike(Protocol):
+class NDArrayLike(ArrayLike, Protocol):
     """An array with the methods of a NumPy array: dtype, shape, views and copies."""
-
-    @property
-    def dtype(self) -> Any:
-        """NumPy's name of the element type."""
-        ...
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        ...
 
     @property
     def shape(self) -> tuple[int, ...]:
