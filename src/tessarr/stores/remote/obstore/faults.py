@@ -49,10 +49,10 @@ PATTERNS: dict[Meaning, re.Pattern[str]] = {
     "timeout": re.compile(r"RequestTimeout"),
     # HTTP servers that send no Content-Length: obstore does not read from them, fsspec does.
     "length": re.compile(r"Content-Length Header missing"),
-    # 416, in the words of each store: a range that begins beyond the end is empty here.
-    "past the end": re.compile(r"status code: 416|object was only|Requested range was"),
-    # HTTP servers that answer a range with the whole value.
-    "range refused": re.compile(r"non-partial response|Range request not supported|CONTENT_RANGE header"),
+    # A range that begins beyond the end of a value in memory or in a local directory; servers answer with the status 416.
+    "past the end": re.compile(r"object was only|Requested range was"),
+    # S3 servers that answer a range with the whole value; for plain HTTP it is a `NotSupportedError`.
+    "range refused": re.compile(r"non-partial response|CONTENT_RANGE header"),
 }
 """The patterns for the texts of obstore's exceptions, by meaning."""
 
@@ -63,12 +63,14 @@ def _match(meaning: Meaning, text: str) -> re.Match[str] | None:
 
 def is_past_the_end(error: Exception) -> bool:
     """Return whether a range began beyond the end of the value."""
-    return _match("past the end", str(error)) is not None
+    text = str(error)
+    status = _match("status", text)
+    return status[1] == "416" if status is not None else _match("past the end", text) is not None
 
 
 def is_range_refused(error: Exception) -> bool:
     """Return whether the server serves no ranges."""
-    return _match("range refused", str(error)) is not None
+    return type(error).__name__ == "NotSupportedError" or _match("range refused", str(error)) is not None
 
 
 def names_bad_credentials(error: Exception) -> bool:
