@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,9 @@ import pytest
 import tessarr
 from tessarr import errors
 from tessarr.as_zarr import _alias
+from tessarr.codecs import BloscCodec, BytesCodec, ShardingCodec
 from tessarr.errors import BaseZarrError, ZarrRuntimeWarning
+from tessarr.facade.zarr3 import codecs as facade_codecs
 from tessarr.grids.guess import guess_chunks_by_halving, guess_shards_by_count
 from tessarr.metadata.public import ArrayV2Metadata
 from tessarr.settings import config
@@ -363,3 +366,63 @@ def test_shards_of_different_lengths_are_described_and_counted() -> None:
         tessarr.create_array({}, shape=(90,), chunks=(10,), shards=[[55, 35]], dtype="i4")
     with pytest.raises(ValueError, match="Rectilinear chunks with sharding"):
         tessarr.create_array({}, shape=(90,), chunks=[[40, 50]], shards=(90,), dtype="i4")
+
+
+@pytest.mark.parametrize(
+    ("name", "member"),
+    [("Endian", "little"), ("BloscShuffle", "shuffle"), ("BloscCname", "zstd"), ("ShardingCodecIndexLocation", "end")],
+)
+def test_enumerations_of_codec_options_are_deprecated_under_the_alias(as_zarr: None, name: str, member: str) -> None:
+    enumeration = getattr(facade_codecs, name)
+    with pytest.warns(DeprecationWarning, match=rf"{name}\.{member} is deprecated"):
+        assert getattr(enumeration, member) == member
+    assert enumeration[member] == enumeration(member) == member
+    assert isinstance(enumeration(member), enumeration)
+    assert member in [*enumeration]
+    with pytest.raises(AttributeError):
+        _ = enumeration.other
+
+
+def test_members_of_other_enumerations_are_taken_with_a_warning_under_the_alias(as_zarr: None) -> None:
+    legacy = enum.Enum("legacy", {"little": "little", "end": "end", "zstd": "zstd"})
+    with pytest.warns(DeprecationWarning, match="Passing an enum to BytesCodec"):
+        assert BytesCodec(legacy.little).endian == "little"  # type: ignore[arg-type]
+    with pytest.warns(DeprecationWarning, match="Passing an enum to ShardingCodec"):
+        assert ShardingCodec((1,), index_location=legacy.end).index_location == "end"  # type: ignore[arg-type]
+    with pytest.warns(DeprecationWarning, match="Passing an enum to BloscCodec"):
+        assert BloscCodec(cname=legacy.zstd).cname == "zstd"  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="endian must be one of"):
+        BytesCodec("north")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        np.dtype([("a", "i1"), ("b", "i8")], align=True),
+        np.dtype([("a", "i8"), ("nested", np.dtype([("x", "i1"), ("y", "i8")], align=True))]),
+        np.dtype({"names": ["a", "b"], "formats": ["i1", "i1"], "offsets": [0, 4], "itemsize": 8}),
+    ],
+)
+def test_removed_padding_is_warned_of_under_the_alias(as_zarr: None, dtype: np.dtype[np.void]) -> None:
+    data = np.zeros(3, dtype)
+    data["a"] = [1, 2, 3]
+    with pytest.warns(UserWarning, match=r"packed.*layout") as warned:
+        made = tessarr.create_array({}, data=data)
+    assert len(warned) == 1
+    assert made[:]["a"].tolist() == [1, 2, 3]
+
+
+def test_packed_records_give_no_warning(as_zarr: None, recwarn: pytest.WarningsRecorder) -> None:
+    tessarr.create_array({}, shape=(3,), dtype=[("a", "i1"), ("b", "i8")])
+    assert not [warning for warning in recwarn.list if "packed" in str(warning.message)]
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunks", "shards", "expected"),
+    [((0, 20), (5, 5), -1, (5, 20)), ((10,), (4,), -1, (12,)), ((8, 0), (4, 3), (-1, 6), (8, 6))],
+)
+def test_a_shard_of_a_whole_axis_holds_whole_chunks(
+    shape: tuple[int, ...], chunks: tuple[int, ...], shards: Any, expected: tuple[int, ...]
+) -> None:
+    made = tessarr.create_array({}, shape=shape, chunks=chunks, shards=shards, dtype="i1")
+    assert (made.shards, made.chunks) == (expected, chunks)

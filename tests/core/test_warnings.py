@@ -17,6 +17,7 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
+from enum import Enum
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,12 +28,14 @@ import pytest
 
 import tessarr
 from tessarr import conventions, model
+from tessarr.codecs import BytesCodec
 from tessarr.common import warn as warning
 from tessarr.common.strict_json import dumps
 from tessarr.conventions import known
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call
 from tessarr.errors import ZarrDeprecationWarning, ZarrRuntimeWarning, ZarrUserWarning
+from tessarr.facade.zarr3 import codecs as facade_codecs
 from tessarr.settings import config
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
@@ -329,6 +332,12 @@ def as_zarr_python(call: Callable[[], object]) -> Callable[[Path, pytest.MonkeyP
     return provoke
 
 
+class Other(Enum):
+    """An enumeration of another package."""
+
+    little = "little"
+
+
 CASES = [
     *(Case(site, kind, message, reading(documents)) for site, kind, message, documents in DOCUMENTS),
     *(Case(site, kind, message, reading_later(documents)) for site, kind, message, documents in DOCUMENTS),
@@ -459,6 +468,24 @@ CASES = [
                 ZarrRuntimeWarning,
                 "The `order` keyword argument has no effect",
                 lambda: tessarr.create_array({}, **SMALL, order="F"),
+            ),
+            (
+                "codecs/members.py:plain_value",
+                ZarrDeprecationWarning,
+                "Passing an enum to BytesCodec",
+                lambda: BytesCodec(Other.little),  # type: ignore[arg-type]
+            ),
+            (
+                "dtypes/parse.py:_from_native",
+                ZarrUserWarning,
+                "the padding of",
+                lambda: tessarr.create_array({}, shape=2, dtype=np.dtype("i1,i8", align=True)),
+            ),
+            (
+                "facade/zarr3/codecs/_deprecated_enum.py:__getattr__",
+                ZarrDeprecationWarning,
+                "Endian.little is deprecated",
+                lambda: facade_codecs.Endian.little,
             ),
             (
                 "core/creation/metadata.py:_automatic_shards",

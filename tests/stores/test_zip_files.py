@@ -130,3 +130,15 @@ def test_what_needs_a_path_is_refused_by_the_alias() -> None:
         asyncio.run(store.move("elsewhere.zip"))
     with pytest.raises(TypeError, match="cannot pickle"):
         pickle.dumps(store)
+
+
+def test_the_alias_opens_a_closed_archive_at_a_path_again(tmp_path: Path) -> None:
+    store = FacadeZipStore(tmp_path / "x.zip", mode="w")
+    store._set("foo", b"1")
+    store.close()
+    store._set("bar", b"2")
+    store.close()
+    with zipfile.ZipFile(tmp_path / "x.zip") as found:
+        assert found.namelist() == ["foo", "bar"]
+    with pytest.raises(IsADirectoryError):
+        FacadeZipStore(tmp_path)._get("foo")

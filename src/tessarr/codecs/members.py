@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
-from tessarr.errors import MetadataValidationError, Problem
+from tessarr.common.warn import warn_as_zarr_python
+from tessarr.errors import MetadataValidationError, Problem, ZarrDeprecationWarning
 from tessarr.types import JSON
 
 Check = Callable[[Any], str | None]
@@ -82,6 +83,16 @@ def _wrong(values: Mapping[str, JSON], checks: Mapping[str, Check]) -> list[Prob
     return [Problem((name,), "value", message) for name, message in found if message is not None]
 
 
-def plain_value(value: object) -> Any:
-    """Return the value of an enumeration member (zarr-python's ``BloscShuffle.shuffle``), or `value` itself."""
-    return value.value if isinstance(value, Enum) else value
+def plain_value(value: object, codec: str = "", name: str = "") -> Any:
+    """Return the value of an enumeration member (zarr-python's ``BloscShuffle.shuffle``), or `value` itself.
+
+    For a member of another package's enumeration zarr-python warns, naming `codec` and its argument `name`.
+    """
+    if not isinstance(value, Enum):
+        return value
+    if codec and not type(value).__module__.startswith("tessarr."):
+        message = (
+            f"Passing an enum to {codec}(..., {name}=...) is deprecated; pass the equivalent literal string instead."
+        )
+        warn_as_zarr_python(message, ZarrDeprecationWarning)
+    return value.value

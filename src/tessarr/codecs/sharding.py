@@ -32,6 +32,7 @@ from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ArrayToBytes, ChunkSpec, Codec
 from tessarr.codecs.chain import BoundChain
 from tessarr.codecs.is_fill import is_fill
+from tessarr.codecs.members import plain_value
 from tessarr.common.segments import Piece, flat, join
 from tessarr.errors import CodecError, MetadataValidationError, Problem, ShardIndexError, TessarrError
 from tessarr.types import JSON, AnyArray, Buffer, ByteRange, Coords, JSONObject, Shape
@@ -92,8 +93,10 @@ class ShardingCodec(ArrayToBytes):
         set_(self, "index_codecs", tuple(_codec(c) for c in self.index_codecs) or _default_index_codecs())
         if self.subchunk_write_order not in _WRITE_ORDERS:
             raise ValueError(f"subchunk_write_order must be one of {_WRITE_ORDERS}, got {self.subchunk_write_order!r}")
+        if type(self.index_location) is not ShardingCodecIndexLocation:
+            set_(self, "index_location", plain_value(self.index_location, "ShardingCodec", "index_location"))
         if self.index_location not in ("start", "end"):
-            raise ValueError(f"index_location must be 'start' or 'end', got {self.index_location!r}")
+            raise ValueError(f"index_location must be one of 'start' and 'end', got {self.index_location!r}")
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr import registry
+from tessarr.common.warn import warn_as_zarr_python
 from tessarr.dtypes.base import DataType
 from tessarr.dtypes.element import Element
 from tessarr.dtypes.named import KINDS, TYPESTR, from_typestr, from_v3, short, unknown
@@ -122,7 +123,14 @@ def _is_v3_name(text: str) -> bool:
     return re.fullmatch(r"[a-z][a-z0-9._-]+", text) is not None and registry.get("data_type", text) is not None
 
 
-def _from_native(native: AnyDType, object_codec: str | None) -> DataType:
+def _is_padded(native: AnyDType) -> bool:
+    """Whether there are bytes between the fields of a record, or after them, also in a field that is a record."""
+    fields = [native[name] for name in native.names or ()]
+    gaps = bool(fields) and native.itemsize != sum(field.itemsize for field in fields)
+    return gaps or any(_is_padded(field.base) for field in fields)
+
+
+def _from_native(native: AnyDType, object_codec: str | None, *, below: bool = False) -> DataType:
     if native.type.__module__ == "ml_dtypes":
         names = {"complex32": "complex_float16", "bcomplex32": "complex_bfloat16"}
         made = from_v3(names.get(native.name, native.name))
@@ -134,8 +142,10 @@ def _from_native(native: AnyDType, object_codec: str | None) -> DataType:
     if native.fields is not None:
         from tessarr.dtypes.struct import Field, Struct
 
+        if not below and _is_padded(native):
+            warn_as_zarr_python(f"the padding of {native!r} is removed: elements are stored in a packed layout")
         bases = [(name, native[name].base, native[name].shape) for name in native.names or ()]
-        return Struct(fields=[Field(name, _from_native(base, None), shape) for name, base, shape in bases])
+        return Struct(fields=[Field(name, _from_native(base, None, below=True), shape) for name, base, shape in bases])
     if native.kind in "US" and native.itemsize == 0:
         return _object_type(_OBJECT_CODECS["vlen-utf8" if native.kind == "U" else "vlen-bytes"], {})
     if native.kind in "mM" and np.datetime_data(native)[0] == "generic":  # whose `str` omits multiples

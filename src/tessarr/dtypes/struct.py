@@ -122,6 +122,10 @@ class Struct(Element):
         """Whether a field has a byte order."""
         return bool(self.orders)
 
+    def has_multi_byte_fields(self) -> bool:
+        """Return `has_byteorder`, under zarr-python's name."""
+        return self.has_byteorder
+
     def with_byteorder(self, order: str) -> DataType:
         """Return the same record with every field in `order`."""
         made = type(self)(fields=[m._replace(data_type=m.data_type.with_byteorder(order)) for m in self.members])

@@ -156,7 +156,12 @@ def parse_nbytes(text: str) -> int:
 
 
 def normalize_chunks(
-    chunks: Chunks | None, shape: Shape, itemsize: int, *, target_nbytes: int = CHUNK_NBYTES
+    chunks: Chunks | None,
+    shape: Shape,
+    itemsize: int,
+    *,
+    target_nbytes: int = CHUNK_NBYTES,
+    units: Shape | None = None,
 ) -> ChunkGrid:
     """Make the grid that a user's ``chunks=`` means for an array of `shape` with elements of `itemsize` bytes.
 
@@ -169,11 +174,14 @@ def normalize_chunks(
     ``[[10, 20], 5]``       a list for an axis gives its chunk lengths: a `RectilinearGrid`
     ======================  ==========================================================================
 
-    NumPy integers and 1-d integer arrays are accepted like Python's. A whole axis of length 0 gets chunks of 1.
+    NumPy integers and 1-d integer arrays are accepted like Python's. A whole axis of length 0 gets chunks of 1. With `units`,
+    the inner chunk shape of shards, a whole axis is rounded up to a multiple of its unit.
 
     Raises `ValueError` for ``True``, ``None``, too few or too many entries, and lengths that are not positive integers.
     """
     whole = tuple(max(1, length) for length in shape)
+    if units is not None and len(units) == len(whole):
+        whole = tuple(-(-length // unit) * unit for length, unit in zip(whole, units, strict=True))
     if isinstance(chunks, str):
         target = target_nbytes if chunks == "auto" else parse_nbytes(chunks)
         return RegularGrid(guess_chunks(shape, itemsize, target_nbytes=target))

@@ -54,7 +54,8 @@ def _positions(item: object, length: int, axis: int) -> IndexArray:
     array = as_index_array(item)
     if array.ndim != 1:
         raise ArrayIndexError(
-            f"arrays in an orthogonal selection have one dimension; the one for axis {axis} has {array.ndim}"
+            f"{'Boolean' if array.dtype.kind == 'b' else 'integer'} arrays in an orthogonal selection must be 1-dimensional "
+            f"only; the one for axis {axis} has {array.ndim} dimensions"
         )
     if array.dtype.kind != "b":
         return indices(array, length, axis)

@@ -89,6 +89,11 @@ class CastValueCodec(ArrayToArray):
         for direction in ("encode", "decode"):
             object.__setattr__(self, f"{direction}_map", _pairs(scalar_map, direction))
 
+    @property
+    def dtype(self) -> DataType:
+        """`data_type`, under zarr-python's name."""
+        return self.data_type
+
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
         checks = {**_CHECKS, "data_type": lambda _: None}

@@ -21,6 +21,7 @@ from typing import Literal, Self
 import numpy as np
 
 from tessarr.codecs.base import ArrayToBytes, ChunkSpec
+from tessarr.codecs.members import plain_value
 from tessarr.dtypes.element import converted
 from tessarr.errors import CodecError, MetadataValidationError, Problem
 from tessarr.settings import is_strict
@@ -49,8 +50,11 @@ class BytesCodec(ArrayToBytes):
     """Byte order of multi-byte elements, an `Endian`; ``None``: as the data type declares."""
 
     def __post_init__(self) -> None:
-        if type(self.endian) is str:
-            object.__setattr__(self, "endian", Endian(self.endian))
+        if self.endian is not None and type(self.endian) is not Endian:
+            endian = plain_value(self.endian, "BytesCodec", "endian")
+            if endian not in ("little", "big"):
+                raise ValueError(f"endian must be one of 'little' and 'big', got {endian!r}")
+            object.__setattr__(self, "endian", Endian(endian))
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:

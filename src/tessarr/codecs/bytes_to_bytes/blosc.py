@@ -96,7 +96,7 @@ class BloscCodec(BytesToBytes):
 
     def __post_init__(self) -> None:
         for name in ("cname", "shuffle"):
-            object.__setattr__(self, name, plain_value(getattr(self, name)))
+            object.__setattr__(self, name, plain_value(getattr(self, name), "BloscCodec", name))
         check_members(self.name, {name: getattr(self, name) for name in _CHECKS}, _CHECKS)
         object.__setattr__(self, "cname", BloscCname(self.cname))
         if self.shuffle is not None:

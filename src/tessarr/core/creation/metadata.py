@@ -208,8 +208,8 @@ def _check_chain(chain: tuple[Codec, ...], spec: ChunkSpec) -> None:
     bound = BoundChain(chain, spec)
     if bound.shard is not None and not bound.partial:
         message = (
-            "a filter or compressor around a `sharding_indexed` codec disables partial reads and writes, which may lead "
-            "to inefficient performance; give it to the inner chunks"
+            "Combining a `sharding_indexed` codec with a filter or compressor around it disables partial reads and writes, "
+            "which may lead to inefficient performance; give them to the inner chunks"
         )
         warn(message, ZarrUserWarning)
 
@@ -288,7 +288,7 @@ def _grids(shape: Shape, chunks: ChunksLike, shards: Any, itemsize: int) -> tupl
         shards = shards["shape"]
     if isinstance(shards, str) or shards is True:
         return RegularGrid(_automatic_shards(shape, inner, itemsize)), inner
-    outer = shards if isinstance(shards, ChunkGrid) else normalize_chunks(shards, shape, itemsize)
+    outer = shards if isinstance(shards, ChunkGrid) else normalize_chunks(shards, shape, itemsize, units=inner)
     return check_shards(outer, inner), inner
 
 

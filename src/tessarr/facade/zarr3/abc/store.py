@@ -7,13 +7,15 @@ A user-defined class inherits `Store` and implements ``get``, ``get_partial_valu
 
 from __future__ import annotations
 
+import asyncio
 import json
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from typing import Any, Self
 
 from tessarr.core.asynchronous.stores import CoroutineStore
 from tessarr.errors import ReadOnlyError
+from tessarr.facade.zarr3.abc._ranges import Group, grouped
 from tessarr.facade.zarr3.abc._values import (
     ByteGetter,
     ByteRequest,
@@ -212,6 +214,60 @@ class Store(ABC):
         for key, prototype, byte_range in requests:
             yield key, await self.get(key, prototype, byte_range)
 
+    async def get_ranges(
+        self,
+        key: str,
+        byte_ranges: Sequence[ByteRequest | None],
+        *,
+        prototype: object,
+        max_concurrency: int = 10,
+        max_gap_bytes: int = 1 << 20,
+        max_coalesced_bytes: int = 16 << 20,
+    ) -> AsyncIterator[Sequence[tuple[int, object]]]:
+        """Read ranges of the value of `key`; yield the position and bytes of those that one request answered, as they arrive.
+
+        Ranges at most `max_gap_bytes` apart share a request of at most `max_coalesced_bytes`. Raises an exception group,
+        with `FileNotFoundError` if the key is missing.
+        """
+        free = asyncio.Semaphore(max_concurrency)
+
+        async def read(group: Group) -> list[tuple[int, object]]:
+            async with free:
+                value = await self.get(key, prototype, group.request)
+            return _parts(key, value, group)
+
+        groups = grouped(byte_ranges, max_gap_bytes, max_coalesced_bytes)
+        tasks = [asyncio.ensure_future(read(group)) for group in groups]
+        try:
+            for task in asyncio.as_completed(tasks):
+                yield await task
+        except Exception as error:
+            raise ExceptionGroup(f"could not read ranges of {key!r}", [error]) from None
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    def get_ranges_sync(
+        self,
+        key: str,
+        byte_ranges: Sequence[ByteRequest | None],
+        *,
+        prototype: object,
+        max_gap_bytes: int = 1 << 20,
+        max_coalesced_bytes: int = 16 << 20,
+    ) -> Sequence[tuple[int, object]]:
+        """Read as `get_ranges` does, by `get_sync`. Raises `TypeError` for a store without `get_sync`."""
+        if not isinstance(self, SupportsGetSync):
+            raise TypeError(f"{type(self).__name__} does not support synchronous reads")
+        found: list[tuple[int, object]] = []
+        for group in grouped(byte_ranges, max_gap_bytes, max_coalesced_bytes):
+            value = self.get_sync(key, prototype=prototype, byte_range=group.request)
+            try:
+                found += _parts(key, value, group)
+            except FileNotFoundError as error:
+                raise ExceptionGroup(f"could not read ranges of {key!r}", [error]) from None
+        return found
+
     async def _get_bytes(self, key: str, *, prototype: object = None, byte_range: ByteRequest | None = None) -> bytes:
         value = await self.get(key, prototype or default_buffer_prototype(), byte_range)
         if value is None:
@@ -244,6 +300,14 @@ class Store(ABC):
         """Add up the bytes of all values under `prefix`."""
         prefix = prefix if not prefix or prefix.endswith("/") else f"{prefix}/"
         return sum([await self.getsize(key) async for key in self.list_prefix(prefix)])
+
+
+def _parts(key: str, value: Any, group: Group) -> list[tuple[int, object]]:
+    """Cut a response into the ranges that it answers."""
+    if value is None:
+        raise FileNotFoundError(key)
+    alone = len(group.members) == 1  # the whole value, or a range whose end the value may lie before
+    return [(at, value if alone else value[part]) for at, part in group.members]
 
 
 __all__ = [

@@ -23,6 +23,7 @@ _SUBMODULES = frozenset(
         "zstd",
     ]
 )
+_ENUMERATIONS = frozenset(("BloscCname", "BloscShuffle", "Endian", "ShardingCodecIndexLocation"))
 
 __all__ = [name for name in _ours.__all__ if name != "numcodecs"]
 
@@ -30,4 +31,6 @@ __all__ = [name for name in _ours.__all__ if name != "numcodecs"]
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
+    if name in _ENUMERATIONS:
+        return getattr(importlib.import_module(f"{__name__}._deprecated_enum"), name)
     return getattr(_ours, name)

@@ -2,7 +2,8 @@
 
 from typing import Final, Literal
 
-from tessarr.codecs import BloscCname, BloscCodec, BloscShuffle
+from tessarr.codecs import BloscCodec
+from tessarr.facade.zarr3.codecs._deprecated_enum import BloscCname, BloscShuffle
 
 Shuffle = BloscShuffle
 CName = BloscCname

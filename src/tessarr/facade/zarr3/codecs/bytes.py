@@ -3,9 +3,11 @@
 import sys
 from typing import Final, Literal
 
-from tessarr.codecs import BytesCodec, Endian
+from tessarr.codecs import BytesCodec
+from tessarr.codecs import Endian as _Endian
+from tessarr.facade.zarr3.codecs._deprecated_enum import Endian
 
-default_system_endian = Endian(sys.byteorder)
+default_system_endian = _Endian(sys.byteorder)
 
 EndianLiteral = Literal["little", "big"]
 ENDIAN: Final = ("little", "big")

@@ -2,7 +2,8 @@
 
 from typing import Final, Literal
 
-from tessarr.codecs import ShardingCodec, ShardingCodecIndexLocation
+from tessarr.codecs import ShardingCodec
+from tessarr.facade.zarr3.codecs._deprecated_enum import ShardingCodecIndexLocation
 
 MAX_UINT_64 = 2**64 - 1
 

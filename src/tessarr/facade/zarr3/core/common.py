@@ -56,7 +56,7 @@ def parse_order(data: object) -> MemoryOrder:
     """Parse the memory order "C" or "F"."""
     if data in ("C", "F"):
         return data
-    raise ValueError(f"Expected one of ('C', 'F'), got {data} instead.")
+    raise ValueError(f"Failed to parse input for 'order': Expected one of ('C', 'F'), got {data} instead.")
 
 
 def parse_indexing_order(data: object) -> MemoryOrder:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, Generic, Self, TypeVar
 
 from tessarr.facade.zarr3.abc.store import ByteRequest, Store
@@ -87,6 +87,11 @@ class WrapperStore(Store, Generic[T_Store]):
         self, prototype: object, key_ranges: Iterable[tuple[str, ByteRequest | None]]
     ) -> list[object]:
         return list(await self._store.get_partial_values(prototype, key_ranges))
+
+    def get_ranges(
+        self, key: str, byte_ranges: Sequence[ByteRequest | None], **options: object
+    ) -> AsyncIterator[Sequence[tuple[int, object]]]:
+        return self._store.get_ranges(key, byte_ranges, **options)  # type: ignore[no-any-return]
 
     async def exists(self, key: str) -> bool:
         return bool(await self._store.exists(key))

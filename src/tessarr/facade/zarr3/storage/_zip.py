@@ -54,6 +54,8 @@ class ZipStore(InnerStore):
             mode, path = self._options["mode"], self.path
             if mode == "r" and path is not None and not path.exists():
                 raise FileNotFoundError(2, "No such file or directory", str(path))
+            if mode != "x" and path is not None and path.is_dir():
+                raise IsADirectoryError(21, "Is a directory", str(path))
             try:
                 self._set_inner(ours.ZipStore(path or self._given_path, read_only=self._read_only, **self._options))
             except io.UnsupportedOperation as error:
@@ -80,10 +82,10 @@ class ZipStore(InnerStore):
         return state
 
     def close(self) -> None:
-        """Publish written values, and close the archive. One in an open file is opened again when it is used."""
+        """Publish written values, and close the archive, which is opened again when it is used."""
         if "_inner_store" in self.__dict__:
             super().close()
-            if self.path is None:
+            if "_given_path" in self.__dict__:  # otherwise it was made around a store of tessarr
                 del self._inner_store
                 self._options["mode"] = "r" if self._read_only else "a"
 
