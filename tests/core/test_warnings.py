@@ -27,15 +27,14 @@ import numpy as np
 import pytest
 
 import tessarr
+import tessarr.facade.zarr3.codecs
 from tessarr import conventions, model
-from tessarr.codecs import BytesCodec
 from tessarr.common import warn as warning
 from tessarr.common.strict_json import dumps
 from tessarr.conventions import known
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call
 from tessarr.errors import ZarrDeprecationWarning, ZarrRuntimeWarning, ZarrUserWarning
-from tessarr.facade.zarr3 import codecs as facade_codecs
 from tessarr.settings import config
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
@@ -473,7 +472,7 @@ CASES = [
                 "codecs/members.py:plain_value",
                 ZarrDeprecationWarning,
                 "Passing an enum to BytesCodec",
-                lambda: BytesCodec(Other.little),  # type: ignore[arg-type]
+                lambda: tessarr.codecs.BytesCodec(Other.little),  # type: ignore[arg-type]
             ),
             (
                 "dtypes/parse.py:_from_native",
@@ -485,7 +484,7 @@ CASES = [
                 "facade/zarr3/codecs/_deprecated_enum.py:__getattr__",
                 ZarrDeprecationWarning,
                 "Endian.little is deprecated",
-                lambda: facade_codecs.Endian.little,
+                lambda: tessarr.facade.zarr3.codecs.Endian.little,
             ),
             (
                 "core/creation/metadata.py:_automatic_shards",
