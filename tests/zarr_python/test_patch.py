@@ -352,3 +352,29 @@ def test_accelerate_serves_stores_that_the_patch_leaves_alone() -> None:
 def test_accelerate_takes_arrays_of_zarr_python_only() -> None:
     with pytest.raises(TypeError, match=r"expected an array of zarr-python, got numpy\.ndarray"):
         tessarr.accelerate(np.zeros(3))
+
+
+def test_an_array_whose_document_zarr_python_corrects_is_left_to_it() -> None:
+    """zarr-python 3.4 marks such metadata, and stores the correction before the first write."""
+    z = zarr.create_array({}, shape=(4,), dtype="i4")
+    object.__setattr__(z.metadata, "_stored_document", {"chunks": [0]})
+    assert zarr_python.explain(z).startswith("zarr-python: its document is invalid")
+    z = zarr.create_array({}, shape=(4,), dtype="i4")
+    assert zarr_python.explain(z).startswith("tessarr: ")
+
+
+def test_shards_with_a_given_order_of_inner_chunks_are_left_to_zarr_python() -> None:
+    """zarr-python 3.4 writes inner chunks in the order that its codec names; tessarr writes them in its own."""
+    for order, server in [("lexicographic", "zarr-python: "), ("morton", "tessarr: "), ("unordered", "tessarr: ")]:
+        z = zarr.create_array({}, shape=(8,), chunks=(2,), shards=(4,), dtype="i4")
+        object.__setattr__(z.metadata.codecs[0], "subchunk_write_order", order)
+        assert zarr_python.explain(z).startswith(server)
+
+
+@pytest.mark.parametrize("dtype", ["M8", ">m8"])
+def test_times_without_a_unit_are_left_to_zarr_python(dtype: str) -> None:
+    z = zarr.create_array({}, shape=(4,), dtype=dtype, zarr_format=3)
+    assert zarr_python.explain(z) == "zarr-python: its elements are times without a unit"
+    with zarr_python.patch(force=True):
+        z[:] = np.arange(4).astype("i8").view("M8" if "M" in dtype else "m8")
+        assert np.asarray(z[:]).view(f"{np.asarray(z[:]).dtype.byteorder}i8").tolist() == [0, 1, 2, 3]

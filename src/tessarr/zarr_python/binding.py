@@ -103,7 +103,8 @@ def _make_binding(
         choice = choose(bound)
         writer = (bound, choice.engine)
         shape = tuple(
-            -(-n // axis.size(0)) * axis.size(0) if n else n for n, axis in zip(bound.shape, bound.axes, strict=True)
+            axis.start(axis.nchunks - 1) + axis.size(axis.nchunks - 1) if axis.nchunks else axis.length
+            for axis in bound.axes
         )
         if keeps_padding and shape != bound.shape:
             whole = bind(bound.store, path, bound.metadata.with_(shape=shape), bound.options, bound.read_only)
@@ -118,6 +119,8 @@ def bound_array(metadata: TheirMetadata, config: ArrayConfig, store: TheirStore,
 
     Raises `NotServedError` where zarr-python might use other elements, codecs or another store.
     """
+    if getattr(metadata, "_stored_document", None) is not None:
+        raise NotServedError("its document is invalid, and zarr-python corrects it before the first write")
     _check_codecs(metadata)
     where = unwrap(store)
     options = RuntimeOptions(bool(config.write_empty_chunks), bool(getattr(config, "read_missing_chunks", True)))
@@ -168,6 +171,9 @@ def _check_codecs(metadata: TheirMetadata) -> None:
         module = type(codec).__module__ + "."
         if not module.startswith(_CODECS):
             raise NotServedError(f"its codec {module}{type(codec).__qualname__} is of another package")
+        order = getattr(codec, "subchunk_write_order", "morton")
+        if order not in ("morton", "unordered"):  # morton is what zarr-python takes where no order is given
+            raise NotServedError(f"its shards have the order {order!r} of inner chunks")
         pending += [*getattr(codec, "codecs", ()), *getattr(codec, "index_codecs", ())]
 
 
@@ -175,6 +181,8 @@ def _check_elements(metadata: TheirMetadata, bound: BoundArray) -> None:
     """Refuse arrays whose elements have another NumPy type or another fill value in zarr-python."""
     theirs = metadata.dtype if metadata.zarr_format == 2 else metadata.data_type
     dtype = theirs.to_native_dtype()
+    if bound.metadata.data_type.lacks_unit:  # NumPy holds such types for equal whatever their byte order and multiple
+        raise NotServedError("its elements are times without a unit")
     if dtype != bound.dtype:
         raise NotServedError(f"its elements are {dtype} in zarr-python and {bound.dtype} in tessarr")
     fill = theirs.default_scalar() if metadata.fill_value is None else metadata.fill_value
