@@ -481,7 +481,7 @@ CASES = [
                 lambda: tessarr.create_array({}, shape=2, dtype=np.dtype("i1,i8", align=True)),
             ),
             (
-                "facade/zarr3/codecs/_deprecated_enum.py:__getattr__",
+                "facade/zarr3/_enumerations.py:__getattr__",
                 ZarrDeprecationWarning,
                 "Endian.little is deprecated",
                 lambda: tessarr.facade.zarr3.codecs.Endian.little,

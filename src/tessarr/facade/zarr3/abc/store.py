@@ -11,7 +11,7 @@ import asyncio
 import json
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from tessarr.core.asynchronous.stores import CoroutineStore
 from tessarr.errors import ReadOnlyError
@@ -302,12 +302,13 @@ class Store(ABC):
         return sum([await self.getsize(key) async for key in self.list_prefix(prefix)])
 
 
-def _parts(key: str, value: Any, group: Group) -> list[tuple[int, object]]:
+def _parts(key: str, value: object, group: Group) -> list[tuple[int, object]]:
     """Cut a response into the ranges that it answers."""
     if value is None:
         raise FileNotFoundError(key)
     alone = len(group.members) == 1  # the whole value, or a range whose end the value may lie before
-    return [(at, value if alone else value[part]) for at, part in group.members]
+    whole = cast("Sequence[object]", value)
+    return [(at, value if alone else whole[part]) for at, part in group.members]
 
 
 __all__ = [

@@ -32,5 +32,5 @@ def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
     if name in _ENUMERATIONS:
-        return getattr(importlib.import_module(f"{__name__}._deprecated_enum"), name)
+        return getattr(importlib.import_module("tessarr.facade.zarr3._enumerations"), name)
     return getattr(_ours, name)

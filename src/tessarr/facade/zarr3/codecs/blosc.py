@@ -3,7 +3,7 @@
 from typing import Final, Literal
 
 from tessarr.codecs import BloscCodec
-from tessarr.facade.zarr3.codecs._deprecated_enum import BloscCname, BloscShuffle
+from tessarr.facade.zarr3._enumerations import BloscCname, BloscShuffle
 
 Shuffle = BloscShuffle
 CName = BloscCname

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from tessarr.codecs import BytesCodec
 from tessarr.codecs import Endian as _Endian
-from tessarr.facade.zarr3.codecs._deprecated_enum import Endian
+from tessarr.facade.zarr3._enumerations import Endian
 
 default_system_endian = _Endian(sys.byteorder)
 

@@ -3,7 +3,7 @@
 from typing import Final, Literal
 
 from tessarr.codecs import ShardingCodec
-from tessarr.facade.zarr3.codecs._deprecated_enum import ShardingCodecIndexLocation
+from tessarr.facade.zarr3._enumerations import ShardingCodecIndexLocation
 
 MAX_UINT_64 = 2**64 - 1
 

@@ -1,4 +1,4 @@
-"""zarr-python's ``zarr.codecs._deprecated_enum``: enumerations of codec options, whose members warn when they are used."""
+"""The enumerations of codec options in `zarr.codecs` and its modules: using their members warns."""
 
 from __future__ import annotations
 
