@@ -229,23 +229,21 @@ class Store(ABC):
         Ranges at most `max_gap_bytes` apart share a request of at most `max_coalesced_bytes`. Raises an exception group,
         with `FileNotFoundError` if the key is missing.
         """
-        free = asyncio.Semaphore(max_concurrency)
 
         async def read(group: Group) -> list[tuple[int, object]]:
-            async with free:
-                value = await self.get(key, prototype, group.request)
-            return _parts(key, value, group)
+            return _parts(key, await self.get(key, prototype, group.request), group)
 
         groups = grouped(byte_ranges, max_gap_bytes, max_coalesced_bytes)
-        tasks = [asyncio.ensure_future(read(group)) for group in groups]
-        try:
-            for task in asyncio.as_completed(tasks):
-                yield await task
-        except Exception as error:
-            raise ExceptionGroup(f"could not read ranges of {key!r}", [error]) from None
-        finally:
-            for task in tasks:
-                task.cancel()
+        for start in range(0, len(groups), max_concurrency):
+            tasks = [asyncio.ensure_future(read(group)) for group in groups[start : start + max_concurrency]]
+            try:
+                for task in asyncio.as_completed(tasks):
+                    yield await task
+            except Exception as error:
+                raise ExceptionGroup(f"could not read ranges of {key!r}", [error]) from None
+            finally:
+                for task in tasks:
+                    task.cancel()
 
     def get_ranges_sync(
         self,
