@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -363,15 +364,11 @@ def _outside(old_grid: Shape, new_grid: Shape) -> list[Coords]:
     for axis, (old, new) in enumerate(zip(old_grid, new_grid, strict=True)):
         gone = range(min(new, old), old)
         rest = [range(n) for n in old_grid[axis + 1 :]]
-        found.extend(_product([*kept, gone, *rest]))
+        ranges = [*kept, gone, *rest]
+        if all(ranges):  # `product` copies each range, also those of a product that is empty
+            found.extend(product(*ranges))
         kept.append(range(min(new, old)))
     return found
-
-
-def _product(ranges: list[range]) -> list[Coords]:
-    from itertools import product
-
-    return list(product(*ranges))
 
 
 async def _fill_edges_steps(array: Array, kept: Shape) -> None:
