@@ -10,12 +10,13 @@ Source: Zarr v3.1 core, "Codecs"; the kinds and the order of a chain are describ
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, ClassVar, Literal, Protocol, Self
 
+from tessarr.common.to_from_dict import FromDict
 from tessarr.dtypes.base import DataType, Scalar
 from tessarr.types import JSON, AnyArray, AnyDType, Buffer, JSONObject, Shape
 
@@ -53,7 +54,7 @@ class _ZarrPythonSpec(Protocol):
     def _decode_by(self, codec: Codec, data: object) -> object: ...
 
 
-class Codec(ABC):
+class Codec(FromDict):
     """Base class of the three kinds. Subclasses are frozen dataclasses, equal by value."""
 
     name: ClassVar[str]
@@ -94,16 +95,6 @@ class Codec(ABC):
     def fit(self, spec: ChunkSpec) -> Self:
         """Return the codec with every automatic option (such as blosc's typesize) decided for `spec`."""
         return self
-
-    def to_dict(self) -> JSONObject:
-        """Return `to_json`, under zarr-python's name."""
-        return self.to_json()
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, JSON]) -> Self:
-        """Parse a whole codec object, under zarr-python's name."""
-        configuration = data.get("configuration", {})
-        return cls.from_json(configuration if isinstance(configuration, Mapping) else {})
 
 
 class ArrayToArray(Codec):

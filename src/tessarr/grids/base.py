@@ -9,10 +9,11 @@ Source: Zarr v3.1 core, "Chunk grids".
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar, Protocol, Self
 
+from tessarr.common.to_from_dict import ToDict
 from tessarr.types import JSON, AnyArray, JSONObject, Shape
 
 
@@ -46,7 +47,7 @@ class Axis(Protocol):
         ...
 
 
-class ChunkGrid(ABC):
+class ChunkGrid(ToDict):
     """A chunk grid of one array. Immutable, equal by value."""
 
     name: ClassVar[str]
@@ -65,10 +66,6 @@ class ChunkGrid(ABC):
     @abstractmethod
     def to_json(self) -> JSONObject:
         """Return the v3 ``chunk_grid`` object."""
-
-    def to_dict(self) -> JSONObject:
-        """Return `to_json`, under zarr-python's name."""
-        return self.to_json()
 
     @abstractmethod
     def axes(self, shape: Shape) -> tuple[Axis, ...]:

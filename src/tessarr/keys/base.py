@@ -7,10 +7,11 @@ Source: Zarr v3.1 core, "Chunk key encoding".
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar, NamedTuple, Self, TypeAlias
 
+from tessarr.common.to_from_dict import FromDict
 from tessarr.types import JSON, Coords, JSONObject
 
 
@@ -47,7 +48,7 @@ ChunkKeyEncodingLike: TypeAlias = "ChunkKeyEncoding | Mapping[str, object] | tup
 """What users give as ``chunk_key_encoding``: an encoding, its JSON, a name and a separator, or one of the two."""
 
 
-class ChunkKeyEncoding(ABC):
+class ChunkKeyEncoding(FromDict):
     """Map coords to keys and back. Immutable, equal by value."""
 
     name: ClassVar[str]
@@ -68,16 +69,6 @@ class ChunkKeyEncoding(ABC):
     @abstractmethod
     def decode(self, key: str, ndim: int) -> Coords | None:
         """Return the coords that `key` encodes, or ``None``; strict: one spelling per chunk."""
-
-    def to_dict(self) -> JSONObject:
-        """Return `to_json`, under zarr-python's name."""
-        return self.to_json()
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, JSON]) -> Self:
-        """Parse a whole ``chunk_key_encoding`` object, under zarr-python's name."""
-        configuration = data.get("configuration", {})
-        return cls.from_json(configuration if isinstance(configuration, Mapping) else {})
 
     def encode_chunk_key(self, chunk_coords: Coords) -> str:
         """Return `encode`, under zarr-python's name."""
