@@ -14,21 +14,12 @@ import pytest
 
 import tessarr
 from tessarr import errors
-from tessarr.as_zarr import _alias
 from tessarr.codecs import BloscCodec, BytesCodec, ShardingCodec
 from tessarr.errors import BaseZarrError, ZarrRuntimeWarning
 from tessarr.facade.zarr3 import codecs as facade_codecs
 from tessarr.grids.guess import guess_chunks_by_halving, guess_shards_by_count
 from tessarr.metadata.public import ArrayV2Metadata
 from tessarr.settings import config
-
-
-@pytest.fixture
-def as_zarr() -> Iterator[None]:
-    """The settings that the alias has, without the alias."""
-    undo = config.set_defaults(_alias._SETTINGS[3])
-    yield
-    undo()
 
 
 @pytest.mark.parametrize(

@@ -44,18 +44,27 @@ _DRIVERS = frozenset(("asyncio", "concurrent", "contextlib", "functools", "threa
 """Modules of the standard library that call functions on behalf of other code, whose line the warning names."""
 
 
-def warn(message: str, category: type[Warning], *, through: frozenset[str] = frozenset()) -> None:
-    """Issue a warning at the caller's line. `through` names packages that called on behalf of other code."""
+def warn(
+    message: str, category: type[Warning], *, through: frozenset[str] = frozenset(), module: str | None = None
+) -> None:
+    """Issue a warning at the caller's line. `through` names packages that called on behalf of other code.
+
+    `module` is what filters by module compare, in place of the caller's module.
+    """
     place = caller(through)
     warnings.warn_explicit(
-        message, category, place.filename, place.lineno, module=place.module, registry=place.registry
+        message, category, place.filename, place.lineno, module=module or place.module, registry=place.registry
     )
 
 
-def warn_as_zarr_python(message: str, category: type[Warning] = ZarrUserWarning) -> None:
-    """Issue a warning that zarr-python issues and tessarr itself does not, where the settings ask for those."""
+def warn_as_zarr_python(message: str, category: type[Warning] = ZarrUserWarning, *, module: str | None = None) -> None:
+    """Issue a warning that zarr-python issues and tessarr itself does not, where the settings ask for those.
+
+    `module` names the module of zarr-python to which the warning belongs there, where that is not the caller's: a package
+    whose tests make the warnings of its own modules errors does not get this one as an error.
+    """
     if settings.get("zarr_python.warnings"):
-        warn(message, category)
+        warn(message, category, module=module)
 
 
 def report(diagnostics: Iterable[Diagnostic]) -> None:

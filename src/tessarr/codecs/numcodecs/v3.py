@@ -44,7 +44,8 @@ class NumcodecsCodec(Codec):
         self.coder = make_coder(self.codec_id, members)
         warn_as_zarr_python(
             "Numcodecs codecs are not in the Zarr version 3 specification and may not be supported by other zarr "
-            "implementations."
+            "implementations.",
+            module="zarr.codecs.numcodecs._codecs",
         )
 
     def __init_subclass__(cls) -> None:

@@ -83,7 +83,6 @@ ArrayConfigLike: TypeAlias = "ArrayConfig | Mapping[str, object]"
 
 _IGNORED_OPTIONS = ("sharding_coalesce_max_gap_bytes", "sharding_coalesce_max_bytes")
 
-
 _defaults: tuple[int, ArrayConfig] | None = None
 """The number of changes of the settings (`Config.changes`), and the options that followed from them then."""
 
@@ -149,14 +148,13 @@ def new_array_metadata(
     data_type, filters = _data_type(dtype, object_codec, filters, zarr_format)
     endian = _byteorder(dtype) if zarr_format == 3 else None
     itemsize = data_type.itemsize or 16
-    names = _dimension_names(dimension_names, len(lengths))
     common: dict[str, Any] = {
         "zarr_format": zarr_format,
         "shape": lengths,
         "data_type": data_type,
         "fill_value": fill_from(data_type, fill_value, zarr_format),
         "attributes": strict_json.plain(dict(attributes or {})),
-        "dimension_names": names,
+        "dimension_names": _dimension_names(dimension_names, len(lengths)),
     }
     if zarr_format == 3:
         grid, inner = _grids(lengths, chunks, shards, itemsize)
@@ -293,7 +291,9 @@ def _grids(shape: Shape, chunks: ChunksLike, shards: Any, itemsize: int) -> tupl
 
 
 def _automatic_shards(shape: Shape, inner: Shape, itemsize: int) -> Shape:
-    warn_as_zarr_python("Automatic shard shape inference is experimental and may change without notice.")
+    warn_as_zarr_python(
+        "Automatic shard shape inference is experimental and may change without notice.", module="zarr.core.array"
+    )
     target = settings.get("array.target_shard_size_bytes", None)
     if settings.get("zarr_python.auto_chunks"):
         return guess_shards_by_count(shape, inner, itemsize, target_nbytes=target)

@@ -163,7 +163,9 @@ def _source_options(source: object, zarr_format: int | None) -> dict[str, Any]:
         return kept
     number = zarr_format or source.zarr_format
     if source._metadata.order == "F" and number == 3:
-        warn_as_zarr_python("The existing order='F' of the source Zarr format 2 array will be ignored.")
+        warn_as_zarr_python(
+            "The existing order='F' of the source Zarr format 2 array will be ignored.", module="zarr.core.array"
+        )
     kept |= {
         "chunks": chunks_of(source),
         "fill_value": source.fill_value,
@@ -317,7 +319,8 @@ async def consolidate_metadata(
     if group.zarr_format == 3 and group._metadata.consolidated_metadata._raw:
         warn_as_zarr_python(
             "Consolidated metadata is currently not part in the Zarr format 3 specification. It may not be supported by "
-            "other zarr implementations and may change in the future."
+            "other zarr implementations and may change in the future.",
+            module="zarr.api.asynchronous",
         )
     return group
 
