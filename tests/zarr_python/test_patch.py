@@ -25,6 +25,7 @@ from tests.narrow import numpy_of
 from tests.zarr_python.layouts import Layout, kept, layouts, outcome, selections, values
 
 KINDS = ("bracket", "basic", "orthogonal", "coordinate", "mask", "block")
+FORMS = ("scalar", "same", "list", "other dtype", "row", "wrong")
 
 
 def get(z: Any, kind: str, selection: Any) -> Any:
@@ -64,20 +65,25 @@ def test_reading_is_the_same(case: tuple[Layout, str, Any]) -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(cases(), st.sampled_from(["scalar", "same", "list", "other dtype", "row", "wrong"]), st.integers(0, 9))
+@given(cases(), st.sampled_from(FORMS), st.integers(0, 9))
 def test_writing_is_the_same(case: tuple[Layout, str, Any], form: str, seed: int) -> None:
     layout, kind, selection = case
     a, b = layout.make(), layout.make()
-    try:
-        shape = np.shape(get(a, kind, selection))
-    except Exception:
-        shape = ()
-    value = written(a.dtype, shape, form, seed)
+    value = written_to(a, kind, selection, form, seed)
     plain = outcome(lambda: put(a, kind, selection, value))
     with zarr_python.patch():
         assert outcome(lambda: put(b, kind, selection, value)) == plain
     if plain == ("None",):
         assert kept(b) == kept(a)
+
+
+def written_to(z: Any, kind: str, selection: Any, form: str, seed: int) -> Any:
+    """A value of `form` for what `selection` selects, and for a scalar where it selects nothing."""
+    try:
+        shape = np.shape(get(z, kind, selection))
+    except Exception:
+        shape = ()
+    return written(z.dtype, shape, form, seed)
 
 
 def written(dtype: np.dtype[Any], shape: tuple[int, ...], form: str, seed: int) -> Any:
