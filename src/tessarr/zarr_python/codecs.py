@@ -22,7 +22,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Self, cast
+from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar, cast
 
 import numpy as np
 from zarr.abc.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec
@@ -43,9 +43,12 @@ if TYPE_CHECKING:
     from tessarr.types import JSON, AnyArray
     from tessarr.types import Buffer as OurBuffer
 
+_Decoded = TypeVar("_Decoded", Buffer, NDBuffer)
+_Encoded = TypeVar("_Encoded", Buffer, NDBuffer)
+
 
 @dataclass(frozen=True)
-class _Ours:
+class _Ours(Generic[_Decoded, _Encoded]):
     """A codec of zarr-python's contract, made of one of tessarr."""
 
     codec: Codec
@@ -71,8 +74,20 @@ class _Ours:
         """Return the codec, fitted to such elements. The shape is that of the whole array, so that it cannot be checked."""
         return type(self)(self.codec.fit(_chunk_spec(array_spec)))
 
+    def _encode_sync(self, chunk_data: _Decoded, chunk_spec: ArraySpec) -> _Encoded:
+        raise NotImplementedError
 
-class _OursArrayToArray(_Ours, ArrayArrayCodec):
+    def _decode_sync(self, chunk_data: _Encoded, chunk_spec: ArraySpec) -> _Decoded:
+        raise NotImplementedError
+
+    async def _encode_single(self, chunk_data: _Decoded, chunk_spec: ArraySpec) -> _Encoded:
+        return await asyncio.to_thread(self._encode_sync, chunk_data, chunk_spec)
+
+    async def _decode_single(self, chunk_data: _Encoded, chunk_spec: ArraySpec) -> _Decoded:
+        return await asyncio.to_thread(self._decode_sync, chunk_data, chunk_spec)
+
+
+class _OursArrayToArray(_Ours[NDBuffer, NDBuffer], ArrayArrayCodec):
     codec: ArrayToArray
 
     def resolve_metadata(self, chunk_spec: ArraySpec) -> ArraySpec:
@@ -93,14 +108,8 @@ class _OursArrayToArray(_Ours, ArrayArrayCodec):
         encoded = np.asarray(chunk_data.as_numpy_array(), self.codec.encoded_spec(spec).dtype)
         return _elements(self.codec.decode(encoded, spec), chunk_spec)
 
-    async def _encode_single(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> NDBuffer:
-        return await asyncio.to_thread(self._encode_sync, chunk_data, chunk_spec)
 
-    async def _decode_single(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> NDBuffer:
-        return await asyncio.to_thread(self._decode_sync, chunk_data, chunk_spec)
-
-
-class _OursArrayToBytes(_Ours, ArrayBytesCodec):
+class _OursArrayToBytes(_Ours[NDBuffer, Buffer], ArrayBytesCodec):
     codec: ArrayToBytes
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
@@ -120,14 +129,8 @@ class _OursArrayToBytes(_Ours, ArrayBytesCodec):
     def _decode_sync(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
         return _elements(self.codec.decode(chunk_data.as_numpy_array(), self._checked(chunk_spec)), chunk_spec)
 
-    async def _encode_single(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> Buffer:
-        return await asyncio.to_thread(self._encode_sync, chunk_data, chunk_spec)
 
-    async def _decode_single(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
-        return await asyncio.to_thread(self._decode_sync, chunk_data, chunk_spec)
-
-
-class _OursBytesToBytes(_Ours, BytesBytesCodec):
+class _OursBytesToBytes(_Ours[Buffer, Buffer], BytesBytesCodec):
     codec: BytesToBytes
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
@@ -139,12 +142,6 @@ class _OursBytesToBytes(_Ours, BytesBytesCodec):
     def _decode_sync(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> Buffer:
         made = self.codec.decode(chunk_data.as_numpy_array(), None)
         return _buffer(made, chunk_spec)
-
-    async def _encode_single(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> Buffer:
-        return await asyncio.to_thread(self._encode_sync, chunk_data, chunk_spec)
-
-    async def _decode_single(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> Buffer:
-        return await asyncio.to_thread(self._decode_sync, chunk_data, chunk_spec)
 
 
 # -- one class per name -----------------------------------------------------------------------------------------------
