@@ -19,8 +19,8 @@ class Group(NamedTuple):
 def grouped(ranges: Sequence[ByteRequest | None], max_gap: int, max_nbytes: int) -> list[Group]:
     """Group ranges that begin and end at known positions and are at most `max_gap` bytes apart; others stay alone.
 
-    >>> [group.request for group in grouped([RangeByteRequest(0, 4), None, RangeByteRequest(6, 9)], 2, 100)]
-    [None, RangeByteRequest(start=0, end=9)]
+    >>> [group.members for group in grouped([RangeByteRequest(0, 4), None, RangeByteRequest(6, 9)], 2, 100)]
+    [((1, slice(None, None, None)),), ((0, slice(0, 4, None)), (2, slice(6, 9, None)))]
     """
     groups = [Group(item, ((at, slice(None)),)) for at, item in enumerate(ranges) if type(item) is not RangeByteRequest]
     known = [(at, item) for at, item in enumerate(ranges) if isinstance(item, RangeByteRequest)]
