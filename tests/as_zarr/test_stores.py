@@ -15,7 +15,7 @@ import tessarr
 from tessarr.as_zarr import _alias
 from tessarr.buffer import default_buffer_prototype
 from tessarr.buffer.cpu import Buffer
-from tessarr.errors import ConflictError, ReadOnlyError
+from tessarr.errors import ConflictError, ReadOnlyError, UnsupportedOperationError
 from tessarr.facade.zarr3.abc.store import OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
 from tessarr.facade.zarr3.core.sync import SyncMixin, collect_aiterator, sync
 from tessarr.facade.zarr3.storage import (
@@ -272,3 +272,39 @@ def test_stores_of_tessarr_stay_synchronous_under_the_alias(tmp_path: Path) -> N
     assert store.get("a") == b"1"
     array = tessarr.create_array(store, name="x", shape=2, dtype="i4")
     assert array.store is store
+
+
+class Unconsolidated(MemoryStore):
+    """A store whose class opts out of consolidated metadata."""
+
+    @property
+    def supports_consolidated_metadata(self) -> bool:
+        """Say no."""
+        return False
+
+
+def test_a_subclass_that_opts_out_of_consolidated_metadata_gets_none() -> None:
+    store = Unconsolidated()
+    tessarr.create_group(store).create_group("a")
+    with pytest.raises(TypeError, match="doesn't support consolidated metadata"):
+        tessarr.consolidate_metadata(store)
+    with pytest.raises(ValueError, match="doesn't support consolidated metadata"):
+        tessarr.open_group(store, use_consolidated=True)
+    assert list(tessarr.open_group(store)) == ["a"]
+    assert tessarr.open_group(store).store is store
+
+
+class Unlisted(MemoryStore):
+    """A store whose class says that it cannot list."""
+
+    @property
+    def supports_listing(self) -> bool:
+        """Say no."""
+        return False
+
+
+def test_a_subclass_that_cannot_list_is_not_listed() -> None:
+    group = tessarr.create_group(Unlisted())
+    group.create_group("a")
+    with pytest.raises(UnsupportedOperationError):
+        list(group)

@@ -21,7 +21,7 @@ from tessarr.tools.migrate import migrate
 from tessarr.types import Buffer
 from tests.simulation.simulator import Bucket, Client
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* has metadata of Zarr formats")
+pytestmark = pytest.mark.filterwarnings("ignore:Both zarr.json")
 
 STORES: dict[str, Callable[[Path], Any]] = {
     "memory": lambda _: MemoryStore(),

@@ -126,7 +126,7 @@ DOCUMENTS: list[tuple[str, type[Warning], str, dict[str, Any]]] = [
     (
         "core/stored/read_nodes.py:_parse",
         ZarrUserWarning,
-        "metadata of Zarr formats",
+        "Both zarr.json (Zarr format 3) and .zarray (Zarr format 2) metadata objects exist at",
         {**v3(), ".zarray": V2},
     ),
     (

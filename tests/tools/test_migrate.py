@@ -318,7 +318,7 @@ def test_a_part_is_not_migrated_when_the_groups_above_would_lose_it() -> None:
     assert {key for key in contents(store) if key.startswith("a/") and ".z" in key} == set()
 
 
-@pytest.mark.filterwarnings("ignore:.*has metadata of Zarr formats")
+@pytest.mark.filterwarnings("ignore:Both zarr.json")
 def test_consolidated_metadata_above_follows_what_is_migrated_and_undone_below() -> None:
     store = MemoryStore()
     old_tree(store)

@@ -148,7 +148,11 @@ def _parse(entry: Entry, zarr_format: ZarrFormat | None) -> NodeMetadata | None:
     if not found:
         return None
     if len(found) > 1 and found[0] == 3:
-        message = f"{entry.prefix or '/'} has metadata of Zarr formats {found}; format {found[0]} is used"
+        old = next(key for key in formats.KEYS[found[1]][:2] if key in entry.values)
+        message = (
+            f"Both zarr.json (Zarr format 3) and {old} (Zarr format {found[1]}) metadata objects exist at "
+            f"{entry.prefix or '/'}. Zarr format 3 is used."
+        )
         warn(message, ZarrUserWarning)
     return parse_entry(entry, found[0])
 

@@ -12,9 +12,10 @@ from tessarr.stores.base import Store as OurStore
 
 _IO_METHODS = (
     "get", "get_partial_values", "exists", "set", "set_if_not_exists", "delete", "list", "list_prefix", "list_dir",
-    "delete_dir", "getsize", "getsize_prefix",
+    "delete_dir", "getsize", "getsize_prefix", "supports_consolidated_metadata", "supports_deletes", "supports_listing",
+    "supports_writes",
 )  # fmt: skip
-"""The methods that do the I/O. Where a subclass or a test overrides one of them, nodes call the override."""
+"""The methods that do the I/O, and what says which of them work. Where a subclass overrides one, nodes ask the override."""
 _List = list
 
 
