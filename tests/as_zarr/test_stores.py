@@ -291,7 +291,8 @@ def test_a_subclass_that_opts_out_of_consolidated_metadata_gets_none() -> None:
     with pytest.raises(ValueError, match="doesn't support consolidated metadata"):
         tessarr.open_group(store, use_consolidated=True)
     assert list(tessarr.open_group(store)) == ["a"]
-    assert tessarr.open_group(store).store is store
+    given: object = tessarr.open_group(store).store
+    assert given is store
 
 
 class Unlisted(MemoryStore):
