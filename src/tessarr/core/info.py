@@ -70,8 +70,8 @@ def array_info(array: Array, stored: int | None = None, nchunks: int = 0) -> Arr
     if array.dimension_names:
         items.append(("Dimensions", str(array.dimension_names)))
     if rectilinear:
-        stored = array.nshards if sharded else array.nchunks
-        items.append(("Chunk grid", f"rectilinear, {stored} {'shards' if sharded else 'chunks'}"))
+        cells = f"{array.nshards} shards" if sharded else f"{array.nchunks} chunks"
+        items.append(("Chunk grid", f"rectilinear, {cells}"))
     if sharded:
         items.append(("Shard shape", "<variable>" if rectilinear else str(array.shards)))
     items.append(("Chunk shape", "<variable>" if rectilinear and not sharded else str(array.chunks)))

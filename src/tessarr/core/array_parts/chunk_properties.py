@@ -118,6 +118,12 @@ class ChunkProperties(ArrayState):
             raise TypeError("`compressor` is not defined for Zarr v3 arrays, which may have several; use `compressors`")
         return next(iter(self.compressors), None)
 
+    def _repr_html_(self) -> str:
+        """Describe the array for notebooks, without reading the store: facts, attributes, and a drawing of its grid."""
+        from tessarr.core.notebook.describe import array_html
+
+        return array_html(self)
+
 
 def _sizes(axis: Axis) -> tuple[int, ...]:
     return tuple(min(axis.size(i), axis.length - axis.start(i)) for i in range(axis.nchunks))

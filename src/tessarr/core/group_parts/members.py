@@ -94,6 +94,12 @@ class Members(Node):
         """Summarise the group as `info` does, with the number of members."""
         return group_info(self, [isinstance(node, Array) for _, node in await self._walk_members_steps(None)])
 
+    def _repr_html_(self) -> str:
+        """Describe the group for notebooks, with its first members where these are known or listed without a network."""
+        from tessarr.core.notebook.describe import group_html
+
+        return group_html(self)
+
     # -- members -----------------------------------------------------------------------------------------------------
 
     def _join(self, path: str) -> str:

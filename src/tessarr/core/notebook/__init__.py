@@ -1,0 +1,1 @@
+"""Describe arrays and groups in HTML, for notebooks."""
