@@ -72,6 +72,7 @@ class Proxy:
     _uploads: XmlUploads = field(default_factory=XmlUploads)
     _at_once: int = 0
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _transports: set[asyncio.WriteTransport] = field(default_factory=set)
     _loop: asyncio.AbstractEventLoop | None = None
     _waves: int = 0
     _wave: asyncio.Task[None] | None = None
@@ -183,6 +184,7 @@ class Proxy:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)  # a loop holds its tasks by weak references only
+        self._transports.add(writer.transport)
         try:
             while (request := await _read_message(reader, is_request=True)) is not None:
                 if not await self._answer(request, writer):
@@ -335,6 +337,8 @@ def start_proxy(upstream: Server, *, google: bool = False) -> Iterator[Proxy]:
             # Only tasks that have begun to serve are cancelled: others would never close their connections.
             for one in proxy._tasks:
                 one.cancel()
+            for transport in proxy._transports:  # closing alone waits for a client that reads no more
+                transport.abort()
             loop.run_until_complete(asyncio.gather(asyncio.sleep(0.005), *rest, return_exceptions=True))
             quiet = 0 if rest else quiet + 1
         loop.close()
