@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tessarr.common import extension
 from tessarr.common.segments import Piece, Stored
 from tessarr.errors import ConflictError, KeyValidationError, ReadOnlyError
 from tessarr.stores.base import Fetch, Listing, Store
@@ -44,6 +45,14 @@ SEED = {
     "é/ü b": "ß".encode(),
     ".zgroup": b"{ }",
 }
+
+ENGINES = [
+    pytest.param(
+        "native", marks=pytest.mark.skipif(extension.module() is None, reason="the Rust module was not built")
+    ),
+    "reference",
+]
+"""For tests of stores that arrays of either engine use."""
 
 BAD_KEYS = ["", "/", "/a", "a/", "a//b", ".", "..", "a/../b", "../a", "a/./b", "a/..", "a\0b", "\ud800"]
 

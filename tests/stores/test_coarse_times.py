@@ -11,14 +11,8 @@ from pathlib import Path
 import pytest
 
 from tessarr.common import extension
-from tests.stores.contract import child_environment
+from tests.stores.contract import ENGINES, child_environment
 
-ENGINES = [
-    pytest.param(
-        "native", marks=pytest.mark.skipif(extension.module() is None, reason="the Rust module was not built")
-    ),
-    "reference",
-]
 BEGIN = """
 import signal, sys
 import numpy as np

@@ -13,19 +13,12 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.common import extension
 from tessarr.errors import DurabilityError
 from tessarr.storage import LocalStore
 from tessarr.stores.local import sync as filesync
+from tests.stores.contract import ENGINES
 from tests.stores.remote.servers import ROOT
 from tests.stores.tracing import traced, undone_by_a_power_cut
-
-ENGINES = [
-    pytest.param(
-        "native", marks=pytest.mark.skipif(extension.module() is None, reason="the Rust module was not built")
-    ),
-    "reference",
-]
 
 PROGRAM = """
 import tessarr
