@@ -40,6 +40,23 @@ def array_document(
     return {name: value for name, value in document.items() if name not in set(drop)}
 
 
+def v2_array_document(
+    shape: Sequence[int] = (4,), chunks: Sequence[int] | None = None, dtype: Any = "<i4", **members: Any
+) -> dict[str, Any]:
+    """A valid ``.zarray``, with `members` in place of its own."""
+    return {
+        "zarr_format": 2,
+        "shape": list(shape),
+        "chunks": list(shape if chunks is None else chunks),
+        "dtype": dtype,
+        "compressor": None,
+        "fill_value": 0,
+        "order": "C",
+        "filters": None,
+        **members,
+    }
+
+
 def regular(chunk_shape: Sequence[int]) -> dict[str, Any]:
     """The document of a regular grid."""
     return {"name": "regular", "configuration": {"chunk_shape": list(chunk_shape)}}

@@ -11,18 +11,10 @@ import pytest
 
 import tessarr as zarr
 from tessarr.errors import MetadataValidationError, NodeNotFoundError, UnknownCodecError, ZarrRuntimeWarning
+from tests.conformance.documents import v2_array_document
 from tests.narrow import array_of
 
-ZARRAY: dict[str, Any] = {
-    "zarr_format": 2,
-    "shape": [4, 6],
-    "chunks": [2, 3],
-    "dtype": "<i4",
-    "compressor": None,
-    "fill_value": 42,
-    "order": "C",
-    "filters": None,
-}
+ZARRAY = v2_array_document((4, 6), (2, 3), fill_value=42)
 
 
 def store_of(stored: dict[str, bytes] | None = None, /, **changes: Any) -> dict[str, bytes]:

@@ -21,33 +21,18 @@ from tessarr.errors import MetadataValidationError, UnknownCodecError, ZarrRunti
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.types import ZarrFormat
+from tests.conformance.documents import LITTLE, array_document, v2_array_document
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
-V3: dict[str, Any] = {
-    "zarr_format": 3,
-    "node_type": "array",
-    "shape": [4, 6],
-    "data_type": "int32",
-    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 3]}},
-    "chunk_key_encoding": {"name": "default"},
-    "fill_value": 0,
-    "codecs": [
-        {"name": "bytes", "configuration": {"endian": "little"}},
-        {"name": "zstd", "configuration": {"level": 3, "checksum": False}},
-    ],
-    "attributes": {"a": [1]},
-    "dimension_names": ["y", None],
-}
-V2: dict[str, Any] = {
-    "zarr_format": 2,
-    "shape": [4, 6],
-    "chunks": [2, 3],
-    "dtype": "<i4",
-    "compressor": {"id": "zlib", "level": 1},
-    "filters": [{"id": "delta", "dtype": "<i4"}],
-    "fill_value": 0,
-    "order": "C",
-}
+V3 = array_document(
+    (4, 6),
+    (2, 3),
+    chunk_key_encoding={"name": "default"},
+    codecs=[LITTLE, {"name": "zstd", "configuration": {"level": 3, "checksum": False}}],
+    attributes={"a": [1]},
+    dimension_names=["y", None],
+)
+V2 = v2_array_document((4, 6), (2, 3), compressor={"id": "zlib", "level": 1}, filters=[{"id": "delta", "dtype": "<i4"}])
 
 
 @pytest.fixture(autouse=True)

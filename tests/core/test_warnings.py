@@ -39,30 +39,12 @@ from tessarr.settings import config
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.remote.loop import run_concurrently
+from tests.conformance.documents import array_document, v2_array_document
 from tests.simulation.simulator import Bucket, Client
 
 SOURCE = Path(tessarr.__file__).parent
-V3: dict[str, Any] = {
-    "zarr_format": 3,
-    "node_type": "array",
-    "shape": [4, 6],
-    "data_type": "int32",
-    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 3]}},
-    "chunk_key_encoding": {"name": "default"},
-    "fill_value": 0,
-    "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
-    "attributes": {},
-}
-V2: dict[str, Any] = {
-    "zarr_format": 2,
-    "shape": [4, 6],
-    "chunks": [2, 3],
-    "dtype": "<i4",
-    "compressor": None,
-    "filters": None,
-    "fill_value": 0,
-    "order": "C",
-}
+V3 = array_document((4, 6), (2, 3), chunk_key_encoding={"name": "default"}, attributes={})
+V2 = v2_array_document((4, 6), (2, 3))
 STRUCTURED = {"name": "structured", "configuration": {"fields": [["a", "int32"]]}}
 STRUCT = {"name": "struct", "configuration": {"fields": [{"name": "a", "data_type": "int32"}]}}
 GROUP = {"zarr_format": 3, "node_type": "group", "attributes": {}}

@@ -19,20 +19,11 @@ from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.model.conversion import downgrade, upgrade
 from tessarr.stores.memory.store import MemoryStore
+from tests.conformance.documents import array_document, v2_array_document
 
 
 def v2(**changes: Any) -> dict[str, Any]:
-    base = {
-        "zarr_format": 2,
-        "shape": [5, 4],
-        "chunks": [2, 3],
-        "dtype": "<i4",
-        "compressor": None,
-        "fill_value": 0,
-        "order": "C",
-        "filters": None,
-    }
-    return {**base, **changes}
+    return v2_array_document((5, 4), (2, 3)) | changes
 
 
 def upgraded(document: dict[str, Any], attributes: dict[str, Any] | None = None, **options: Any) -> upgrade.Converted:
@@ -386,16 +377,7 @@ def test_every_blocker_of_every_node_is_told() -> None:
     assert {problem.loc[0] for problem in caught.value.problems} == {"/bad", "/worse"}
 
 
-V3: dict[str, Any] = {
-    "zarr_format": 3,
-    "node_type": "array",
-    "shape": [4, 6],
-    "data_type": "int32",
-    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 3]}},
-    "chunk_key_encoding": {"name": "v2", "configuration": {"separator": "."}},
-    "fill_value": 0,
-    "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
-}
+V3 = array_document((4, 6), (2, 3), chunk_key_encoding={"name": "v2", "configuration": {"separator": "."}})
 BLOCKERS: list[tuple[dict[str, Any], str]] = [
     ({"chunk_key_encoding": {"name": "default"}}, "other keys"),
     ({"chunk_grid": {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [2, [[3, 2]]]}}},

@@ -33,6 +33,7 @@ from tessarr.errors import (
     TessarrError,
 )
 from tessarr.storage import LocalStore, MemoryStore
+from tests.conformance.documents import array_document, v2_array_document
 from tests.narrow import array_of
 from tests.work import counted_steps
 
@@ -353,31 +354,12 @@ def test_many_inner_chunks_in_the_same_bytes_take_no_more_than_the_array(
 
 def document(**changes: Any) -> dict[str, Any]:
     """A good v3 array document with some members replaced."""
-    return {
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": [4],
-        "data_type": "uint8",
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
-        "chunk_key_encoding": {"name": "default"},
-        "fill_value": 0,
-        "codecs": [{"name": "bytes"}],
-        **changes,
-    }
+    encoding = {"name": "default"}
+    return array_document((4,), (2,), "uint8", chunk_key_encoding=encoding, codecs=[{"name": "bytes"}]) | changes
 
 
 def v2_document(**changes: Any) -> dict[str, Any]:
-    return {
-        "zarr_format": 2,
-        "shape": [4],
-        "chunks": [2],
-        "dtype": "<i4",
-        "compressor": None,
-        "fill_value": 0,
-        "order": "C",
-        "filters": None,
-        **changes,
-    }
+    return v2_array_document((4,), (2,)) | changes
 
 
 def grid(*chunk_shape: Any) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from tessarr.stores.protocols import fallback
 from tessarr.tools.check import RULES, Finding, Report, check
 from tessarr.tools.check.legacy import RULES as LEGACY
 from tessarr.tools.repair import repair, restore
+from tests.conformance.documents import array_document, v2_array_document
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -311,29 +312,10 @@ def test_a_damaged_inner_chunk_is_named() -> None:
     assert "inner chunk (1,)" in finding.message
 
 
-V3 = {
-    "zarr_format": 3,
-    "node_type": "array",
-    "shape": [4],
-    "data_type": "int32",
-    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
-    "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-    "fill_value": 0,
-    "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
-    "attributes": {},
-}
-V2 = {
-    "zarr_format": 2,
-    "shape": [4],
-    "chunks": [2],
-    "dtype": "<i4",
-    "compressor": None,
-    "fill_value": 0,
-    "order": "C",
-    "filters": None,
-}
+V3 = array_document((4,), (2,), attributes={})
+V2 = v2_array_document((4,), (2,))
 TEXT = {"name": "fixed_length_utf32", "configuration": {"length_bytes": 4}}
-CODECS: list[Any] = V3["codecs"]  # type: ignore[assignment]
+CODECS: list[Any] = V3["codecs"]
 BLOSC = {"cname": "zstd", "clevel": 1, "shuffle": "shuffle", "typesize": 4, "blocksize": 0}
 START = {"padding_encoding": "start_byte"}
 
@@ -355,8 +337,8 @@ DOCUMENTS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     (
         "LEGACY-ORDER",
         "zarr.json",
-        {"codecs": [{"name": "transpose", "configuration": {"order": "F"}}, *V3["codecs"]]},  # type: ignore[misc]
-        {"codecs": [{"name": "transpose", "configuration": {"order": [0]}}, *V3["codecs"]]},  # type: ignore[misc]
+        {"codecs": [{"name": "transpose", "configuration": {"order": "F"}}, *V3["codecs"]]},
+        {"codecs": [{"name": "transpose", "configuration": {"order": [0]}}, *V3["codecs"]]},
     ),
     ("LEGACY-NULL", "zarr.json", {"storage_transformers": None}, {}),
     (
