@@ -1,4 +1,5 @@
-//! Read a selection from local files, or from values that are extents of local files; `chunk_job` distributes chunks and inner chunks over threads.
+//! Read a selection from local files, or from values that are extents of local files; `chunk_job` distributes chunks and
+//! inner chunks over threads.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -337,8 +337,7 @@ class SelectionMethods(ChunkProperties):
 def as_elements(value: object, dtype: AnyDType) -> AnyArray:
     """Convert `value` to an array of `dtype` as NumPy's assignment does. Copies only where the dtype changes."""
     if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__array__"):
-        given: AnyArray = np.asarray(value)
-        return converted(given, dtype) if dtype.kind in "mM" else given.astype(dtype, copy=False)
+        return converted(np.asarray(value), dtype)
     return np.asarray(value, dtype)
 
 

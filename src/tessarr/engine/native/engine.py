@@ -118,7 +118,8 @@ class NativeEngine:
         return handle
 
     def plan_read(self, bound: BoundArray, selection: Selection, out: AnyArray) -> ReadPlan:
-        return _read_plan(self._bind(bound), selection, out)
+        handle = self._bind(bound)
+        return _read_plan(handle, _plan(handle, selection, out))
 
     def plan_write(self, bound: BoundArray, selection: Selection, value: AnyArray) -> WritePlan:
         return _WritePlan(self._bind(bound), selection, value)
@@ -128,13 +129,15 @@ class NativeEngine:
         handle = self._handle
         if handle is None or handle.bound is not bound:
             handle = self._bind(bound)
-        if not handle.local:
-            if handle.located is None or not _read_located(handle, handle.located, selection, out):
-                run([_read_plan(handle, selection, out)], bound.access)
-            return
         buffer = out if handle.plain else handle.buffer(out)
+        at = (selection.coords, True) if isinstance(selection, Points) else (selection.dims, False)
+        if not handle.local:
+            plan = handle.array.plan_read(*at, buffer)
+            if handle.located is None or not _read_located(handle, handle.located, plan):
+                run([_read_plan(handle, plan)], bound.access)
+            return
         try:
-            handle.array.read(*_at(selection), buffer)
+            handle.array.read(*at, buffer)
         except _native.NativeError as error:
             _raise(error, bound)
 
@@ -145,12 +148,13 @@ class NativeEngine:
 
             await asyncio.to_thread(self.read, bound, selection, out)
             return
+        plan = _plan(handle, selection, out)
         if handle.located is not None:
             import asyncio
 
-            if await asyncio.to_thread(_read_located, handle, handle.located, selection, out):
+            if await asyncio.to_thread(_read_located, handle, handle.located, plan):
                 return
-        await run_async([_read_plan(handle, selection, out)], bound.access)
+        await run_async([_read_plan(handle, plan)], bound.access)
 
     def element(self, bound: BoundArray, index: tuple[object, ...]) -> Any:
         """Read the element at `index` as a NumPy scalar; ``None`` unless `index` is one `int` within the array per axis.
@@ -212,16 +216,17 @@ def _at(selection: Selection) -> tuple[tuple[slice | npt.NDArray[np.int64], ...]
     return (selection.coords, True) if isinstance(selection, Points) else (selection.dims, False)
 
 
-def _read_plan(handle: _Handle, selection: Selection, out: AnyArray) -> ReadPlan:
-    at = (selection.coords, True) if isinstance(selection, Points) else (selection.dims, False)
-    plan = handle.array.plan_read(*at, out if handle.plain else handle.buffer(out))
+def _plan(handle: _Handle, selection: Selection, out: AnyArray) -> _native.ReadPlan:
+    return handle.array.plan_read(*_at(selection), out if handle.plain else handle.buffer(out))
+
+
+def _read_plan(handle: _Handle, plan: _native.ReadPlan) -> ReadPlan:
     start = partial(_ChunkReads, handle.bound, plan)
     return ReadPlan(len(plan), plan.nbytes, handle.bound.has_shards, start)
 
 
-def _read_located(handle: _Handle, store: Locate, selection: Selection, out: AnyArray) -> bool:
+def _read_located(handle: _Handle, store: Locate, plan: _native.ReadPlan) -> bool:
     """Read from extents of local files, if all values are there."""
-    plan = handle.array.plan_read(*_at(selection), out if handle.plain else handle.buffer(out))
     try:
         return read_extents(store, plan, handle.bound.access)
     except _native.NativeError as error:

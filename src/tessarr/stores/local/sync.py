@@ -99,12 +99,6 @@ def make_directories(folder: str, root: str, *, durable: bool) -> None:
     while durable and above and not os.path.isdir(above):
         made.append(above)
         above = os.path.dirname(above)
-    try:
-        os.mkdir(folder)
-    except FileNotFoundError:
-        os.makedirs(folder, exist_ok=True)
-    except FileExistsError:
-        if not os.path.isdir(folder):
-            raise
+    os.makedirs(folder, exist_ok=True)
     for directory in made:
         sync_directory(os.path.dirname(directory))

@@ -80,7 +80,7 @@ def plan_spans(
             bounded.append((start, stop))
     spans: list[ByteRange] = []
     if len(bounded) > 1:
-        bounded = list(_merge(sorted(bounded), max_gap, max_request))
+        bounded = list(merged(sorted(bounded), max_gap, max_request))
     for start, stop in bounded:
         if stop - start > max_request:
             spans += split(start, stop, max_request=max_request, part_size=part_size)
@@ -127,8 +127,8 @@ def extract(spans: Sequence[SpanBytes], byte_range: ByteRange, nbytes: int) -> B
     return memoryview(out).toreadonly()
 
 
-def _merge(parts: Sequence[tuple[int, int]], max_gap: int, max_request: int) -> Iterator[tuple[int, int]]:
-    """Coalesce neighbours in `parts` (``(start, stop)``, sorted) into spans."""
+def merged(parts: Sequence[tuple[int, int]], max_gap: int, max_request: int) -> Iterator[tuple[int, int]]:
+    """Coalesce neighbours in `parts` (``(start, stop)``, sorted) into spans of at most `max_request` bytes."""
     start = stop = -1
     for low, high in parts:
         end = max(stop, high)

@@ -19,7 +19,7 @@ from tessarr.common.segments import Piece, Stored
 from tessarr.errors import ConflictError
 from tessarr.stores.base import ANY, Any_, Fetch, Listing, LockContext, Store, Version, _in_thread
 from tessarr.stores.fetch import Fetched, Unchanged
-from tessarr.stores.path import check_prefix
+from tessarr.stores.path import check_prefix, prefix_of
 from tessarr.stores.protocols import (
     Commit,
     ConditionalDelete,
@@ -320,7 +320,7 @@ class ForwardingStore(WrapperStore):
 
     def settle(self, path: str) -> None:
         with self._around("settle", path):
-            super().settle(self._inner_key(f"{path}/" if path else "").rstrip("/"))
+            super().settle(self._inner_key(prefix_of(path)).rstrip("/"))
 
     # -- deleting ----------------------------------------------------------------------------------------------
 

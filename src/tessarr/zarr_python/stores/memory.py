@@ -7,6 +7,7 @@ from typing import Any
 
 from tessarr.stores.base import Version
 from tessarr.stores.memory.store import _NUMBERS, MemoryStore
+from tessarr.stores.path import prefix_of
 
 
 class _Bytes(MutableMapping[str, Any]):
@@ -47,7 +48,7 @@ class BufferStore(MemoryStore):
     """
 
     def __init__(self, buffers: MutableMapping[str, Any], *, prefix: str = "", read_only: bool = False) -> None:
-        super().__init__(_Bytes(buffers, f"{prefix}/" if prefix else ""), read_only=read_only)
+        super().__init__(_Bytes(buffers, prefix_of(prefix)), read_only=read_only)
 
     @property
     def _identity(self) -> int:

@@ -12,6 +12,7 @@ from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Sto
 from zarr.core.buffer import Buffer, default_buffer_prototype
 
 from tessarr.stores.base import Store as OurStore
+from tessarr.stores.path import prefix_of
 from tessarr.types import ByteRange
 
 
@@ -122,7 +123,7 @@ class TessarrStore(Store):
     async def delete_dir(self, prefix: str) -> None:
         """Remove every key under `prefix`."""
         self._check_writable()
-        await self.tessarr_store.delete_prefix_async(_folder(prefix))
+        await self.tessarr_store.delete_prefix_async(prefix_of(prefix.strip("/")))
 
     # -- listing -----------------------------------------------------------------------------------------------
 
@@ -139,7 +140,7 @@ class TessarrStore(Store):
 
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:
         """Yield the names directly below `prefix`, without the prefix."""
-        folder = _folder(prefix)
+        folder = prefix_of(prefix.strip("/"))
         listing = await self.tessarr_store.list_dir_async(folder)
         for name in (*listing.keys, *listing.prefixes):
             yield name[len(folder) :].rstrip("/")
@@ -192,8 +193,3 @@ def _part(request: ByteRequest | None) -> ByteRange | None:
     if request is None:
         return None
     raise TypeError(f"Unexpected byte_range, got {request}.")
-
-
-def _folder(prefix: str) -> str:
-    prefix = prefix.strip("/")
-    return f"{prefix}/" if prefix else ""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from math import inf
 from typing import NamedTuple
 
 from tessarr.facade.zarr3.abc._values import ByteRequest, RangeByteRequest
+from tessarr.stores.remote.coalesce import merged
 
 
 class Group(NamedTuple):
@@ -22,18 +25,11 @@ def grouped(ranges: Sequence[ByteRequest | None], max_gap: int, max_nbytes: int)
     >>> [group.members for group in grouped([RangeByteRequest(0, 4), None, RangeByteRequest(6, 9)], 2, 100)]
     [((1, slice(None, None, None)),), ((0, slice(0, 4, None)), (2, slice(6, 9, None)))]
     """
-    groups = [Group(item, ((at, slice(None)),)) for at, item in enumerate(ranges) if type(item) is not RangeByteRequest]
+    alone = [Group(item, ((at, slice(None)),)) for at, item in enumerate(ranges) if type(item) is not RangeByteRequest]
     known = [(at, item) for at, item in enumerate(ranges) if isinstance(item, RangeByteRequest)]
-    start, end, members = 0, 0, list[tuple[int, RangeByteRequest]]()
-    for at, item in sorted(known, key=lambda pair: pair[1].start):
-        if members and (item.start - end > max_gap or max(end, item.end) - start > max_nbytes):
-            groups.append(_group(start, end, members))
-            members = []
-        start, end = (start, max(end, item.end)) if members else (item.start, item.end)
-        members.append((at, item))
-    return [*groups, _group(start, end, members)] if members else groups
-
-
-def _group(start: int, end: int, members: Sequence[tuple[int, RangeByteRequest]]) -> Group:
-    parts = tuple((at, slice(item.start - start, item.end - start)) for at, item in members)
-    return Group(RangeByteRequest(start, end), parts)
+    spans = list(merged(sorted((item.start, item.end) for _, item in known), max_gap, max_nbytes))
+    members: list[list[tuple[int, slice]]] = [[] for _ in spans]
+    for at, item in known:
+        i = bisect_right(spans, (item.start, inf)) - 1
+        members[i].append((at, slice(item.start - spans[i][0], item.end - spans[i][0])))
+    return alone + [Group(RangeByteRequest(*span), tuple(found)) for span, found in zip(spans, members, strict=True)]

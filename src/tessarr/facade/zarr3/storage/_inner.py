@@ -9,6 +9,7 @@ from typing import Any, Self
 from tessarr.facade.zarr3.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
 from tessarr.facade.zarr3.buffer import default_buffer_prototype
 from tessarr.stores.base import Store as OurStore
+from tessarr.stores.path import prefix_of
 
 _IO_METHODS = (
     "get", "get_partial_values", "exists", "set", "set_if_not_exists", "delete", "list", "list_prefix", "list_dir",
@@ -131,7 +132,7 @@ class InnerStore(Store):
 
     async def getsize_prefix(self, prefix: str) -> int:
         """Add up the bytes of all values under `prefix`."""
-        return await self._inner.getsize_prefix_async(_prefix(prefix))
+        return await self._inner.getsize_prefix_async(prefix_of(prefix.strip("/")))
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -165,7 +166,7 @@ class InnerStore(Store):
     async def delete_dir(self, prefix: str) -> None:
         """Remove every key under `prefix`."""
         self._check_writable()
-        await self._inner.delete_prefix_async(_prefix(prefix))
+        await self._inner.delete_prefix_async(prefix_of(prefix.strip("/")))
 
     async def clear(self) -> None:
         """Remove every key."""
@@ -189,7 +190,7 @@ class InnerStore(Store):
 
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:
         """Iterate over the names directly below `prefix`, relative to `prefix`."""
-        folder = _prefix(prefix)
+        folder = prefix_of(prefix.strip("/"))
         listing = await self._inner.list_dir_async(folder)
         for name in (*listing.keys, *listing.prefixes):
             yield name[len(folder) :].rstrip("/")
@@ -225,8 +226,3 @@ def _bytes(value: object) -> Any:
     if not isinstance(value, bytes | bytearray | memoryview):
         raise TypeError(f"`value` must be a Buffer instance. Got an instance of {type(value)} instead.")
     return value
-
-
-def _prefix(prefix: str) -> str:
-    prefix = prefix.strip("/")
-    return f"{prefix}/" if prefix else ""

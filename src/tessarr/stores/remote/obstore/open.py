@@ -25,6 +25,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from tessarr.errors import StoreError
 from tessarr.stores.base import Store
+from tessarr.stores.path import prefix_of
 from tessarr.stores.remote.obstore.clients import obstore_stores, shared_client
 from tessarr.stores.remote.retry import RetryPolicy, scrub, scrub_url
 
@@ -196,8 +197,9 @@ def _object_store(scheme: str, kind: str, bucket: str, prefix: str, options: Opt
         got = scrub(without_secrets(str(error), {**config, **client}))
         hint = "See obstore's option names"
         raise StoreError("the client rejected the options", store=url, got=got, hint=hint) from None
-    below = f"{prefix}/" if prefix else ""
-    return ObjectStore(store, url=url, read_only=read_only, retry=policy, prefix=below, forbidden_is_missing=forbidden)
+    return ObjectStore(
+        store, url=url, read_only=read_only, retry=policy, prefix=prefix_of(prefix), forbidden_is_missing=forbidden
+    )
 
 
 def _forbidden_is_missing(options: Options) -> bool | Literal["documents"]:
