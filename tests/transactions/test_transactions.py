@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
 from contextvars import Context
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -252,6 +253,43 @@ def test_a_commit_says_what_it_changed(place: Store) -> None:
         done = tx.commit()
     assert done.keys[-1] == "t/zarr.json"
     assert done.keys[:-1] == ("t/c/0", "t/c/1", "t/c/2", "t/c/3")
+
+
+class _Recorded(sqlite3.Connection):
+    """A connection that records how SQLite is to sync each transaction."""
+
+    levels: ClassVar[list[int]] = []
+
+    def execute(self, statement: str, *arguments: Any) -> sqlite3.Cursor:
+        if statement == "COMMIT":
+            self.levels.append(super().execute("PRAGMA synchronous").fetchone()[0])
+        return super().execute(statement, *arguments)
+
+
+def test_a_durable_commit_to_sqlite_is_synced_though_the_connection_is_not(tmp_path: Path) -> None:
+    with SQLiteStore(tmp_path / "a.sqlite", factory=_Recorded) as store:
+        store._rows("PRAGMA synchronous = OFF")
+        levels = _Recorded.levels
+        for durable, level in ((None, 0), (True, 3), (False, 0)):
+            levels.clear()
+            with tessarr.transaction(store, durable=durable) as tx:
+                tx.group.attrs["durable"] = str(durable)
+            assert levels == [level]
+
+
+def test_a_durable_commit_to_lmdb_is_synced_though_the_environment_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(LMDBStore, "_sync", lambda store: synced.append(store.path))
+    with LMDBStore(tmp_path / "a.lmdb", sync=False) as store:
+        for durable, count in ((None, 0), (False, 0), (True, 1)):
+            with tessarr.transaction(store, durable=durable) as tx:
+                tx.group.attrs["durable"] = str(durable)
+            assert len(synced) == count
+        monkeypatch.undo()
+        with tessarr.transaction(store, durable=True) as tx:  # LMDB syncs
+            tx.group.attrs["durable"] = "yes"
 
 
 def test_a_new_place_is_created_by_a_transaction(tmp_path: Path) -> None:

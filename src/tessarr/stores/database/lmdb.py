@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tessarr.errors import ConflictError, MissingDependencyError, StoreError
+from tessarr.errors import ConflictError, DurabilityError, MissingDependencyError, StoreError
 from tessarr.stores.base import ANY, Any_, ConditionalStore, Version
 from tessarr.stores.buffers import as_bytes, cut, digest_version
 from tessarr.stores.functions import check_versions
@@ -156,7 +156,7 @@ class LMDBStore(ConditionalStore):
         *,
         durable: bool | None = None,
     ) -> None:
-        """See `tessarr.stores.protocols.Commit`: a transaction, which LMDB syncs as the environment is set."""
+        """See `tessarr.stores.protocols.Commit`: a transaction, synced as the environment is set, and if `durable`."""
         names = {key: self._name(key) for key in changes}
         with self._transaction(write=True) as transaction:
 
@@ -170,6 +170,22 @@ class LMDBStore(ConditionalStore):
                     transaction.delete(names[key])
                 else:
                     transaction.put(names[key], as_bytes(value))
+        if durable:
+            self._sync()
+
+    def _sync(self) -> None:
+        """Sync the database, also where the environment is set not to. Raises `DurabilityError`."""
+        import lmdb
+
+        try:
+            self._environment().sync(True)
+        except lmdb.Error as error:
+            raise DurabilityError(
+                "the transaction is committed, but the database could not be synced",
+                store=self.url,
+                got=str(error),
+                hint="The changes are visible now; whether they survive a power cut is unknown",
+            ) from error
 
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         name = self._name(key)

@@ -143,6 +143,19 @@ class SQLiteStore(ConditionalStore):
         except sqlite3.Error as error:
             raise StoreError("SQLite failed", store=self.url, key=key or None, got=str(error)) from error
 
+    @contextmanager
+    def _synced(self, durable: bool | None) -> Iterator[None]:
+        """If `durable`, run the block while the connection syncs everything that a power cut could lose."""
+        if not durable:
+            yield
+            return
+        before = int(self._rows("PRAGMA synchronous")[0][0])
+        self._rows("PRAGMA synchronous = EXTRA")
+        try:
+            yield
+        finally:
+            self._rows(f"PRAGMA synchronous = {before}")
+
     def _rows(self, statement: str, *values: object) -> list[Any]:
         try:
             return self._connection().execute(statement, values).fetchall()
@@ -229,11 +242,11 @@ class SQLiteStore(ConditionalStore):
         *,
         durable: bool | None = None,
     ) -> None:
-        """See `tessarr.stores.protocols.Commit`: a transaction, which SQLite syncs as the database is set."""
+        """See `tessarr.stores.protocols.Commit`: a transaction, synced as the connection is set, and fully if `durable`."""
         self._check_writable("")
         for key in changes:
             check_key(key)
-        with self._transaction("") as connection:
+        with self._synced(durable), self._transaction("") as connection:
 
             def version(key: str) -> Version | None:
                 row = connection.execute("SELECT v FROM zarr WHERE k = ?", (key,)).fetchone()

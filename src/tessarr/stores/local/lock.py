@@ -84,7 +84,7 @@ def acquire(path: str, *, wait: bool = True, flags: int = _OPEN) -> int:
         descriptor = os.open(path, flags, 0o666)
         try:
             _lock(descriptor, wait=wait)
-            if _is_same_file(path, descriptor):
+            if is_same_file(path, descriptor):
                 return descriptor
         except BaseException:
             os.close(descriptor)
@@ -135,7 +135,8 @@ def unlock(descriptor: int) -> None:
         os.close(descriptor)
 
 
-def _is_same_file(path: str, descriptor: int) -> bool:
+def is_same_file(path: str, descriptor: int) -> bool:
+    """Whether the file at `path` is the one that `descriptor` is open on."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(descriptor))
     except FileNotFoundError:

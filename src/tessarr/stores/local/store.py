@@ -20,7 +20,6 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
@@ -48,7 +47,7 @@ from tessarr.stores.path import (
     windows_extended,
     windows_path,
 )
-from tessarr.stores.protocols import Commit, ConditionalSet, Lock, PlainFiles, Update
+from tessarr.stores.protocols import JOURNAL, Commit, ConditionalSet, Lock, PlainFiles, Update
 from tessarr.types import AccessMode, Buffer, ByteRange
 
 _List = list
@@ -400,11 +399,13 @@ class LocalStore(Transactional):
         self._check_writable(prefix)
         check_prefix(prefix)
         try:
-            if not prefix:
-                localtree.clear_directory(self._base, durable=self.durable)
-                return
-            path = self._path(prefix[:-1])
-            if localtree.remove_tree(path, self._base, durable=self.durable):
+            path = self._path(prefix[:-1]) if prefix else self._base
+            with self._hold_tree(prefix, path):
+                if not prefix:
+                    localtree.clear_directory(self._base, durable=self.durable)
+                    return
+                removed = localtree.remove_tree(path, self._base, durable=self.durable)
+            if removed:
                 self._prune(prefix[:-1])
                 if self.durable:  # the directories above, which may be removed as well
                     sync_names(path, self._base, "the directory is removed")
@@ -425,10 +426,12 @@ class LocalStore(Transactional):
             self.delete_prefix(prefix)
             return
         try:
-            if prefix:
-                localtree.replace_tree(self._path(prefix[:-1]), self._base, below, durable=self.durable)
-            else:
-                localtree.replace_children(self._base, below, durable=self.durable)
+            path = self._path(prefix[:-1]) if prefix else self._base
+            with self._hold_tree(prefix, path):
+                if prefix:
+                    localtree.replace_tree(path, self._base, below, durable=self.durable)
+                else:
+                    localtree.replace_children(path, below, durable=self.durable)
         except OSError as error:
             raise self._trouble("replace", prefix, error) from error
 
@@ -438,21 +441,15 @@ class LocalStore(Transactional):
             return False
         path, target = self._writable_path(source[:-1]), self._writable_path(dest[:-1])
         try:
-            if not localtree.rename_tree(path, target, self._base, durable=self.durable):
-                return False
+            with self._hold_tree(source, path):
+                if not localtree.rename_tree(path, target, self._base, durable=self.durable):
+                    return False
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.join(target, filelock.lock_name(JOURNAL)))  # held, under its former name
         except OSError as error:
             raise self._trouble("rename", source, error) from error
         self._prune(source[:-1])
         return True
-
-    def remove_leftovers(self, *, older_than_s: float = 86_400) -> int:
-        """Remove hidden temporary files and trees that killed processes left. Returns their number.
-
-        Files younger than `older_than_s` seconds are kept, because they may still be in use.
-        """
-        self._check_writable("")
-        self._settle_below()
-        return localtree.remove_leftovers(self._base, older_than_s, time.time())
 
     # -- listing -----------------------------------------------------------------------------------------------
 

@@ -5,15 +5,19 @@ Journals are rare: their modules are imported where there is one.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
+import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tessarr.errors import StoreError
 from tessarr.stores.base import ConditionalStore, Version
+from tessarr.stores.local import tree as localtree
 from tessarr.stores.local.file import ABSENT, READ, version_of
 from tessarr.stores.local.lock import JOURNAL, is_hidden
+from tessarr.stores.protocols import Commit
 from tessarr.types import Buffer
 
 if TYPE_CHECKING:
@@ -73,6 +77,30 @@ class Transactional(ConditionalStore):
             folders[:] = [name for name in folders if not is_hidden(name)]
             if JOURNAL in files and find(folder) is not None:
                 settle(folder, read_only=False, durable=self.durable)
+
+    @contextlib.contextmanager
+    def _hold_tree(self, prefix: str, path: str) -> Iterator[None]:
+        """Exclude transactions that change values in the directory at `path`, which is to be removed, replaced or renamed.
+
+        A transaction that is being carried out there is waited for; one whose process ended is completed. `prefix`: of the
+        keys there.
+        """
+        from tessarr.stores.local.transactions.recovery import hold_journal, settled
+
+        if not isinstance(self, Commit) or not os.path.isdir(path) or os.path.islink(path.rstrip(os.sep)):
+            yield
+            return
+        with (hold_journal if prefix else settled)(path, durable=self.durable):
+            yield
+
+    def remove_leftovers(self, *, older_than_s: float = 86_400) -> int:
+        """Remove hidden temporary files and trees that killed processes left. Returns their number.
+
+        Files younger than `older_than_s` seconds are kept, because they may still be in use.
+        """
+        self._check_writable("")
+        self._settle_below()
+        return localtree.remove_leftovers(self._base, older_than_s, time.time())
 
     # -- reading while a journal is pending -------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from tessarr.stores.path import windows_path
 _LOCK = filelock.lock_name("tessarr-transaction")
 _NO_LINKS = localfile.READ | getattr(os, "O_NOFOLLOW", 0)
 _TRIES = 100
+_WITHOUT_LOCKS = (errno.ENOENT, errno.ENOTDIR, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 MARK_NBYTES = 4096
 
 
@@ -53,6 +54,32 @@ def settled(base: str, *, durable: bool) -> Iterator[None]:
             if find(base.rstrip(os.sep) or os.sep) is None:
                 yield
                 return
+
+
+@contextlib.contextmanager
+def hold_journal(folder: str, *, durable: bool) -> Iterator[None]:
+    """Hold the lock file that every transaction marks which changes the node at `folder`, or nodes below.
+
+    `folder` may be renamed or removed meanwhile: the lock file of a new directory of that name is not touched. Where there is
+    no such directory any more, or a file system without locks, there are no transactions, and nothing is held.
+    """
+    lock = os.path.join(folder, filelock.lock_name(JOURNAL))
+    try:
+        descriptor = filelock.acquire(lock)
+        while os.fstat(descriptor).st_size and settle_held(lock, descriptor, durable=durable):
+            descriptor = filelock.acquire(lock)
+    except OSError as error:
+        if isinstance(error, StoreError) or error.errno not in _WITHOUT_LOCKS:
+            raise
+        yield
+        return
+    try:
+        yield
+    finally:
+        if filelock.is_same_file(lock, descriptor):
+            filelock.release(lock, descriptor)
+        else:
+            filelock.unlock(descriptor)
 
 
 def find(folder: str) -> tuple[str, bytes] | None:
