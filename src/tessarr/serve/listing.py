@@ -22,6 +22,7 @@ from tessarr.serve.content import key_steps
 from tessarr.serve.http.messages import Request, Response, content, problem
 from tessarr.serve.http.paths import Path, quoted
 from tessarr.serve.served import Served
+from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import List
 
 PAGE = 1000
@@ -97,7 +98,7 @@ async def _children_steps(served: Served, path: Path, *, keys: bool) -> Children
         return Children([name for name in entry.values if name in DOCUMENT_NAMES], [])
     if not isinstance(served.store, List):
         raise UnsupportedOperationError("this store cannot list its keys", store=served.store.url)
-    prefix = f"{served.key(path.key)}/" if served.key(path.key) else ""
+    prefix = prefix_of(served.key(path.key))
     listing = await store_call(served.store, "list_dir", prefix)
     files = [key[len(prefix) :] for key in listing.keys]
     folders = [key[len(prefix) : -1] for key in listing.prefixes]

@@ -18,6 +18,7 @@ from tessarr.serve import app
 from tessarr.serve.dynamic import budget
 from tessarr.serve.dynamic.budget import Budget
 from tessarr.serve.dynamic.refusal import Refusal
+from tessarr.storage import Store
 from tessarr.stores.wrappers.counting import CountingStore
 from tests.serve.client import Answer, Client
 from tests.waiting import PATIENCE_S
@@ -39,6 +40,13 @@ def weather() -> Client:
     group.create_array("plain", data=np.arange(12.0).reshape(3, 4) * 1.1)
     group.create_array("deep/air", data=AIR[0], dimension_names=("lat", "lon"))
     return Client(app(store))
+
+
+def client_of(store: Store | None = None, **arguments: Any) -> Client:
+    """A client of a hierarchy with the array ``a``, whose arguments are given."""
+    where = tessarr.storage.MemoryStore() if store is None else store
+    tessarr.create_array(where, name="a", **arguments)
+    return Client(app(where))
 
 
 def values(answer: Answer) -> Any:
@@ -86,10 +94,8 @@ def test_a_slice_holds_the_elements_that_numpy_selects(weather: Client, query: s
 
 
 def test_raw_values_are_little_endian_and_described_in_headers() -> None:
-    store = tessarr.storage.MemoryStore()
     data = np.arange(6, dtype=">u8").reshape(2, 3) + 2**60
-    tessarr.create_array(store, name="big", data=data)
-    answer = Client(app(store)).get("/big.raw?0=1")
+    answer = client_of(data=data).get("/a.raw?0=1")
     assert (answer.headers["x-shape"], answer.headers["x-dtype"]) == ("3", "<u8")
     assert answer.body == data[1].astype("<u8").tobytes()
 
@@ -194,20 +200,19 @@ def test_equal_content_has_an_equal_entity_tag(weather: Client) -> None:
 
 def test_a_plane_of_ten_to_the_twelfth_elements_has_a_picture_of_256_chunks() -> None:
     store = CountingStore(tessarr.storage.MemoryStore())
-    array = tessarr.create_array(store, name="a", shape=(10**6, 10**6), chunks=(500, 500), dtype="u1")
-    array[250_000:250_500, 250_000:250_500] = 9
+    client = client_of(store, shape=(10**6, 10**6), chunks=(500, 500), dtype="u1")
+    tessarr.open_array(store, path="a")[250_000:250_500, 250_000:250_500] = 9
     before = sum(store.counter.values())
-    answer = Client(app(store)).get("/a.png?size=256")
+    answer = client.get("/a.png?size=256")
     assert pixels(answer).shape == (256, 256, 4)
     assert answer.headers["x-sample"] == "1"
     assert sum(store.counter.values()) - before < 300
 
 
 def test_a_sample_shows_where_values_are() -> None:
-    store = tessarr.storage.MemoryStore()
-    array = tessarr.create_array(store, name="a", shape=(4000, 4000), chunks=(100, 100), dtype="f4")
-    array[2000:, :1200] = 5
-    found = values(Client(app(store)).get("/a.npy?0=::10&1=::10&sample=100"))
+    data = np.zeros((4000, 4000), "f4")
+    data[2000:, :1200] = 5
+    found = values(client_of(data=data, chunks=(100, 100)).get("/a.npy?0=::10&1=::10&sample=100"))
     expected = np.zeros((400, 400))
     expected[200:, :120] = 5
     np.testing.assert_array_equal(found, expected)
@@ -223,10 +228,9 @@ def test_statistics_are_those_of_the_decoded_values(weather: Client) -> None:
 
 
 def test_stored_chunks_are_told_from_missing_ones() -> None:
-    store = tessarr.storage.MemoryStore()
-    array = tessarr.create_array(store, name="a", shape=(8, 8), chunks=(2, 2), shards=(4, 4), dtype="u1")
-    array[5, 1] = 1
-    found = Client(app(store)).get("/a.chunks").json
+    data = np.zeros((8, 8), "u1")
+    data[5, 1] = 1
+    found = client_of(data=data, chunks=(2, 2), shards=(4, 4)).get("/a.chunks").json
     assert found == {
         "chunks": [[0, 2, 4, 6, 8]] * 2, "values": [[0, 4, 8]] * 2, "unit": "shard", "grid": [2, 2], "stored": "0010",
     }  # fmt: skip
@@ -234,8 +238,7 @@ def test_stored_chunks_are_told_from_missing_ones() -> None:
 
 def test_what_is_too_large_is_refused_before_anything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     store = CountingStore(tessarr.storage.MemoryStore())
-    tessarr.create_array(store, name="a", shape=10**10, chunks=10**8, dtype="f8")
-    client = Client(app(store))
+    client = client_of(store, shape=10**10, chunks=10**8, dtype="f8")
     before = store.counter["get"]
     for target in ("/a.npy", "/a.npy?0=::1000000", "/a.json?0=:2000000"):
         answer = client.get(target)
@@ -245,6 +248,15 @@ def test_what_is_too_large_is_refused_before_anything_is_read(monkeypatch: pytes
     monkeypatch.setattr(budget, "MAX_RESULT_NBYTES", 100)
     assert client.get("/a.npy?0=:12&sample=1").status == 200
     assert client.get("/a.npy?0=:13&sample=1").status == 413
+
+
+def test_a_shard_under_a_compressor_counts_as_a_whole() -> None:
+    sharding = {"name": "sharding_indexed", "configuration": {"chunk_shape": [1 << 20], "codecs": [{"name": "bytes"}]}}
+    large = {"shape": 4 << 30, "chunks": 2 << 30, "dtype": "u1", "serializer": sharding}
+    assert client_of(**large, compressors=None).get("/a.npy?0=:5").status == 200
+    with pytest.warns(UserWarning, match="partial"):
+        compressed = client_of(**large, compressors={"name": "gzip", "configuration": {"level": 1}})
+    assert compressed.get("/a.npy?0=:5").json["error"]["kind"] == "budget"
 
 
 def test_requests_share_a_budget_and_wait_for_it() -> None:

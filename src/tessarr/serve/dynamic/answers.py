@@ -40,6 +40,7 @@ from tessarr.serve.dynamic.stored_chunks import stored_chunks
 from tessarr.serve.http.messages import Request, Response
 from tessarr.serve.http.paths import Path
 from tessarr.serve.served import Served
+from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import List
 from tessarr.types import JSON, AnyArray, JSONObject
 
@@ -133,10 +134,9 @@ class _Slice:
 
     def _statistics(self, picks: list[Pick]) -> tuple[bytes, str, Mapping[str, str]]:
         bins = query.number(self.asked.options, "bins", 64, 4096)
-        most = _STATISTICS_SIDE
         ranges = [pick for pick in picks if isinstance(pick, range)]
         step = 1
-        while prod(-(-len(pick) // step) for pick in ranges) > most:
+        while prod(-(-len(pick) // step) for pick in ranges) > _STATISTICS_SIZE:
             step *= 2
         chosen: list[Pick] = [pick[::step] if isinstance(pick, range) else pick for pick in picks]
         values, is_sample = self.values(chosen, sample=_PICTURE_CHUNKS)
@@ -146,7 +146,7 @@ class _Slice:
 
 _PICTURE_CHUNKS = 256
 """Chunks from which a picture, and statistics, are made, unless the request says ``sample``."""
-_STATISTICS_SIDE = 1 << 22
+_STATISTICS_SIZE = 1 << 22
 """Elements from which statistics are computed."""
 
 
@@ -258,7 +258,7 @@ def _members(served: Served, path: Path, after: str) -> JSONObject:
     """Describe the members of a group, by name, at most `PAGE` of them."""
     if not isinstance(served.store, List):
         return {"members": [], "next": None, "problem": "this store cannot list its keys"}
-    prefix = f"{served.key(path.key)}/" if served.key(path.key) else ""
+    prefix = prefix_of(served.key(path.key))
     try:
         listing = served.store.list_dir(prefix)
     except UnsupportedOperationError:

@@ -19,6 +19,7 @@ from tessarr.serve.dynamic.query import Label, Pick
 from tessarr.serve.dynamic.reading import read_values
 from tessarr.serve.dynamic.refusal import Refusal, malformed
 from tessarr.stores.base import Store
+from tessarr.stores.path import join
 from tessarr.types import AnyArray
 
 
@@ -45,7 +46,7 @@ class Coordinates:
             return None
         group = self._array.path.rpartition("/")[0]
         while True:
-            path = f"{group}/{name}" if group else name
+            path = join(group, name)
             if path != self._array.path or self._array.ndim == 1:
                 try:
                     found = open_array(self._store, path=path, mode="r")
