@@ -44,6 +44,9 @@ async def key_steps(served: Served, relative: str, request: Request) -> Response
         made = await made_up_steps(served.store, key)
         if made is not None:
             return content_of(made, "application/json", request, served.boundary)
+    if served.is_encoded:
+        value = await store_call(served.store, "get", key)
+        return None if value is None else content_of(bytes(byte_view(value)), _kind(key), request, served.boundary)
     return await value_steps(served.store, key, request, served.boundary)
 
 

@@ -7,6 +7,7 @@
 | GET of a node without ``/`` | 404, which clients of keys need; 308 to the listing for ``Accept: text/html`` |
 | GET, HEAD of an array and ``.png .csv .npy .json .raw .stats .chunks`` | elements, computed (`tessarr.serve.dynamic`) |
 | GET of a path with ``/`` and the query ``json`` | the description of a node and its members |
+| any of a path with a segment ``@chunks=…`` or the like | the same of a view (`tessarr.serve.views`) |
 | GET of ``@view/…`` beside the hierarchy | files of the viewer's page |
 | PROPFIND | 207 with the keys below |
 | OPTIONS | 204 with ``Allow``, and what pages of other origins may do |
@@ -24,11 +25,13 @@ from tessarr.errors import KeyValidationError, TessarrError, UnsupportedOperatio
 from tessarr.serve import listing
 from tessarr.serve.content import key_steps
 from tessarr.serve.dynamic.answers import description_steps, slice_steps
+from tessarr.serve.dynamic.refusal import Refusal
 from tessarr.serve.http import cors
 from tessarr.serve.http.messages import Request, Response, problem, with_headers, without_content
 from tessarr.serve.http.paths import Path, below, host_is_allowed, parse_path, quoted, without_token
 from tessarr.serve.page import page_answer
 from tessarr.serve.served import MAX_DEPTH, Served
+from tessarr.serve.views.find import find_steps
 
 _LOG = logging.getLogger("tessarr.serve")
 _ALWAYS = (
@@ -78,6 +81,8 @@ async def _checked_steps(served: Served, request: Request) -> Response:
         return problem(404)
     try:
         return await _found_steps(served, parsed, request) or problem(404)
+    except Refusal as refusal:
+        return refusal.response()
     except KeyValidationError:
         return problem(404)
     except UnsupportedOperationError:
@@ -97,8 +102,15 @@ def _without_double_slash(path: str) -> str:
 
 async def _found_steps(served: Served, path: Path, request: Request) -> Response | None:
     """Answer for a decoded path; ``None``: there is nothing."""
+    view = await find_steps(served, path) if served.is_dynamic else None
     if request.method == "PROPFIND":
-        return await listing.propfind_steps(served, path, request, _base(served, request))
+        base = _base(served, request)
+        if view is None:
+            return await listing.propfind_steps(served, path, request, base)
+        above = path.segments[: len(path.segments) - len(view.path.segments)]
+        return await listing.propfind_steps(*view, request, f"{base}/{quoted('/'.join(above))}")
+    if view is not None:
+        served, path = view
     if path.is_directory and served.is_dynamic and "json" in request.query.split("&"):
         return await description_steps(served, path, request)
     if path.is_directory:

@@ -78,6 +78,10 @@ class Served:
     """Bounds the responses that are computed."""
     page: Mapping[str, tuple[bytes, str]] | None = None
     """Files of the viewer's page: name → content and media type; ``None``: there is no page."""
+    is_encoded: bool = False
+    """Values are encoded when they are read, so that each is read once, as a whole: those of a `ViewStore`."""
+    views: dict[str, Served] = field(default_factory=dict)
+    """The views that were requested, by their path."""
     _known: dict[str, _Chunks] = field(default_factory=dict)
 
     @property

@@ -252,7 +252,7 @@ def test_what_is_too_large_is_refused_before_anything_is_read(monkeypatch: pytes
 
 def test_a_shard_under_a_compressor_counts_as_a_whole() -> None:
     sharding = {"name": "sharding_indexed", "configuration": {"chunk_shape": [1 << 20], "codecs": [{"name": "bytes"}]}}
-    large = {"shape": 4 << 30, "chunks": 2 << 30, "dtype": "u1", "serializer": sharding}
+    large: dict[str, Any] = {"shape": 4 << 30, "chunks": 2 << 30, "dtype": "u1", "serializer": sharding}
     assert client_of(**large, compressors=None).get("/a.npy?0=:5").status == 200
     with pytest.warns(UserWarning, match="partial"):
         compressed = client_of(**large, compressors={"name": "gzip", "configuration": {"level": 1}})
