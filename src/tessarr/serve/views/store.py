@@ -140,7 +140,7 @@ class ViewStore(Store):
         ]
 
     def _chunk(self, key: str) -> Buffer | None:
-        """Make a chunk; ``None``: the key is no chunk of an array."""
+        """Make a chunk; ``None``: the key is not one of a chunk."""
         segments = key.split("/")
         for count in range(len(segments)):
             path = "/".join(segments[:count])
