@@ -9,11 +9,12 @@ the copies of documents in consolidated metadata. `tests/architecture/test_one_p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from tessarr.core import open_transactions
 from tessarr.core.asynchronous.sans_io import Call, gather_calls, run_steps, store_call
 from tessarr.core.stored.consolidated import follow_change_steps
+from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.walk import read_entries_steps
 from tessarr.core.stored.write_new import write_new_steps
 from tessarr.errors import (
@@ -32,10 +33,6 @@ from tessarr.stores.path import ancestors, check_node_name, prefix_of
 from tessarr.types import JSON, Buffer, ZarrFormat
 
 T = TypeVar("T")
-NodeMetadata: TypeAlias = ArrayMetadata | GroupMetadata
-Kind: TypeAlias = type[ArrayMetadata] | type[GroupMetadata]
-
-_V3, _V2, _V1 = formats.KEYS[3], formats.KEYS[2], formats.KEYS[1]
 
 
 def check_path(path: str, zarr_format: ZarrFormat) -> None:
@@ -367,4 +364,4 @@ async def change_steps(
     update = store_call(store, "update", key, rewrite)
     await (update if sent is None else sent(update))
     if follow:  # consolidated metadata describes nodes of its own format only
-        await follow_change_steps(store, path, names=(name,) if name == _V3.array else (V2_KEY,))
+        await follow_change_steps(store, path, names=(name,) if name == formats.KEYS[3].array else (V2_KEY,))
