@@ -1,4 +1,5 @@
-// Builds the page into src/tessarr/viewer, with a manifest of the sources that it was built from; `--tests`: the unit tests into build/.
+// Builds viewer.js into src/tessarr/viewer, beside the HTML and CSS of the page, with a manifest of the sources that it was built
+// from; `--tests`: the unit tests into build/.
 import { build } from "esbuild";
 import { createHash } from "node:crypto";
 import { readdir, readFile, writeFile } from "node:fs/promises";
@@ -19,13 +20,11 @@ if (process.argv.includes("--tests")) {
     entryPoints: [join(here, "src", "main.ts")], outfile: join(target, "viewer.js"), bundle: true, minify: true, format: "esm",
     target: "es2022", charset: "utf8", legalComments: "eof", logLevel: "warning",
   });
-  const copied = ["index.html", "viewer.css", "icon.svg"];
-  for (const name of copied) await writeFile(join(target, name), await readFile(join(here, "src", name)));
   const sources = ["package.json", "package-lock.json", "tsconfig.json", "build.mjs"];
   for (const name of await readdir(join(here, "src"))) sources.push(`src/${name}`);
   const digest = async (path) => createHash("sha256").update(await readFile(path)).digest("hex");
   const manifest = { sources: {}, files: {} };
   for (const name of sources.sort()) manifest.sources[name] = await digest(join(here, name));
-  for (const name of [...copied, "viewer.js"]) manifest.files[name] = await digest(join(target, name));
+  manifest.files["viewer.js"] = await digest(join(target, "viewer.js"));
   await writeFile(join(target, "manifest.json"), `${JSON.stringify(manifest, null, 2)}\n`);
 }

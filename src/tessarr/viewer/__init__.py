@@ -1,4 +1,4 @@
-"""The page of ``tessarr view``: files that `make viewer` builds from ``viewer/`` and that are in the package.
+"""The page of ``tessarr view``: HTML and CSS, and a script that `make viewer` builds from ``viewer/``.
 
 The page needs no network: it loads only its own files, and data from the server that it comes from (`tessarr.serve`).
 
