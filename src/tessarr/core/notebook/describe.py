@@ -93,8 +93,7 @@ def _consolidated_tree(block: Consolidated) -> Branch:
             chosen[path] = names[:budget]
             left[path] = len(names) - len(chosen[path])
             budget -= len(chosen[path])
-            start = f"{path}/" if path else ""
-            below += [start + name for name in chosen[path] if children[name] == "group"]
+            below += [prefix_of(path) + name for name in chosen[path] if children[name] == "group"]
         level = below
     unseen = {path for path in level if block.children(path)}
     return _branch(block, "", chosen, left, unseen)
@@ -103,8 +102,7 @@ def _consolidated_tree(block: Consolidated) -> Branch:
 def _branch(
     block: Consolidated, path: str, chosen: dict[str, list[str]], left: dict[str, int], unseen: set[str]
 ) -> Branch:
-    start = f"{path}/" if path else ""
-    below = [_branch(block, start + name, chosen, left, unseen) for name in chosen.get(path, ())]
+    below = [_branch(block, prefix_of(path) + name, chosen, left, unseen) for name in chosen.get(path, ())]
     note = "…" if path in unseen else _more(left.get(path, 0))
     return Branch(path.rpartition("/")[2], _consolidated_text(block, path) if path else "", below, note)
 
