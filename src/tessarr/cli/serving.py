@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import getpass
 import os
-import secrets
 import signal
 import socket
 import sys
@@ -17,8 +16,6 @@ from tessarr.cli.printing import OK, note, print_json
 
 if TYPE_CHECKING:
     from tessarr.serve import App
-
-_TOKEN_NBYTES = 16
 
 
 def add_server_options(verb: argparse.ArgumentParser) -> None:
@@ -46,6 +43,7 @@ def application_of(
 ) -> App:
     """Make the application that serves the place of a command. Raises `ValueError` for an unsafe combination of options."""
     from tessarr.serve import app
+    from tessarr.serve.served import new_token
 
     host: str = arguments.host
     is_local = host in ("127.0.0.1", "::1", "localhost")
@@ -57,7 +55,7 @@ def application_of(
     path = "/".join(part.strip("/") for part in (inner, arguments.path) if part.strip("/"))
     return app(
         place, path, storage_options=storage_options(arguments.storage), name=name_of(place, path),
-        token=None if arguments.public else arguments.token or secrets.token_urlsafe(_TOKEN_NBYTES),
+        token=None if arguments.public else arguments.token or new_token(),
         allowed_hosts=[*_hosts(host), *arguments.allowed_host], cors_options={"allow_origins": cors} if cors else None,
         root_path=_root_path(arguments.root_path), as_stored=as_stored, follow_links=arguments.follow_symlinks,
         dynamic=dynamic, page=page,
@@ -120,9 +118,9 @@ def _hosts(host: str) -> list[str]:
 
 def name_of(place: str, path: str) -> str:
     """Return the last name of a place or path, which ends the URL: viewers show it as a title."""
-    whole = path or os.path.abspath(place) if "://" not in place else path or place.rstrip("/")
-    name = whole.replace("\\", "/").rstrip("/").rpartition("/")[2].partition("|")[0]
-    return name if name not in ("", ".", "..", "@view") and name.isprintable() else "data.zarr"
+    from tessarr.serve.served import last_name
+
+    return last_name(path or (place if "://" in place else os.path.abspath(place)))
 
 
 def _root_path(given: str) -> str:

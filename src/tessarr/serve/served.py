@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from secrets import token_hex
+from secrets import token_hex, token_urlsafe
 from typing import Literal, NamedTuple
 
 from tessarr.core.stored.parse_cache import parse_entry
@@ -29,6 +29,7 @@ Scope = Literal["hierarchy", "store"]
 METHODS = ("GET", "HEAD", "OPTIONS", "PROPFIND")
 PAGE_SEGMENT = "@view"
 """The segment of the path, beside the hierarchy, below which the viewer's page is."""
+_TOKEN_NBYTES = 16
 MAX_DEPTH = 64
 """Segments of a key. Longer ones are missing: each segment may cost a request for documents."""
 _V2_V3_DOCUMENTS = frozenset({"zarr.json", ".zarray", ".zgroup", ".zattrs", V2_KEY})
@@ -36,6 +37,21 @@ _V1_DOCUMENTS = frozenset({"meta", "attrs"})
 _OME_XML = "OME/METADATA.ome.xml"
 """The file that the layout of bioformats2raw keeps beside its nodes."""
 _MAX_KNOWN = 10_000
+
+
+def new_token() -> str:
+    """Make a random secret for URLs."""
+    return token_urlsafe(_TOKEN_NBYTES)
+
+
+def last_name(place: str) -> str:
+    """Return the last name of a path or URL, for the URL of a served place; ``data.zarr`` where it cannot be in a URL.
+
+    >>> last_name("s3://bucket/a.zarr/"), last_name("a.zip|zip:"), last_name("/")
+    ('a.zarr', 'a.zip', 'data.zarr')
+    """
+    name = place.replace("\\", "/").rstrip("/").rpartition("/")[2].partition("|")[0]
+    return name if name not in ("", ".", "..", PAGE_SEGMENT) and name.isprintable() else "data.zarr"
 
 
 class _Chunks(NamedTuple):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import secrets
 from html import escape
 from typing import Self
 
 from tessarr.serve import App, BackgroundServer, app, serve_background
 from tessarr.serve.http.paths import LOCAL_NAMES
+from tessarr.serve.served import last_name, new_token
 from tessarr.stores.url import StoreLike
 from tessarr.viewer import page_files, page_path
-
-_TOKEN_NBYTES = 16
 
 
 class Viewer:
@@ -64,7 +62,7 @@ def view(place: StoreLike, path: str = "", *, height: int = 640) -> Viewer:
     200
     """
     application: App = app(
-        place, path, name=_name_of(place, path), token=secrets.token_urlsafe(_TOKEN_NBYTES), allowed_hosts=LOCAL_NAMES,
+        place, path, name=_name_of(place, path), token=new_token(), allowed_hosts=LOCAL_NAMES,
         page=page_files(),
     )  # fmt: skip
     return Viewer(serve_background(application), page_path(application), height)
@@ -76,5 +74,4 @@ def _name_of(place: object, path: str) -> str:
     if not found:
         store = getattr(place, "store", place)
         found = os.fspath(store) if isinstance(store, str | os.PathLike) else getattr(store, "url", "")
-    name = str(found).replace("\\", "/").rstrip("/").rpartition("/")[2].partition("|")[0]
-    return name if name not in ("", ".", "..", "@view") and name.isprintable() else "data.zarr"
+    return last_name(str(found))
