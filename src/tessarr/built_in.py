@@ -14,6 +14,7 @@ _A2B = "tessarr.codecs.array_to_bytes."
 _B2B = "tessarr.codecs.bytes_to_bytes."
 _N = "tessarr.codecs.numcodecs.v3:"
 _D = "tessarr.dtypes."
+_T = "tessarr.stores.transformed."
 _O = "tessarr.stores.remote.obstore.open:open_url"
 TABLE: dict[registry.Point, dict[str, str]] = {
     "data_type": {
@@ -158,7 +159,11 @@ TABLE: dict[registry.Point, dict[str, str]] = {
         "numcodecs.zfpy": _N + "ZFPY",
         "numcodecs.pickle": _N + "Pickle",
     },
-    "storage_transformer": {},
+    "storage_transformer": {
+        "chunk-manifest-json": _T + "manifest:ManifestTransformer",
+        "concat-parts": _T + "parts:PartsTransformer",
+        "tessarr.hashed": _T + "hashed:HashedTransformer",
+    },
     "store_url": {
         **dict.fromkeys(("s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "http", "https"), _O),
         "redis": "tessarr.stores.database.redis:open_url",

@@ -11,8 +11,8 @@
     │   └── KeyValidationError, NodeNameError
     ├── ArrayIndexError (IndexError) ── BoundsCheckError, NegativeStepError, VindexInvalidSelectionError
     ├── StoreError (OSError) ── ReadOnlyError (PermissionError, ValueError), ConflictError, DurabilityError,
-    │                          PendingCommitError, JournalError; ConflictError ── PendingAppendError,
-    │                          StaleNodeError (NodeNotFoundError too)
+    │                          ForbiddenPlaceError (PermissionError), PendingCommitError, JournalError;
+    │                          ConflictError ── PendingAppendError, StaleNodeError (NodeNotFoundError too)
     ├── TransactionError (RuntimeError)
     ├── UnsupportedOperationError (NotImplementedError)
     └── MissingDependencyError (ImportError)
@@ -326,6 +326,12 @@ class ReadOnlyError(StoreError, PermissionError, ValueError):
     """A write was requested of a read-only store or node."""
 
     kind = "read_only"
+
+
+class ForbiddenPlaceError(StoreError, PermissionError):
+    """Stored data refers to a place that the user did not allow."""
+
+    kind = "forbidden_place"
 
 
 class ConflictError(StoreError):

@@ -34,6 +34,8 @@ from tessarr.storage import (
 )
 from tessarr.stores import functions, protocols
 from tessarr.stores.fetch import Fetch, Fetched
+from tessarr.stores.transformed.hashed import HashedStore
+from tessarr.stores.transformed.parts import Part, PartsStore
 from tessarr.stores.virtual.n5 import N5FSStore, N5Store
 from tessarr.stores.wrappers.cache import LRUStoreCache
 from tessarr.stores.wrappers.consolidated import ConsolidatedMetadataStore
@@ -70,6 +72,11 @@ CHANGING: Mapping[str, Callable[[Store], Store]] = {
     "CacheStore": CacheStore,
     "LRUStoreCache": LRUStoreCache,
     "ConsolidatedMetadataStore": consolidated,
+}
+TRANSFORMED: Mapping[str, Callable[[Store], Store]] = {
+    "RelocatedStore": lambda store: HashedStore(store, "", 2),
+    "HashedStore": lambda store: HashedStore(store, "p", 2),
+    "PartsStore": lambda store: PartsStore(store, [Part(".a", 2), Part("")]),
 }
 CONTAINERS: Mapping[str, Callable[[Store], Store]] = {"N5Store": N5Store, "N5FSStore": N5FSStore}
 BY_VALUE = {
@@ -179,7 +186,22 @@ def test_no_wrapper_is_left_out_here() -> None:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
         shipped |= {kind.__name__} if kind.__module__.startswith("tessarr.") else set()
-    assert shipped == {*FORWARDING, *CHANGING, *CONTAINERS} - {"twice"}
+    assert shipped == {*FORWARDING, *CHANGING, *CONTAINERS, *TRANSFORMED} - {"twice"}
+
+
+@pytest.mark.parametrize("wrap", TRANSFORMED.values(), ids=TRANSFORMED)
+def test_a_storage_transformer_locates_values_and_claims_nothing_else(
+    tmp_path: Path, wrap: Callable[[Store], Store]
+) -> None:
+    parts = isinstance(wrap(MemoryStore()), PartsStore)
+    for name, store in stores(tmp_path).items():
+        got, inner = abilities(wrap(store)), abilities(store)
+        added = {"Locate", *({"ConditionalDelete"} if parts and {"Commit", "ConditionalSet"} <= inner else ())}
+        assert got - inner <= added, name
+        assert ("Locate" in got) == ("PlainFiles" in inner or ("Locate" in inner and not parts)), name
+        assert got >= inner & {"Get", "List", "Lock", "Remote"}, name
+        if not parts:
+            assert got | {"ListDir", "ListPrefix", "RenamePrefix", "Settle", "PlainFiles"} >= inner, name
 
 
 @pytest.mark.parametrize("wrap", [*CHANGING.values(), *CONTAINERS.values()], ids=[*CHANGING, *CONTAINERS])

@@ -53,13 +53,14 @@ def read_members(
     checks: Mapping[str, Check],
     *,
     required: tuple[str, ...] = (),
+    kind: str = "codec",
 ) -> dict[str, Any]:
-    """Validate and return the members of `configuration`.
+    """Validate and return the members of `configuration`; `kind` says what `codec` names, in messages.
 
     Raises `MetadataValidationError` listing unknown, missing and wrong members.
     """
     problems = [
-        Problem((name,), "unknown", f"unknown member of the {codec} codec")
+        Problem((name,), "unknown", f"unknown member of the {codec} {kind}")
         for name in configuration
         if name not in checks
     ]
@@ -67,7 +68,8 @@ def read_members(
     known = {name: value for name, value in configuration.items() if name in checks}
     problems += _wrong(known, checks)
     if problems:
-        raise MetadataValidationError(f"invalid {codec} codec", problems, codec=codec)
+        facts = {"codec": codec} if kind == "codec" else {}
+        raise MetadataValidationError(f"invalid {codec} {kind}", problems, **facts)
     return known
 
 

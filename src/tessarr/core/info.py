@@ -132,7 +132,7 @@ async def digest_steps(array: Array, hashname: str) -> bytes:
     keys = sorted(key for _, key in await array._list_chunks_steps())
     for start in range(0, len(keys), _BATCH):
         some = keys[start : start + _BATCH]
-        values = await gather_calls([store_call(array._store, "get", key) for key in some])
+        values = await gather_calls([store_call(array._bound.store, "get", key) for key in some])
         for key, value in zip(some, values, strict=True):
             total.update(key[len(prefix) :].encode())
             total.update(b"" if value is None else byte_view(value))

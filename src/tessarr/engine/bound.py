@@ -130,7 +130,9 @@ def bind(
         # v1 and v2: without fill value, missing chunks are undefined, and some readers return uninitialised memory
         fill, options = metadata.data_type.default_fill(), replace(options, write_empty_chunks=True)
     axes = metadata.chunk_grid.axes(metadata.shape)
-    where = transformed(store, metadata)
+    where = transformed(store, path, metadata)
+    if read_only is None and where.read_only and not store.read_only:
+        read_only = "a storage transformer of it only reads"
     indexes = ShardIndexCache() if isinstance(where, Remote) else None
     bound = BoundArray(where, path, metadata, options, axes, fill, metadata.shape, metadata.dtype, read_only, indexes)
     first = tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in axes)

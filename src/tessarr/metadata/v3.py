@@ -5,7 +5,7 @@ Source: Zarr v3.1 core, "Metadata", with the rules merged into its main branch u
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from tessarr import registry
@@ -63,7 +63,7 @@ def parse_array(documents: Mapping[str, JSON]) -> Parsed:
     fill = _fill(doc, data_type)
     attributes = _attributes(doc)
     names = _dimension_names(doc, len(shape)) if shape_ok else None
-    transformers = _storage_transformers(doc)
+    transformers, skippable = _storage_transformers(doc)
     extra = _extra(doc, (*_REQUIRED, *_OPTIONAL))
     if encoding is not None and shape_ok:
         _check_keys(doc, encoding, len(shape))
@@ -87,7 +87,7 @@ def parse_array(documents: Mapping[str, JSON]) -> Parsed:
         storage_transformers=transformers,
         pending=extra.pop(reservations.MEMBER, None),
         extra=extra,
-        not_writable=f"unknown codecs {ignored} were skipped, so chunks could not be written back" if ignored else None,
+        not_writable=_not_writable(ignored, skippable),
     )
     return doc.parsed(array)
 
@@ -191,21 +191,61 @@ def _dimension_names(doc: Document, ndim: int) -> tuple[str | None, ...] | None:
     return tuple(cast("Sequence[str | None]", names))
 
 
-def _storage_transformers(doc: Document) -> tuple[JSONObject, ...]:
+def _not_writable(ignored: list[str], skippable: list[str]) -> str | None:
+    if ignored:
+        return f"unknown codecs {ignored} were skipped, so chunks could not be written back"
+    if skippable:
+        return f"readers may skip the storage transformers {skippable}, and would find other chunks"
+    return None
+
+
+def _storage_transformers(doc: Document) -> tuple[tuple[JSONObject, ...], list[str]]:
+    """Parse the storage transformers. Returns them, and the names of those that readers might skip by mistake."""
     value = doc.fields.get("storage_transformers", [])
     if value is None:
         doc.tolerate("storage_transformers", "is null, and must be a list", "an empty one")
-        return ()
+        return (), []
     if not isinstance(value, list | tuple):
         doc.add("storage_transformers", "type", f"must be a list, got {value!r}")
-        return ()
-    for position, item in enumerate(value):
+        return (), []
+    skippable = _check_transformers(value, doc.problems)
+    return tuple(cast("Sequence[JSONObject]", value)), skippable
+
+
+def new_transformers(items: Iterable[JSONObject]) -> tuple[JSONObject, ...]:
+    """Check the storage transformers of a new array. Raises `MetadataValidationError` listing every problem."""
+    made, problems = tuple(items), list[Problem]()
+    for name in _check_transformers(made, problems):
+        message = f'{name} changes where chunks are, so that "must_understand": false is wrong'
+        problems.append(Problem(("storage_transformers",), "value", message))
+    if problems:
+        raise MetadataValidationError("invalid storage transformers", problems)
+    return made
+
+
+def _check_transformers(items: Iterable[object], problems: list[Problem]) -> list[str]:
+    """Check each storage transformer. Returns the names of those that change the layout, and may be skipped."""
+    skippable = []
+    for position, item in enumerate(items):
         loc = ("storage_transformers", position)
-        parsed = named_config(item, loc, doc.problems)
-        if parsed and parsed[2] and registry.get("storage_transformer", parsed[0]) is None:
-            message = f"unknown storage transformer {parsed[0]!r}; register it with tessarr.registry.register"
-            doc.problems.append(Problem((*loc, "name"), "unsupported", message))
-    return tuple(cast("Sequence[JSONObject]", value))
+        parsed = named_config(item, loc, problems)
+        if parsed is None:
+            continue
+        name, configuration, must_understand = parsed
+        implementation = registry.get("storage_transformer", name)
+        if implementation is None:
+            if must_understand:
+                message = f"unknown storage transformer {name!r}; register it with tessarr.registry.register"
+                problems.append(Problem((*loc, "name"), "unsupported", message))
+            continue
+        if not must_understand and getattr(implementation, "changes_layout", False):
+            skippable.append(name)
+        try:
+            implementation.from_json(configuration)
+        except MetadataValidationError as error:
+            for problem in error.problems or [Problem((), "value", str(error))]:
+                problems.append(problem._replace(loc=(*loc, "configuration", *problem.loc)))
+    return skippable
 
 
 def _extra(doc: Document, known: tuple[str, ...]) -> dict[str, Any]:

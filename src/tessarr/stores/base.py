@@ -20,7 +20,7 @@ Source: Zarr v3.1 core, "Abstract store interface"; the spec's erase, erase_valu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ParamSpec, Self, TypeVar, final
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, final
 
 from tessarr.common.segments import Piece, Stored
 from tessarr.errors import ReadOnlyError, UnsupportedOperationError
@@ -39,6 +39,9 @@ from tessarr.stores.protocols import Listing as Listing
 from tessarr.stores.protocols import LockContext as LockContext
 from tessarr.stores.protocols import Set as Set
 from tessarr.types import Buffer, ByteRange
+
+if TYPE_CHECKING:
+    from tessarr.stores.transformed.manifest_options import ManifestOptions
 
 _List = list
 """`list`, where a method of that name hides it."""
@@ -72,6 +75,8 @@ class Store(AsMapping):
     read_only: bool = False
     """Writes raise `ReadOnlyError`."""
     given: Any = None  # the object that `Array.store` returns instead: see `tessarr.stores.url`
+    manifest_options: ManifestOptions | None = None
+    """Places to which manifests of chunks in this store may refer; ``None``: below their array."""
 
     def __init__(self, *, read_only: bool = False) -> None:
         """Set `read_only`. A subclass need not call this method."""

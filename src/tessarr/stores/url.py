@@ -122,7 +122,8 @@ def store_from(
     """Resolve `store_like` to a store, and a path in the store.
 
     ``mode="r"`` or `read_only` make a store that is opened here read-only; a given store object is not changed.
-    `storage_options` are for URLs of remote stores.
+    `storage_options` are for URLs of remote stores; the entry ``manifest`` is for any store: see
+    `tessarr.stores.transformed.manifest`.
 
     Raises `TypeError` for a value that is not store-like, `StoreError` for a file that is not a store, and
     `MissingDependencyError`.
@@ -132,6 +133,14 @@ def store_from(
     >>> store_from("memory://place/a/b")
     (ManagedMemoryStore('memory://place'), 'a/b')
     """
+    if storage_options and "manifest" in storage_options:
+        from tessarr.stores.transformed.manifest_options import ManifestOptions
+
+        rest = {name: value for name, value in storage_options.items() if name != "manifest"}
+        found, path = store_from(store_like, mode=mode, read_only=read_only, storage_options=rest)
+        store = found.with_read_only(found.read_only)  # a copy: other users of a given store did not allow anything
+        store.manifest_options = ManifestOptions.parse(storage_options["manifest"])
+        return store, path
     if isinstance(store_like, Store):
         return store_like, ""
     if isinstance(store_like, StorePath):

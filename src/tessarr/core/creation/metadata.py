@@ -33,7 +33,8 @@ from tessarr.grids.guess import (
 )
 from tessarr.grids.regular import RegularGrid
 from tessarr.keys.base import ChunkKeyEncoding, ChunkKeyEncodingLike
-from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata.array import DIMENSIONS, ArrayMetadata
+from tessarr.metadata.v3 import new_transformers
 from tessarr.settings import config as settings
 from tessarr.types import JSONObject, Shape, ShapeLike, ZarrFormat
 
@@ -174,7 +175,7 @@ def new_array_metadata(
             chunk_grid=grid,
             chunk_key_encoding=_key_encoding(chunk_key_encoding, "default", len(lengths)),
             codecs=chain,
-            storage_transformers=tuple(storage_transformers),
+            storage_transformers=new_transformers(storage_transformers),
         )
     return _older_metadata(
         common, chunks, shards, filters, compressors, codecs, order, chunk_key_encoding, itemsize, storage_transformers
@@ -225,7 +226,6 @@ def _older_metadata(
     transformers: object,
 ) -> ArrayMetadata:
     """Make metadata of v1 or v2, which have filters, one compressor, and an order."""
-    from tessarr.metadata.array import DIMENSIONS
     from tessarr.metadata.v2 import chain_from_v2
 
     zarr_format, data_type = common["zarr_format"], common["data_type"]

@@ -58,7 +58,9 @@ def parse_options(segment: str) -> Options | None:
     for part in segment[1:].split(","):
         name, _, value = part.partition("=")
         if name not in _NAMES or name in given:
-            raise malformed(f"{part[:40]!r} is not an option of a view, or is repeated", f"Options: {', '.join(_NAMES)}")
+            raise malformed(
+                f"{part[:40]!r} is not an option of a view, or is repeated", f"Options: {', '.join(_NAMES)}"
+            )
         given[name] = value
     client = _one_of(given, "for", CASTS)
     levels = _one_of(given, "levels", ("nearest", "mean", "none"))

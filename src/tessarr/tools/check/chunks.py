@@ -1,8 +1,13 @@
-"""Check the stored values of an array: their keys (stat), sizes and shard indexes (size), and content (decode)."""
+"""Check the stored values of an array: their keys (stat), sizes and shard indexes (size), and content (decode).
+
+Values of an array with storage transformers are checked through these, and have no repair: their keys are not keys of the
+store.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from threading import Lock
 from typing import Any, TypeAlias
@@ -10,6 +15,7 @@ from typing import Any, TypeAlias
 from tessarr.core.array_parts.reservation_io import BESIDE
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.jobs import Jobs
+from tessarr.engine.transformers import transformed
 from tessarr.errors import ChecksumError, CodecError, ShardIndexError, StoreError, TessarrError
 from tessarr.keys.default import DefaultKeyEncoding
 from tessarr.keys.v2 import V2KeyEncoding
@@ -49,6 +55,20 @@ class ArrayCheck:
 
     def findings(self) -> Iterator[Finding]:
         """Yield the problems of the stored values."""
+        if not self.metadata.storage_transformers:
+            yield from self._findings()
+            return
+        try:
+            store = transformed(self.store, self.path, self.metadata)
+            keys = [*store.list_prefix(self.prefix)] if isinstance(store, List) else []
+        except TessarrError as error:
+            yield Finding("CHUNK-READ", str(error), self.path)
+            return
+        self.keys = lambda _prefix: keys
+        for finding in self._findings():
+            yield replace(finding, action=None)
+
+    def _findings(self) -> Iterator[Finding]:
         if not isinstance(self.store, List):
             yield Finding("CHECK-SKIPPED", "the store cannot list, so stored keys are not checked", self.path)
             return

@@ -1,0 +1,1 @@
+"""Stores of the chunks of one array, and the storage transformers that make them, one per file."""
