@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::cache::{self, CacheKey};
 use crate::codecs::Codec;
 use crate::error::{Error, Result};
-use crate::part::{GridAxis, strides};
+use crate::part::{GridAxis, Plan, strides};
 
 /// A byte swap between stored and memory order: `count` values of `unit` bytes at `offset` of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,17 @@ pub enum ArrayToBytes {
     Shard(Box<Shard>),
 }
 
+/// The physical order of inner chunks in a new shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteOrder {
+    /// In files as threads finish them, otherwise lexicographic.
+    Any,
+    Lexicographic,
+    Colexicographic,
+    /// By the interleaved bits of the coordinates; those of the first axis are the lowest.
+    Morton,
+}
+
 /// The sharding codec, bound.
 #[derive(Debug)]
 pub struct Shard {
@@ -31,6 +42,7 @@ pub struct Shard {
     index: Chain,
     pub index_nbytes: usize,
     pub at_start: bool,
+    pub write_order: WriteOrder,
 }
 
 /// A chain for chunks of one shape.
@@ -219,7 +231,13 @@ impl Shard {
         let index_nbytes = index.encoded_size.ok_or_else(|| unsupported("index codecs without a fixed size"))?;
         let at_start = json["index_location"].as_str() == Some("start");
         let grid_axes = shape.iter().map(|&n| GridAxis::Regular(n)).collect();
-        Ok(Shard { inner, grid, grid_axes, index, index_nbytes, at_start })
+        let write_order = match json["write_order"].as_str() {
+            Some("lexicographic") => WriteOrder::Lexicographic,
+            Some("colexicographic") => WriteOrder::Colexicographic,
+            Some("morton") => WriteOrder::Morton,
+            _ => WriteOrder::Any,
+        };
+        Ok(Shard { inner, grid, grid_axes, index, index_nbytes, at_start, write_order })
     }
 
     /// The chain of the index itself.
@@ -230,5 +248,30 @@ impl Shard {
     /// The number of the inner chunk at `coords`.
     pub fn number(&self, coords: &[usize]) -> usize {
         coords.iter().zip(&self.grid).fold(0, |n, (&i, &m)| n * m + i)
+    }
+
+    /// The numbers of the parts of `plan`, in the order in which their inner chunks are written.
+    pub fn in_write_order(&self, plan: &Plan) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..plan.len()).collect();
+        match self.write_order {
+            WriteOrder::Any | WriteOrder::Lexicographic => {}
+            WriteOrder::Colexicographic => {
+                order.sort_by_cached_key(|&number| plan.get(number).0.into_iter().rev().collect::<Vec<_>>());
+            }
+            WriteOrder::Morton => order.sort_by_cached_key(|&number| self.morton(&plan.get(number).0)),
+        }
+        order
+    }
+
+    fn morton(&self, coords: &[usize]) -> u128 {
+        let (mut key, mut position) = (0, 0);
+        for bit in 0..usize::BITS {
+            for (&index, &n) in coords.iter().zip(&self.grid).filter(|&(_, &n)| (n - 1) >> bit != 0) {
+                debug_assert!(index < n);
+                key |= ((index >> bit & 1) as u128) << position;
+                position += 1;
+            }
+        }
+        key
     }
 }

@@ -172,7 +172,7 @@ fn merge_shard(
     out.resize(begin + base, 0);
     let mut index = vec![0xff; shard.index_chain().nbytes];
     let mut any = false;
-    for number in 0..plan.len() {
+    for number in shard.in_write_order(&plan) {
         let (coords, part) = plan.get(number);
         let at = shard.number(&coords);
         let before = kept.iter().position(|stored| stored.number == at).map(|i| kept.swap_remove(i));

@@ -1,9 +1,11 @@
 //! Write a selection to local files; `chunk_job` distributes chunks and inner chunks over threads.
 //!
 //! A chunk that the selection covers is replaced without reading. Any other chunk is merged with the stored value, under
-//! the lock of its file. Encoded inner chunks go to the new file of a shard in the order in which threads finish them.
+//! the lock of its file. Encoded inner chunks go to the new file of a shard in the order in which threads finish them,
+//! unless the shard has a write order.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
@@ -11,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::array::{Array, Store};
-use crate::chain::{ArrayToBytes, Chain, Shard};
+use crate::chain::{ArrayToBytes, Chain, Shard, WriteOrder};
 use crate::chunk_job::{ChunkJob, ChunkWork, SMALL_WORK};
 use crate::decode;
 use crate::encode::{self, Stored, WriteOptions, merge, set_entry, stored_order};
@@ -52,6 +54,8 @@ struct OpenShard {
     array: Arc<Array>,
     chain: Arc<Chain>,
     plan: Plan,
+    /// The numbers of the parts of `plan`, in write order.
+    order: Vec<usize>,
     coords: Vec<usize>,
     key: String,
     inside: Vec<usize>,
@@ -63,10 +67,47 @@ struct OpenShard {
 }
 
 /// Index and size of the part of a shard that is written.
+#[derive(Default)]
 struct ShardContents {
     index: Vec<u8>,
     end: u64,
     any: bool,
+    /// Inner chunks that were encoded before others that come first in write order, by the position of the first of them.
+    early: BTreeMap<usize, EncodedBatch>,
+    /// The position after the last inner chunk that has its place.
+    placed: usize,
+}
+
+/// Encoded inner chunks that are adjacent in the file.
+struct EncodedBatch {
+    /// The position in write order after the last of them.
+    stop: usize,
+    /// Number, offset in `bytes` and size of each that is stored.
+    entries: Vec<(usize, u64, u64)>,
+    bytes: Vec<u8>,
+}
+
+impl ShardContents {
+    /// Give a place to `bytes`; return its offset.
+    fn place(&mut self, entries: &[(usize, u64, u64)], bytes: &[u8]) -> u64 {
+        let begin = self.end;
+        self.end += bytes.len() as u64;
+        self.any |= !entries.is_empty();
+        for &(at, start, len) in entries {
+            set_entry(&mut self.index, at, begin + start, len);
+        }
+        begin
+    }
+
+    /// Give their places to the batches that are next in write order; return them with their offsets.
+    fn place_next(&mut self) -> Vec<(u64, Vec<u8>)> {
+        let mut ready = Vec::new();
+        while let Some(batch) = self.early.remove(&self.placed) {
+            self.placed = batch.stop;
+            ready.push((self.place(&batch.entries, &batch.bytes), batch.bytes));
+        }
+        ready
+    }
 }
 
 struct WriteWork {
@@ -199,10 +240,12 @@ impl WriteWork {
         let total = plan.len();
         let base = if shard.at_start { shard.index_nbytes as u64 } else { 0 };
         let many = (ARENA / shard.inner.nbytes.max(1)).clamp(1, 64).min(total.div_ceil(threads())).max(1);
-        let mut contents = ShardContents { index: vec![0xff; shard.index_chain().nbytes], end: base, any: false };
+        let index = vec![0xff; shard.index_chain().nbytes];
+        let mut contents = ShardContents { index, end: base, ..ShardContents::default() };
         let mut open = OpenShard {
             array: self.array.clone(),
             chain: chunk.chain.clone(),
+            order: shard.in_write_order(&plan),
             plan,
             coords: chunk.coords.clone(),
             key: chunk.key.clone(),
@@ -210,7 +253,7 @@ impl WriteWork {
             old: None,
             path: chunk.path.clone(),
             file: OnceLock::new(),
-            contents: Mutex::new(ShardContents { index: Vec::new(), end: 0, any: false }),
+            contents: Mutex::default(),
         };
         if let Some(object) = old {
             open.keep_untouched(shard, object, &mut contents)?;
@@ -333,8 +376,8 @@ impl OpenShard {
     /// Encode some inner chunks and write them with one call.
     fn batch(&self, shard: &Shard, range: Range<usize>, options: WriteOptions, arena: &mut Vec<u8>) -> Result<()> {
         let mut entries = Vec::with_capacity(range.len());
-        for number in range {
-            let (coords, part) = self.plan.get(number);
+        for position in range.clone() {
+            let (coords, part) = self.plan.get(self.order[position]);
             let at = shard.number(&coords);
             let old = self.old.as_ref().and_then(|(object, stored)| Some((object, stored[at]?)));
             let old = old.map(|(object, chunk)| Source::Stored { object, offset: chunk.offset, len: chunk.len });
@@ -347,20 +390,23 @@ impl OpenShard {
                 arena.truncate(start);
             }
         }
+        if shard.write_order != WriteOrder::Any {
+            let batch = EncodedBatch { stop: range.end, entries, bytes: std::mem::take(arena) };
+            let ready = {
+                let mut contents = locked(&self.contents);
+                contents.early.insert(range.start, batch);
+                contents.place_next()
+            };
+            return ready
+                .iter()
+                .filter(|(_, bytes)| !bytes.is_empty())
+                .try_for_each(|(begin, bytes)| self.file()?.write_at(bytes, *begin));
+        }
         if entries.is_empty() {
             return Ok(());
         }
         let file = self.file()?;
-        let begin = {
-            let mut contents = locked(&self.contents);
-            let begin = contents.end;
-            contents.end += arena.len() as u64;
-            contents.any = true;
-            for (at, start, len) in entries {
-                set_entry(&mut contents.index, at, begin + start, len);
-            }
-            begin
-        };
+        let begin = locked(&self.contents).place(&entries, arena);
         file.write_at(arena, begin)
     }
 }

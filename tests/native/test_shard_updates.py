@@ -44,3 +44,26 @@ def test_many_changes_of_a_large_shard_are_kept_and_its_file_stays_small(
     assert (z[...] == truth).all()
     with tessarr.config.set({"engine": "reference"}):
         assert (tessarr.open_array(tmp_path / "z")[...] == truth).all()
+
+
+@pytest.mark.parametrize("order", ["morton", "lexicographic", "colexicographic"])
+@pytest.mark.parametrize("location", ["start", "end"])
+def test_several_threads_write_inner_chunks_in_the_given_order(tmp_path: Path, order: str, location: Any) -> None:
+    values = np.random.default_rng(0).integers(1, 1 << 16, (96, 64, 160)).astype("u2")
+    values[16:32, 8:24] = 0  # inner chunks that are left out
+    stored = []
+    for engine in ("native", "reference"):
+        with tessarr.config.set({"engine": engine}):
+            z = tessarr.create_array(
+                tmp_path / engine,
+                shape=values.shape,
+                chunks=(8, 8, 16),
+                shards={"shape": values.shape, "index_location": location, "subchunk_write_order": order},
+                dtype="u2",
+                compressors=None,
+                fill_value=0,
+            )
+            assert z.engine.name == engine
+            z[...] = values
+            stored.append((tmp_path / engine / "c" / "0" / "0" / "0").read_bytes())
+    assert stored[0] == stored[1]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -369,12 +370,78 @@ def test_an_array_whose_document_zarr_python_corrects_is_left_to_it() -> None:
     assert zarr_python.explain(z).startswith("tessarr: ")
 
 
-def test_shards_with_a_given_order_of_inner_chunks_are_left_to_zarr_python() -> None:
-    """zarr-python 3.4 writes inner chunks in the order that its codec names; tessarr writes them in its own."""
-    for order, server in [("lexicographic", "zarr-python: "), ("morton", "tessarr: "), ("unordered", "tessarr: ")]:
+def test_functions_of_zarr_python_that_are_replaced_run_in_its_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    from zarr.codecs import ShardingCodec
+
+    calls = []
+    name = next(name for name in ("_load_shard_index_maybe", "_decode_single") if hasattr(ShardingCodec, name))
+    original = getattr(ShardingCodec, name)
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        calls.append(arguments)
+        return original(*arguments, **options)
+
+    with zarr_python.patch():
         z = zarr.create_array({}, shape=(8,), chunks=(2,), shards=(4,), dtype="i4")
+        z[:] = 1
+        with monkeypatch.context() as during:
+            during.setattr(ShardingCodec, name, counted)
+            z = zarr.open_array(z.store)
+            assert zarr_python.explain(z) == f"zarr-python: ShardingCodec.{name} of zarr-python was replaced"
+            assert numpy_of(z[1:6]).tolist() == [1] * 5
+            assert calls
+        assert zarr_python.explain(zarr.open_array(z.store)).startswith("tessarr: ")
+
+
+def test_a_method_that_a_store_object_has_of_its_own_runs() -> None:
+    store = zarr.storage.MemoryStore()
+    with zarr_python.patch():
+        z = zarr.create_array(store, shape=(8,), chunks=(2,), dtype="i4", fill_value=3)
+        assert zarr_python.explain(z).startswith("tessarr: ")
+        keys = []
+
+        async def get(key: str, *rest: Any, **options: Any) -> Any:
+            keys.append(key)
+
+        store.get = get  # type: ignore[method-assign]
+        assert zarr_python.explain(z) == "zarr-python: MemoryStore.get of zarr-python was replaced"
+        assert numpy_of(z[1:4]).tolist() == [3, 3, 3]
+        assert keys == ["c/0", "c/1"]
+        del store.get
+        assert zarr_python.explain(z).startswith("tessarr: ")
+
+
+SHARD_OF_PLACES = np.arange(3 * 2 * 5, dtype="u1").reshape(3, 2, 5) + 1
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_shard_has_the_inner_chunks_in_the_order_of_zarr_python(nested: bool) -> None:
+    from zarr.codecs import BytesCodec, ShardingCodec
+
+    stored = []
+    for patched in (False, True):
+        store = zarr.storage.MemoryStore()
+        inner = ShardingCodec(chunk_shape=(1, 1, 1), codecs=[BytesCodec()])
+        codec = ShardingCodec(chunk_shape=(3, 2, 5), codecs=[inner]) if nested else inner
+        shape = (3, 2, 10) if nested else (3, 2, 5)
+        z = zarr.create_array(store, shape=shape, chunks=shape, dtype="u1", serializer=codec, compressors=None)
+        values = np.concatenate([SHARD_OF_PLACES, SHARD_OF_PLACES + 100], axis=2) if nested else SHARD_OF_PLACES
+        with zarr_python.patch(strict=True) if patched else nullcontext():
+            z[...] = values
+        stored.append(store._store_dict["c/0/0/0"].to_bytes())
+    assert stored[0] == stored[1]
+
+
+def test_a_shard_has_the_order_that_a_codec_of_zarr_python_names() -> None:
+    """zarr-python 3.4 writes inner chunks in the order that its codec names."""
+    by_column = SHARD_OF_PLACES.transpose().tobytes()
+    for order, expected in [("lexicographic", SHARD_OF_PLACES.tobytes()), ("colexicographic", by_column)]:
+        store = zarr.storage.MemoryStore()
+        z = zarr.create_array(store, shape=(3, 2, 5), chunks=(1, 1, 1), shards=(3, 2, 5), dtype="u1", compressors=None)
         object.__setattr__(z.metadata.codecs[0], "subchunk_write_order", order)  # type: ignore[union-attr]
-        assert zarr_python.explain(z).startswith(server)
+        with zarr_python.patch(strict=True):
+            z[...] = SHARD_OF_PLACES
+        assert store._store_dict["c/0/0/0"].to_bytes()[:30] == expected
 
 
 @pytest.mark.parametrize("dtype", ["M8", ">m8"])

@@ -70,8 +70,8 @@ class ShardingCodec(ArrayToBytes):
     index_codecs: tuple[Codec, ...] = ()
     """Empty on construction means little-endian bytes and a crc32c."""
     index_location: Literal["start", "end"] | ShardingCodecIndexLocation = "end"
-    subchunk_write_order: str = "lexicographic"
-    """Physical order of inner chunks in new shards; never stored."""
+    subchunk_write_order: str = "unordered"
+    """Physical order of inner chunks in new shards; never stored. "unordered": as threads finish them."""
     ignored: tuple[str, ...] = ()
     """Unknown inner codecs that need not be understood: such shards can be read, and not written."""
 
@@ -407,11 +407,12 @@ class _RetainedChunks:
 
 
 def _morton(coords: Coords) -> int:
-    """Interleave the bits of all coordinates: neighbours in space become neighbours in the file."""
+    """Interleave the bits of all coordinates: neighbours in space become neighbours in the file.
+
+    The bits of the first axis are the lowest, as in zarr-python.
+    """
     ndim = len(coords)
-    return sum(
-        (index >> bit & 1) << (bit * ndim + axis) for axis, index in enumerate(reversed(coords)) for bit in range(32)
-    )
+    return sum((index >> bit & 1) << (bit * ndim + axis) for axis, index in enumerate(coords) for bit in range(32))
 
 
 _ORDER_KEYS: dict[str, Any] = {

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import json
 import weakref
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 import numpy as np
 
+from tessarr.codecs.base import Codec
 from tessarr.codecs.parse import NumcodecsCodec
+from tessarr.codecs.sharding import ShardingCodec
 from tessarr.engine.base import Engine
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import choose
 from tessarr.errors import TessarrError
 from tessarr.metadata.array import ArrayMetadata
+from tessarr.zarr_python.originals import replaced, replaced_method
 from tessarr.zarr_python.stores.unwrap import NotServedError, unwrap
 
 if TYPE_CHECKING:
@@ -57,6 +62,8 @@ class _CacheEntry(NamedTuple):
     store: object
     root: object
     """The directory of a local store; ``move`` changes it."""
+    attributes: int
+    """The number of attributes of `store`; one more may replace a method."""
     path: str
     pipeline: type
     binding: Binding
@@ -76,11 +83,12 @@ def binding(metadata: TheirMetadata, config: ArrayConfig, store_path: StorePath,
     """Return the cached binding of an array with this metadata; a cache miss makes it."""
     store, path, kind = store_path.store, store_path.path, type(pipeline)
     root = getattr(store, "root", None)
+    attributes = len(store.__dict__)
     entry = _bindings.get(id(metadata))
     if entry is not None:
         for known in entry[1]:
             same_place = known.store is store and known.root is root and known.path == path
-            if same_place and known.pipeline is kind and known.config == config:
+            if same_place and known.attributes == attributes and known.pipeline is kind and known.config == config:
                 return known.binding
     made = _make_binding(
         metadata, config, store, path, kind, keeps_padding=bool(getattr(pipeline, "supports_partial_encode", False))
@@ -88,7 +96,7 @@ def binding(metadata: TheirMetadata, config: ArrayConfig, store_path: StorePath,
     key = id(metadata)
     if entry is None:
         entry = _bindings.setdefault(key, (weakref.ref(metadata, lambda _: _bindings.pop(key, None)), []))
-    entry[1].append(_CacheEntry(config, store, root, path, kind, made))
+    entry[1].append(_CacheEntry(config, store, root, attributes, path, kind, made))
     return made
 
 
@@ -121,8 +129,11 @@ def bound_array(metadata: TheirMetadata, config: ArrayConfig, store: TheirStore,
     """
     if getattr(metadata, "_stored_document", None) is not None:
         raise NotServedError("its document is invalid, and zarr-python corrects it before the first write")
-    _check_codecs(metadata)
+    codecs = _checked_codecs(metadata)
     where = unwrap(store)
+    other = replaced([store, *codecs]) or replaced_method(store)
+    if other is not None:
+        raise NotServedError(f"{other} of zarr-python was replaced")
     options = RuntimeOptions(bool(config.write_empty_chunks), bool(getattr(config, "read_missing_chunks", True)))
     try:
         ours = _parse_metadata(metadata)
@@ -141,11 +152,27 @@ def _parse_metadata(metadata: TheirMetadata) -> ArrayMetadata:
     number = metadata.zarr_format
     if number == 3:
         parsed, _ = parse_node(3, {"zarr.json": document})
+        assert isinstance(parsed, ArrayMetadata)
+        parsed = parsed.with_(codecs=_with_write_order(parsed.codecs, metadata.codecs))
     else:
         document.pop("attributes")
         parsed, _ = parse_node(2, {".zarray": document, ".zattrs": {}})
     assert isinstance(parsed, ArrayMetadata)
     return parsed
+
+
+def _with_write_order(ours: tuple[Codec, ...], theirs: Iterable[object]) -> tuple[Codec, ...]:
+    """Give sharding codecs the order of inner chunks that zarr-python's have, which documents do not state."""
+    return tuple(
+        replace(
+            codec,
+            codecs=_with_write_order(codec.codecs, getattr(their, "codecs", ())),
+            subchunk_write_order=getattr(their, "subchunk_write_order", "morton"),  # 3.1 has no other order
+        )
+        if isinstance(codec, ShardingCodec)
+        else codec
+        for codec, their in zip(ours, theirs, strict=True)
+    )
 
 
 def _to_json(value: object) -> object:
@@ -157,8 +184,11 @@ def _to_json(value: object) -> object:
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-def _check_codecs(metadata: TheirMetadata) -> None:
-    """Refuse codecs of classes that are not zarr-python's, numcodecs' or ours: their behaviour may differ from their names."""
+def _checked_codecs(metadata: TheirMetadata) -> list[object]:
+    """Return all codecs, those within others too.
+
+    Refuses codecs of classes that are not zarr-python's, numcodecs' or ours: their behaviour may differ from their names.
+    """
     if metadata.zarr_format == 2:
         pending: list[object] = [
             *(metadata.filters or ()),
@@ -166,15 +196,12 @@ def _check_codecs(metadata: TheirMetadata) -> None:
         ]
     else:
         pending = [*metadata.codecs]
-    while pending:
-        codec = pending.pop()
+    for codec in pending:
         module = type(codec).__module__ + "."
         if not module.startswith(_CODECS):
             raise NotServedError(f"its codec {module}{type(codec).__qualname__} is of another package")
-        order = getattr(codec, "subchunk_write_order", "morton")
-        if order not in ("morton", "unordered"):  # morton is what zarr-python takes where no order is given
-            raise NotServedError(f"its shards have the order {order!r} of inner chunks")
         pending += [*getattr(codec, "codecs", ()), *getattr(codec, "index_codecs", ())]
+    return pending
 
 
 def _check_elements(metadata: TheirMetadata, bound: BoundArray) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from tessarr.engine.bound import BoundArray
 from tessarr.indexing.base import Request
-from tessarr.zarr_python import selections, serve
+from tessarr.zarr_python import originals, selections, serve
 from tessarr.zarr_python.binding import Binding, binding, binding_of
 from tessarr.zarr_python.counts import COUNTS
 
@@ -163,6 +163,7 @@ def _check_version(force: bool) -> None:
 def _apply() -> None:
     from zarr.core import array as module
 
+    originals.remember()
     _replace(module.Array, "__getitem__", _getter(selections.basic, bracket=True))
     _replace(module.Array, "__setitem__", _setter(selections.basic))
     for name, find in _SELECTIONS.items():

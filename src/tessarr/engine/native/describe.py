@@ -96,8 +96,6 @@ def _chain(chain: BoundChain) -> list[JSON]:
         layout = chain.shard
         if filters is not None:
             raise UnsupportedError("filters before the sharding codec")
-        if layout.codec.subchunk_write_order not in ("lexicographic", "unordered"):
-            raise UnsupportedError(f"inner chunks written in {layout.codec.subchunk_write_order} order")
         codecs.append(
             named(
                 "sharding_indexed",
@@ -106,6 +104,7 @@ def _chain(chain: BoundChain) -> list[JSON]:
                     "codecs": _chain(layout.inner),
                     "index_codecs": _chain(layout._index_chain),
                     "index_location": layout.codec.index_location,
+                    "write_order": layout.codec.subchunk_write_order,
                 },
             )
         )
