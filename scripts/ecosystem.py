@@ -7,6 +7,7 @@
     python scripts/ecosystem.py zarr-python --tests "tests/test_store tests/test_api.py"     # a part; the rest is kept
     python scripts/ecosystem.py xarray --seconds 480  # stop then; exits 75 while tests are left; goes on when run again
     python scripts/ecosystem.py --report              # compare the results that are there, without running anything
+    python scripts/ecosystem.py --report --accept     # name the differences that entries of the ledger explain
     python scripts/ecosystem.py --report --write      # docs/ecosystem.md from them
 
 Each project gets an environment of its own under build/ecosystem, of the Python that ECOSYSTEM_PYTHON names, made by uv, whose
@@ -14,13 +15,13 @@ cache they share. Its tests come out of its released archive, or out of the inst
 zarr-python alone, and in the mode that the project names, with tessarr in place of zarr-python ("tessarr"), with
 `tessarr.zarr_python.patch` ("patch"), or with tessarr's codec pipeline where the tests ask for that of zarrs ("pipeline"). A
 test counts that passes with zarr-python alone. One that then does not pass in the other mode is a difference, and must be
-explained by an entry of scripts/ecosystem_differences.toml. Exits 1 when one is not, or a project is below its floor.
+explained: by an entry of scripts/ecosystem_differences.toml, and by name in scripts/ecosystem_explained.json
+(`ecosystem_ledger.py`). Exits 1 when one is not, when one that is named there passes, or when a project is below its floor.
 """
 
 from __future__ import annotations
 
 import argparse
-import fnmatch
 import json
 import os
 import re
@@ -35,12 +36,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ecosystem_ids import paired, without_addresses
+from ecosystem_ledger import accept, accepted, explained, ledger, outdated, proposed
 from ecosystem_page import page, percent
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "ecosystem"
 PROJECTS = ROOT / "scripts" / "ecosystem.toml"
-DIFFERENCES = ROOT / "scripts" / "ecosystem_differences.toml"
 RESULTS = ROOT / "scripts" / "ecosystem_results.json"
 PAGE = ROOT / "docs" / "ecosystem.md"
 ALONE = "zarr-python"
@@ -329,8 +330,12 @@ class Comparison(NamedTuple):
     passed: int
     differences: dict[str, list[str]]
     """Test → outcome and cause with tessarr."""
+    proposed: dict[str, list[str]]
+    """Explanation → tests that it matches."""
     explained: dict[str, list[str]]
-    """Explanation → tests."""
+    """Explanation → tests that it explains."""
+    outdated: list[str]
+    """Tests that are named as explained, and need not be."""
 
     @property
     def percent(self) -> float:
@@ -344,8 +349,10 @@ class Comparison(NamedTuple):
         return [test for test in self.differences if test not in known]
 
 
-def compare(project: Project, ledger: list[dict[str, Any]]) -> Comparison:
-    """Compare the outcomes of both modes."""
+def compare(
+    project: Project, reasons: list[dict[str, Any]], known: dict[str, list[str]] | None = None
+) -> Comparison:
+    """Compare the outcomes of both modes; `known` are the explanations that were accepted (``None``: all `reasons`)."""
     before, after = (outcomes(project, mode) for mode in project.modes)
     counted = [test for test, (outcome, _) in before.items() if outcome in PASSED and re.search(project.counts, test)]
     if project.public:
@@ -354,26 +361,9 @@ def compare(project: Project, ledger: list[dict[str, Any]]) -> Comparison:
     pairs = paired(before, after)
     found = {test: after.get(pairs.get(test, test), ["missing", "the test was not collected"]) for test in counted}
     differences = {test: outcome for test, outcome in found.items() if outcome[0] not in PASSED}
-    explained: dict[str, list[str]] = defaultdict(list)
-    for test, (_, cause) in differences.items():
-        for entry in ledger:
-            if project.name in entry["projects"] and _matches(entry, test, cause):
-                explained[entry["why"]].append(test)
-                break
-    return Comparison(len(counted), len(counted) - len(differences), differences, dict(explained))
-
-
-def _matches(entry: dict[str, Any], test: str, cause: str) -> bool:
-    by_name = any(fnmatch.fnmatchcase(test, pattern) for pattern in entry.get("tests", ["*"]))
-    return by_name and re.search(entry.get("cause", ""), cause) is not None
-
-
-def ledger() -> list[dict[str, Any]]:
-    """The explanations."""
-    if not DIFFERENCES.exists():
-        return []
-    entries: list[dict[str, Any]] = tomllib.loads(DIFFERENCES.read_text(encoding="utf-8")).get("difference", [])
-    return entries
+    found = proposed(project.name, differences, reasons)
+    passed = len(counted) - len(differences)
+    return Comparison(len(counted), passed, differences, found, explained(found, known), outdated(found, known))
 
 
 def causes(comparison: Comparison, count: int) -> None:
@@ -387,26 +377,31 @@ def causes(comparison: Comparison, count: int) -> None:
         print(f"{len(tests):5}  {cause}\n       {tests[0]}\n      {last}")
 
 
-def print_table(chosen: list[Project], count: int) -> dict[str, dict[str, Any]]:
-    """Print passed-of-passed per project; give the numbers."""
-    entries, numbers = ledger(), {}
+def print_table(chosen: list[Project], count: int, *, accepts: bool) -> dict[str, dict[str, Any]]:
+    """Print passed-of-passed per project; give the numbers. `accepts`: name what the ledger explains."""
+    reasons, numbers = ledger(), {}
     print(f"{'project':14}{'passed':>8}{'of':>7}{'%':>8}{'floor':>7}  unexplained")
     for project in chosen:
         if not all(finished(project.journal(mode)) for mode in project.modes):
             continue
-        comparison = compare(project, entries)
+        if accepts:
+            accept(project.name, compare(project, reasons).proposed)
+        comparison = compare(project, reasons, accepted().get(project.name))
         numbers[project.name] = {
             "passed": comparison.passed,
             "counted": comparison.counted,
             "floor": project.floor,
             "mode": project.mode,
             "unexplained": len(comparison.unexplained),
+            "outdated": len(comparison.outdated),
             "explained": {why: len(tests) for why, tests in comparison.explained.items()},
         }
         print(
             f"{project.name:14}{comparison.passed:8}{comparison.counted:7}{comparison.percent:8.2f}{project.floor:7}"
             f"  {len(comparison.unexplained)}"
         )
+        for test in comparison.outdated[: count or None]:
+            print(f"       explained, but not needed: {test}")
         if count:
             causes(comparison, count)
     return numbers
@@ -425,7 +420,8 @@ def keep(numbers: dict[str, dict[str, Any]], chosen: list[Project]) -> None:
     for project in chosen:
         if project.name in numbers:
             suite = shlex.join(project.suite)
-            kept[project.name] = {"releases": versions(project), "suite": suite, **numbers[project.name]}
+            numbers_of = {name: value for name, value in numbers[project.name].items() if name != "outdated"}
+            kept[project.name] = {"releases": versions(project), "suite": suite, **numbers_of}
     RESULTS.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     PAGE.write_text(page(kept, tables()[2]), encoding="utf-8")
 
@@ -456,10 +452,13 @@ def main() -> int:
             print(f"{project.name}: with {mode}", flush=True)
             if not run(project, mode, options, shlex.split(arguments.tests)):
                 return UNFINISHED
-    numbers = print_table(chosen, arguments.causes)
+    numbers = print_table(chosen, arguments.causes, accepts=arguments.accept)
     if arguments.write:
         keep(numbers, chosen)
-    good = all(entry["unexplained"] == 0 and percent(entry) >= entry["floor"] for entry in numbers.values())
+    good = all(
+        entry["unexplained"] == entry["outdated"] == 0 and percent(entry) >= entry["floor"]
+        for entry in numbers.values()
+    )
     return 0 if good and numbers else 1
 
 
@@ -472,6 +471,7 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument("--tests", default="", help="run only these files, folders or tests, and keep other outcomes")
     parser.add_argument("--report", action="store_true", help="run nothing")
     parser.add_argument("--write", action="store_true", help="write docs/ecosystem.md")
+    parser.add_argument("--accept", action="store_true", help="name the differences that the ledger explains")
     parser.add_argument("--args", default="", help="more arguments for pytest")
     parser.add_argument("--causes", type=int, default=0, help="print that many causes of differences per project")
     parser.add_argument("--timeout", type=int, default=120, help="seconds for one test")

@@ -58,6 +58,25 @@ def test_a_difference_is_a_test_that_passes_with_zarr_python_alone(tmp_path: Pat
     assert found.unexplained == ["d"]
 
 
+def test_a_pattern_explains_only_tests_that_were_accepted() -> None:
+    ecosystem = script()
+    proposed = {"a private name": ["t/f.py::a", "t/f.py::b"], "another": ["t/f.py::c"]}
+    known = {"a private name": ["t/f.py::a", "t/f.py::c", "t/f.py::d"]}
+    assert ecosystem.explained(proposed, None) == proposed
+    assert ecosystem.explained(proposed, known) == {"a private name": ["t/f.py::a"]}
+    assert ecosystem.outdated(proposed, known) == ["t/f.py::c", "t/f.py::d"]
+    assert ecosystem.outdated(proposed, None) == []
+
+
+def test_what_is_accepted_is_what_the_kept_results_count() -> None:
+    ecosystem = script()
+    kept = json.loads((ROOT / "scripts" / "ecosystem_results.json").read_text(encoding="utf-8"))
+    reasons = {(project, entry["why"]) for entry in ecosystem.ledger() for project in entry["projects"]}
+    for project, known in ecosystem.accepted().items():
+        assert {(project, why) for why in known} <= reasons
+        assert {why: len(tests) for why, tests in known.items()} == kept[project]["explained"]
+
+
 TESTS = """
 import os
 

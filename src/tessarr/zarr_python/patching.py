@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from zarr.types import AnyArray, AnyAsyncArray
 
 TESTED = ("3.1.6", "3.4.2")
-"""The releases of zarr-python whose own tests were run with the patch. All pass for 3.1.6; docs/zarr-python.md says which
-do not for 3.4.2."""
+"""The releases of zarr-python whose own tests were run with the patch; all that pass without it pass."""
 
 
 _Call: TypeAlias = Callable[..., Any]
