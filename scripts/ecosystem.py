@@ -349,9 +349,7 @@ class Comparison(NamedTuple):
         return [test for test in self.differences if test not in known]
 
 
-def compare(
-    project: Project, reasons: list[dict[str, Any]], known: dict[str, list[str]] | None = None
-) -> Comparison:
+def compare(project: Project, reasons: list[dict[str, Any]], known: dict[str, list[str]] | None = None) -> Comparison:
     """Compare the outcomes of both modes; `known` are the explanations that were accepted (``None``: all `reasons`)."""
     before, after = (outcomes(project, mode) for mode in project.modes)
     counted = [test for test, (outcome, _) in before.items() if outcome in PASSED and re.search(project.counts, test)]

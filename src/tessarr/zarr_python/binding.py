@@ -149,8 +149,7 @@ def _parse_metadata(metadata: TheirMetadata) -> ArrayMetadata:
     from tessarr.metadata.formats import parse_node
 
     document = json.loads(json.dumps(metadata.to_dict() | {"attributes": {}}, default=_to_json))
-    number = metadata.zarr_format
-    if number == 3:
+    if metadata.zarr_format == 3:
         parsed, _ = parse_node(3, {"zarr.json": document})
         assert isinstance(parsed, ArrayMetadata)
         parsed = parsed.with_(codecs=_with_write_order(parsed.codecs, metadata.codecs))
