@@ -77,6 +77,8 @@ class Project(NamedTuple):
     """The project whose environment, tests and outcomes with zarr-python alone it has."""
     counts: str = ""
     """A regular expression that the names of the tests match which count."""
+    backend: str | None = None
+    """Its build backend, where that cannot give metadata without tools that we lack (`ecosystem_backend.py`)."""
 
     @property
     def place(self) -> Path:
@@ -125,6 +127,7 @@ def projects() -> dict[str, Project]:
             entry.get("mode", "tessarr"),
             entry.get("like"),
             entry.get("counts", ""),
+            entry.get("backend"),
         )
         for name, entry in entries.items()
     }
@@ -180,13 +183,26 @@ def fetch(project: Project) -> None:
     name = re.split(r"[=<>\[]", project.sdist)[0]
     version = output(project, "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))", name)
     archives = project.place / "archive"
-    command = ["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "-d", str(archives)]
+    command = ["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", name, "-d", str(archives)]
     command += ["--python-version", project.python_version] if project.python_version else []
+    command += ["--no-build-isolation"] if project.backend else []
+    environment = {**os.environ, **({"PYTHONPATH": _stand_in(project.backend)} if project.backend else {})}
     if not (archives / f"{name}-{version}.tar.gz").exists():  # pip builds a project's metadata to learn its name
-        subprocess.run(["nice", sys.executable, *command, f"{name}=={version}"], check=True, stdin=subprocess.DEVNULL)
+        command = ["nice", sys.executable, *command, f"{name}=={version}"]
+        subprocess.run(command, check=True, env=environment, stdin=subprocess.DEVNULL)
     for archive in archives.glob("*.tar.gz"):
         with tarfile.open(archive) as tar:
             tar.extractall(project.place / "source", filter="data")
+
+
+def _stand_in(backend: str) -> str:
+    """A directory with `ecosystem_backend.py` under the name of a build backend."""
+    place = BUILD / "backends"
+    module = place.joinpath(*backend.split(".")).with_suffix(".py")
+    module.parent.mkdir(parents=True, exist_ok=True)
+    (module.parent / "__init__.py").touch()  # another package of the name would come first
+    module.write_bytes((ROOT / "scripts" / "ecosystem_backend.py").read_bytes())
+    return str(place)
 
 
 def output(project: Project, code: str, *arguments: str) -> str:

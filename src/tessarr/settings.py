@@ -67,6 +67,7 @@ DEFAULTS: dict[str, Any] = {
         "warnings": False,  # issue zarr-python's other warnings: numcodecs in v3, automatic shards, …
         "auto_chunks": False,  # choose chunks="auto" as zarr-python does
         "overwrite_all": False,  # overwriting removes everything at the path, also files that are not Zarr
+        "only_given_names": False,  # arrays without dimension names have no attribute `dimension_names`
         "all_members": False,  # write `dimension_separator` and `storage_transformers` when they have their defaults too
     },
     "buffer": "numpy.ndarray",

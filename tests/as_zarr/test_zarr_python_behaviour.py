@@ -417,3 +417,15 @@ def test_a_shard_of_a_whole_axis_holds_whole_chunks(
 ) -> None:
     made = tessarr.create_array({}, shape=shape, chunks=chunks, shards=shards, dtype="i1")
     assert (made.shards, made.chunks) == (expected, chunks)
+
+
+def test_an_array_has_dimension_names_where_they_are_given(as_zarr: None) -> None:
+    named = tessarr.create_array({}, shape=(2, 3), dtype="i4", dimension_names=("y", "x"))
+    unnamed = tessarr.create_array({}, shape=(2, 3), dtype="i4")
+    assert named.dimension_names == named.dims == ("y", "x")
+    assert not hasattr(unnamed, "dimension_names")
+    assert unnamed.dims is None
+    assert "Dimensions" not in dict(unnamed.info.items)
+    assert tessarr.zeros_like(unnamed).dims is None
+    with config.set({"zarr_python.only_given_names": False}):
+        assert unnamed.dimension_names is None

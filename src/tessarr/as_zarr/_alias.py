@@ -169,6 +169,7 @@ _SETTINGS: dict[int, dict[str, Any]] = {
         "zarr_python.warnings": True,
         "zarr_python.auto_chunks": True,
         "zarr_python.overwrite_all": True,
+        "zarr_python.only_given_names": True,
         "zarr_python.all_members": True,
     },
     2: {
@@ -176,6 +177,7 @@ _SETTINGS: dict[int, dict[str, Any]] = {
         "names.warn_reserved": False,
         "zarr_python.auto_chunks": True,
         "zarr_python.overwrite_all": True,
+        "zarr_python.only_given_names": True,
         "zarr_python.all_members": True,
         "default_zarr_format": 2,
     },

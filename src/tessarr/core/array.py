@@ -35,7 +35,7 @@ from tessarr.dtypes.parse import DTypeLike
 from tessarr.errors import NodeTypeValidationError
 from tessarr.grids.guess import ChunksLike
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, to_public
+from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, names_that_are_given, to_public
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import Remote
@@ -145,11 +145,14 @@ class Array(SelectionMethods, Exported):
         set_fill_value(self, value)
 
     @property
-    def dimension_names(self) -> tuple[str | None, ...] | None:
+    def dims(self) -> tuple[str | None, ...] | None:
         """Names of the axes; ``None`` when none are given."""
         return self._metadata.dimension_names
 
-    dims = dimension_names
+    @property
+    def dimension_names(self) -> tuple[str | None, ...] | None:
+        """The same as `dims`. With the setting ``zarr_python.only_given_names``, arrays without names lack this attribute."""
+        return names_that_are_given(self.dims)
 
     @property
     def attrs(self) -> Attributes:

@@ -67,8 +67,8 @@ def array_info(array: Array, stored: int | None = None, nchunks: int = 0) -> Arr
         ("Fill value", str(array.fill_value)),
         ("Shape", str(array.shape)),
     ]
-    if array.dimension_names:
-        items.append(("Dimensions", str(array.dimension_names)))
+    if array.dims:
+        items.append(("Dimensions", str(array.dims)))
     if rectilinear:
         cells = f"{array.nshards} shards" if sharded else f"{array.nchunks} chunks"
         items.append(("Chunk grid", f"rectilinear, {cells}"))

@@ -30,6 +30,7 @@ from tessarr.grids.regular import RegularGrid
 from tessarr.keys.base import ChunkKeyEncoding
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
+from tessarr.settings import config
 from tessarr.types import JSON, JSONObject, Shape
 
 
@@ -314,6 +315,18 @@ class ArrayV3Metadata(_PublicMetadata):
 def to_public(model: ArrayMetadata) -> ArrayV2Metadata | ArrayV3Metadata:
     """Present `model` with the terms of its format."""
     return ArrayV3Metadata._of(model) if model.zarr_format == 3 else ArrayV2Metadata._of(model)
+
+
+def names_that_are_given(names: tuple[str | None, ...] | None) -> tuple[str | None, ...] | None:
+    """Return `names`, or raise `AttributeError` for ``None`` where the setting ``zarr_python.only_given_names`` asks for it.
+
+    Arrays of zarr-python have no ``dimension_names``, so that programs take the attribute as a sign that there are names.
+    """
+    if names is None and config.get("zarr_python.only_given_names"):
+        raise AttributeError(
+            "the array has no dimension names, and zarr-python's arrays no `dimension_names`; see `dims`"
+        )
+    return names
 
 
 def model_of(metadata: object) -> Any:

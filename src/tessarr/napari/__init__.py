@@ -53,7 +53,7 @@ def read(path: str) -> list[LayerData]:
     stem = path.rstrip("/").rpartition("/")[2].partition(".")[0]
     if isinstance(node, Array):
         options: dict[str, object] = {"name": stem}
-        names = node.dimension_names
+        names = node.dims
         if names and all(names):
             options["axis_labels"] = list(names)
         return [(_lazy(node), options, "image")]

@@ -58,7 +58,7 @@ def describe_array(array: Array, *, sizes: bool) -> dict[str, object]:
         "path": array.name,
         "zarr_format": array.zarr_format,
         "shape": list(array.shape),
-        "dimension_names": None if array.dimension_names is None else list(array.dimension_names),
+        "dimension_names": None if array.dims is None else list(array.dims),
         "data_type": document.get("data_type", document.get("dtype")),
         "dtype": str(array.dtype),
         "fill_value": document["fill_value"],

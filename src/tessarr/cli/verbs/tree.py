@@ -58,7 +58,7 @@ def _lines(group: Group, indent: str, level: int | None, sizes: bool) -> Iterato
 def _label(node: Array | Group, sizes: bool) -> str:
     if isinstance(node, Group):
         return ""
-    label = f"{lengths(node.shape, node.dimension_names)} {_type_name(node)}"
+    label = f"{lengths(node.shape, node.dims)} {_type_name(node)}"
     if sizes:
         label += f"  {human(node.nbytes)}" if node._metadata.data_type.itemsize is not None else ""
         if node._store.supports_listing:
@@ -75,7 +75,7 @@ def _type_name(array: Array) -> str:
 def branch(node: Array | Group, level: int | None, sizes: bool) -> dict[str, object]:
     """Return a node and the nodes below it, as plain values."""
     if isinstance(node, Array):
-        names = node.dimension_names
+        names = node.dims
         described: dict[str, object] = {
             "kind": "array",
             "shape": list(node.shape),

@@ -171,7 +171,7 @@ def _source_options(source: object, zarr_format: int | None) -> dict[str, Any]:
         "fill_value": source.fill_value,
         "zarr_format": source.zarr_format,
         "attributes": source.attrs.asdict(),
-        "dimension_names": source.dimension_names,
+        "dimension_names": source.dims,
     }
     if number == 3 and source._metadata.chunk_grid.chunk_shape is not None:
         kept["shards"] = source.shards

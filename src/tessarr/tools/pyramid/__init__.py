@@ -89,7 +89,7 @@ def build_pyramid(
     chosen: Method = method or ("mode" if labels else "mean")
     check_method(chosen, base.dtype, labels=labels)
     check_missing(missing, base.dtype)
-    per_axis = factors_of(factors, base.dimension_names, base.ndim)
+    per_axis = factors_of(factors, base.dims, base.ndim)
     made = plan(array, base.shape, per_axis, count=levels, min_size=min_size, names=names)
     described = attributes_of(
         where.attrs.asdict(), base, made, convention, chosen, name=name, labels=labels, axes=axes, scale=scale,

@@ -152,7 +152,7 @@ def _shifted(
 
 def ome_axes(base: Array) -> tuple[ome.Axis, ...]:
     """Make axes from dimension names: t (time), c (channel), all others space. Raises `ValueError` without names."""
-    names = base.dimension_names
+    names = base.dims
     if names is None or any(name is None for name in names):
         raise ValueError(f"{base.name} has no dimension names; give axes, or name its dimensions")
     return tuple(ome.Axis(str(name), _TYPES.get(str(name).lower(), "space")) for name in names)
@@ -171,10 +171,10 @@ def _check_ome(base: Array, axes: Sequence[ome.Axis], version: str) -> None:
             got=repr(base._metadata.dimension_separator), hint="Rewrite the array with dimension_separator='/'",
         )  # fmt: skip
     names = [axis.name for axis in axes]
-    if version == "0.5" and list(base.dimension_names or ()) != names:
+    if version == "0.5" and list(base.dims or ()) != names:
         raise UnsupportedOperationError(
             "OME-Zarr 0.5 requires the axes' names as dimension names", path=base.name, expected=names,
-            got=base.dimension_names, hint="Create the array with these dimension_names",
+            got=base.dims, hint="Create the array with these dimension_names",
         )  # fmt: skip
 
 
@@ -195,7 +195,7 @@ def _layout(group: Mapping[str, object], base: Array, levels: Sequence[Level], m
     for number, level in enumerate(levels):
         extra: JSONObject = {}
         if place is not None and located:
-            factors, shape = spatial_axes(place, base.dimension_names, level)
+            factors, shape = spatial_axes(place, base.dims, level)
             moved = place_of(place, factors, shape, method)
             extra = {"spatial:shape": list(shape), "spatial:transform": list(moved.transform or ())}
         # A transform of cells' corners stays with the cells; else first elements are compared.

@@ -119,7 +119,7 @@ def _attributes(base: Array, level: Level, method: Method) -> dict[str, Any]:
     place = spatial.read(attributes)
     if place is None or "spatial:transform" not in attributes:
         return attributes
-    factors, shape = spatial_axes(place, base.dimension_names, level)
+    factors, shape = spatial_axes(place, base.dims, level)
     moved = place_of(place, factors, shape, method)
     for key in ("spatial:transform", "spatial:shape"):
         attributes.pop(key, None)

@@ -58,7 +58,7 @@ def _node(path: str, node: Array | Group) -> SourceArray | SourceGroup:
         chunks=tuple(sizes[0] if sizes else 1 for sizes in node.write_chunk_sizes),
         fill_value=UNSET if metadata.fill_value is None else metadata.fill_value,
         attributes=attributes,
-        dimension_names=node.dimension_names,
+        dimension_names=node.dims,
         keep=keep,
     )
 
