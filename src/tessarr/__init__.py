@@ -44,6 +44,7 @@ _HOME = {
     "core.diagnostics": "print_debug_info set_format",
     "facade.zarr2.storage": "init_store",
     "facade.zarr2.sync": "ThreadSynchronizer ProcessSynchronizer",
+    "transactions.snapshot": "snapshot snapshot_async",
     "transactions.transaction": "transaction",
     "viewer.notebook": "view",
     "zarr_python.adopt": "accelerate",
@@ -111,6 +112,8 @@ if TYPE_CHECKING:
     from tessarr.engine.native.chunk_cache import chunk_cache_info as chunk_cache_info
     from tessarr.engine.native.chunk_cache import clear_chunk_cache as clear_chunk_cache
     from tessarr.settings import config as config
+    from tessarr.transactions.snapshot import snapshot as snapshot
+    from tessarr.transactions.snapshot import snapshot_async as snapshot_async
     from tessarr.transactions.transaction import transaction as transaction
     from tessarr.viewer.notebook import view as view
     from tessarr.zarr_python.adopt import accelerate as accelerate

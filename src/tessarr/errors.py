@@ -11,7 +11,8 @@
     │   └── KeyValidationError, NodeNameError
     ├── ArrayIndexError (IndexError) ── BoundsCheckError, NegativeStepError, VindexInvalidSelectionError
     ├── StoreError (OSError) ── ReadOnlyError (PermissionError, ValueError), ConflictError, DurabilityError,
-    │                          ForbiddenPlaceError (PermissionError), PendingCommitError, JournalError;
+    │                          ForbiddenPlaceError (PermissionError), PendingCommitError, JournalError,
+    │                          SnapshotChangedError;
     │                          ConflictError ── PendingAppendError, StaleNodeError (NodeNotFoundError too)
     ├── TransactionError (RuntimeError)
     ├── UnsupportedOperationError (NotImplementedError)
@@ -367,6 +368,12 @@ class JournalError(StoreError):
     """The journal of a transaction cannot be believed: it is damaged, or of another directory. Nothing was changed."""
 
     kind = "journal"
+
+
+class SnapshotChangedError(StoreError):
+    """A value that a snapshot was to read has been changed since, and the old one was not kept."""
+
+    kind = "snapshot_changed"
 
 
 class DurabilityError(StoreError):

@@ -93,6 +93,8 @@ BY_VALUE = {
     "DeleteMany",
     "Commit",
     "Locate",
+    "Snapshot",
+    "ListVersions",
 }
 """Abilities that a wrapper which may change values makes of `get` and `set`; or does not have, because values pass it by."""
 
@@ -156,9 +158,16 @@ def test_what_the_shipped_stores_can_do(tmp_path: Path) -> None:
     assert found["nothing"] == set()
     assert found["four methods"] == four
     assert found["mapping"] == four | {"GetRanges", "Lock"}
-    assert found["memory"] == conditional | {"ConditionalDelete", "Lock", "DeleteMany", "RenamePrefix", "Commit"}
+    assert found["memory"] == conditional | {
+        "ConditionalDelete",
+        "Lock",
+        "DeleteMany",
+        "RenamePrefix",
+        "Commit",
+        "Snapshot",
+    }
     files = {"Splice", "ListDir", "PlainFiles", "RenamePrefix", "Settle"}
-    assert found["local"] == conditional | files | {"Lock", "Update", "Commit"}
+    assert found["local"] == conditional | files | {"Lock", "Update", "Commit", "Snapshot"}
     assert found["local without locks"] == four | files | {"GetRanges", "Size"}
     assert found["zip"] == conditional - {"Delete"} | {"Lock", "ListDir", "Commit", "Locate"}
     assert found["sqlite"] == conditional | {"Update", "DeleteMany", "Commit"}

@@ -27,6 +27,8 @@ from tessarr.types import Buffer, ByteRange
 
 if TYPE_CHECKING:
     from abc import ABCMeta as _ProtocolMeta
+
+    from tessarr.stores.base import Store
 else:
     _ProtocolMeta = type(Protocol)
 
@@ -347,6 +349,27 @@ class Commit(_FurtherAbility, Protocol):
         `durable`: when the call returns, the changes are on the disk; ``None``: as the store is set. Raises `ConflictError`,
         having changed nothing, with the `keys` that have other versions.
         """
+
+
+@runtime_checkable
+class Snapshot(_FurtherAbility, Protocol):
+    """The values of one moment can be read, whatever is written later, and writers do not wait for that."""
+
+    def snapshot(self) -> Store:
+        """Return a read-only store of the values of this moment, until it is closed.
+
+        Raises `UnsupportedOperationError` where the place, as it is now, has no such snapshots.
+        """
+        ...
+
+
+@runtime_checkable
+class ListVersions(_FurtherAbility, Protocol):
+    """The versions of values can be listed with their keys, in far fewer requests than one for each."""
+
+    def list_versions(self, prefix: str) -> Mapping[str, Version]:
+        """Return the version of each key under `prefix`."""
+        ...
 
 
 @runtime_checkable

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tessarr.errors import ConflictError, DurabilityError, MissingDependencyError, StoreError
+from tessarr.errors import ConflictError, DurabilityError, MissingDependencyError, StoreError, UnsupportedOperationError
 from tessarr.stores.base import ANY, Any_, ConditionalStore, Version
 from tessarr.stores.buffers import as_bytes, cut, digest_version
 from tessarr.stores.functions import check_versions
@@ -187,6 +187,10 @@ class LMDBStore(ConditionalStore):
                 hint="The changes are visible now; whether they survive a power cut is unknown",
             ) from error
 
+    def snapshot(self) -> LMDBStore:
+        """See `tessarr.stores.protocols.Snapshot`: a transaction that reads. The database cannot reuse pages until it ends."""
+        return _Snapshot(self)
+
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         name = self._name(key)
         with self._transaction(key, write=True) as transaction:
@@ -243,3 +247,31 @@ def _names(transaction: Any, prefix: str) -> Iterator[bytes]:
 def open_url(url: str, options: Mapping[str, object], read_only: bool) -> LMDBStore:
     """Open the store at ``lmdb:path``."""
     return LMDBStore(path_of_url(url), read_only=read_only, **options)
+
+
+class _Snapshot(LMDBStore):
+    """The values of one moment, read in one transaction of the database by one thread at a time."""
+
+    def __init__(self, store: LMDBStore) -> None:
+        self._held = store._environment().begin()
+        self._turn = ForkSafeLock()
+        super().__init__(store.path, read_only=True, **store._options)
+
+    def close(self) -> None:
+        """End the snapshot; the database stays open."""
+        with self._turn:
+            held, self._held = self._held, None
+        if held is not None:
+            held.abort()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise UnsupportedOperationError("a snapshot cannot be pickled", store=self.url)
+
+    @contextmanager
+    def _transaction(self, key: str = "", *, write: bool = False, views: bool = False) -> Iterator[Any]:
+        if write:
+            self._check_writable(key)
+        with self._turn:
+            if self._held is None:
+                raise ValueError("the snapshot has ended")
+            yield self._held

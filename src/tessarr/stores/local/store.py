@@ -47,7 +47,7 @@ from tessarr.stores.path import (
     windows_extended,
     windows_path,
 )
-from tessarr.stores.protocols import JOURNAL, Commit, ConditionalSet, Lock, PlainFiles, Update
+from tessarr.stores.protocols import JOURNAL, Commit, ConditionalSet, Lock, PlainFiles, Snapshot, Update
 from tessarr.types import AccessMode, Buffer, ByteRange
 
 _List = list
@@ -125,7 +125,7 @@ class LocalStore(Transactional):
             return self._is_exact
         if ability is PlainFiles:
             return self._is_plain
-        return ability is not Commit or (self._is_exact and self._is_plain)
+        return ability not in (Commit, Snapshot) or (self._is_exact and self._is_plain)
 
     @property
     def _is_exact(self) -> bool:

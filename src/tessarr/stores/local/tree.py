@@ -15,7 +15,7 @@ from tessarr.errors import StoreError
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.local import file as localfile
 from tessarr.stores.local.exchange import exchange
-from tessarr.stores.local.lock import is_hidden, temporary_name
+from tessarr.stores.local.lock import SNAPSHOT_SUFFIX, is_hidden, temporary_name
 from tessarr.stores.local.sync import make_directories, sync_directory, sync_names
 from tessarr.stores.path import case_collision, is_unicode
 from tessarr.types import Buffer
@@ -244,6 +244,8 @@ def remove_leftovers(base: str, older_than_s: float, now_s: float) -> int:
         for path in hidden:
             with contextlib.suppress(FileNotFoundError):
                 status = os.lstat(path)
+                if path.endswith(os.sep + SNAPSHOT_SUFFIX):
+                    continue  # it may be in use, however old it is
                 if now_s - status.st_mtime > older_than_s:
                     (_remove if stat.S_ISDIR(status.st_mode) else os.unlink)(path)
                     count += 1

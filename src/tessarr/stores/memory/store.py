@@ -22,7 +22,7 @@ from typing import Any
 from tessarr.common.segments import flat
 from tessarr.errors import ConflictError, KeyValidationError, StoreError
 from tessarr.stores.base import ANY, Any_, ConditionalStore, LockContext, Store, Version, shared_copy
-from tessarr.stores.buffers import byte_view
+from tessarr.stores.buffers import as_bytes, byte_view
 from tessarr.stores.functions import check_not_durable, check_versions
 from tessarr.stores.locks import KEYED_LOCKS, ForkSafeLock
 from tessarr.stores.path import check_key, check_prefix, is_plain_key, join, normalize_path, prefix_of
@@ -264,6 +264,12 @@ class MemoryStore(ConditionalStore):
                 else:
                     self._map[key] = value
                 self._versions.pop(key, None)
+
+    def snapshot(self) -> MemoryStore:
+        """See `tessarr.stores.protocols.Snapshot`: a copy of the map, whose values are shared where they cannot change."""
+        with _state_lock:
+            items = [*self._map.items()]
+        return MemoryStore({key: as_bytes(value) for key, value in items}, read_only=True)
 
     # -- listing -----------------------------------------------------------------------------------------------
 

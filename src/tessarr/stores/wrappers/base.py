@@ -25,9 +25,11 @@ from tessarr.stores.protocols import (
     ConditionalDelete,
     ConditionalSet,
     FetchOne,
+    ListVersions,
     Remote,
     RenamePrefix,
     Settle,
+    Snapshot,
 )
 from tessarr.types import Buffer, ByteRange
 
@@ -317,6 +319,22 @@ class ForwardingStore(WrapperStore):
             except ConflictError as error:
                 error.keys = tuple(map(self._outer_key, error.keys))
                 raise
+
+    def snapshot(self) -> Store:
+        import copy
+
+        assert isinstance(self.store, Snapshot)
+        result = copy.copy(self)
+        with self._around("snapshot", ""):
+            result.store = self.store.snapshot()
+        result.read_only = True
+        return result
+
+    def list_versions(self, prefix: str) -> Mapping[str, Version]:
+        assert isinstance(self.store, ListVersions)
+        with self._around("list_prefix", prefix):
+            found = self.store.list_versions(self._inner_key(prefix))
+        return {self._outer_key(key): version for key, version in found.items()}
 
     def settle(self, path: str) -> None:
         with self._around("settle", path):

@@ -24,6 +24,7 @@ from tessarr.stores.local.file import version_of
 from tessarr.stores.local.lock import JOURNAL
 from tessarr.stores.local.sync import sync_directory, sync_files
 from tessarr.stores.local.transactions.journal import Journal, Step, dump_pointer, parse_pointer, version_in_journal
+from tessarr.stores.local.transactions.keep import keep_names, living_above
 from tessarr.stores.local.transactions.recovery import (
     MARK_NBYTES,
     check_inside,
@@ -61,9 +62,12 @@ def commit(
     `PendingCommitError` and `DurabilityError` after the commit point; `OSError` before.
     """
     change = _Change(base, url, durable)
+    folders = sorted({base, *(os.path.dirname(path_of(base, key)) for key in changes)})
     try:
+        keep_names(living_above(folders), folders)
         change.stage(changes)
         with settled(base, durable=durable):
+            keep_names(living_above(folders), folders)
             change.mark(expected)
             change.write_pointers()
             change.publish()

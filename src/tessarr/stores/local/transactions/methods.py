@@ -21,6 +21,7 @@ from tessarr.stores.protocols import Commit
 from tessarr.types import Buffer
 
 if TYPE_CHECKING:
+    from tessarr.stores.base import Store
     from tessarr.stores.local.transactions.recovery import Pending
 
 
@@ -50,6 +51,12 @@ class Transactional(ConditionalStore):
         except OSError as error:
             raise self._trouble("commit", "", error) from error
 
+    def snapshot(self) -> Store:
+        """See `tessarr.stores.protocols.Snapshot`: transactions keep what they replace, by hard links."""
+        from tessarr.stores.local.transactions.local_snapshot import take
+
+        return take(self._base, self.url)
+
     def settle(self, path: str) -> None:
         """See `tessarr.stores.protocols.Settle`: by the journal in the directory at `path`, or the one that it points to."""
         from tessarr.stores.local.transactions.recovery import Pending, settle
@@ -71,9 +78,12 @@ class Transactional(ConditionalStore):
 
     def _settle_below(self) -> None:
         """Complete every transaction that has a journal or a pointer below the root, so that no staged file is lost."""
+        from tessarr.stores.local.transactions.keep import FOLDER, living_above
         from tessarr.stores.local.transactions.recovery import find, settle
 
         for folder, folders, files in os.walk(self._base):
+            if FOLDER in folders:
+                living_above([folder])  # removes what ended processes left
             folders[:] = [name for name in folders if not is_hidden(name)]
             if JOURNAL in files and find(folder) is not None:
                 settle(folder, read_only=False, durable=self.durable)

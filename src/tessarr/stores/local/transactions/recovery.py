@@ -22,6 +22,7 @@ from tessarr.stores.local.file import ABSENT, version_of
 from tessarr.stores.local.lock import JOURNAL
 from tessarr.stores.local.sync import make_directories, sync_directory
 from tessarr.stores.local.transactions.journal import MAX_NBYTES, Journal, Step, parse_pointer, version_in_journal
+from tessarr.stores.local.transactions.keep import keep_names, keep_values, living_above
 from tessarr.stores.path import windows_path
 
 _LOCK = filelock.lock_name("tessarr-transaction")
@@ -194,6 +195,7 @@ def _believed(root: str, data: bytes) -> Journal:
 def finish(base: str, journal: Journal, *, durable: bool) -> None:
     """Carry out the steps of a journal that are not carried out yet, and remove it. May be repeated."""
     checked: set[str] = set()
+    _keep(base, journal)
     for step in journal.steps:
         path = path_of(base, step.key)
         check_inside(base, os.path.dirname(path), checked)
@@ -205,6 +207,16 @@ def finish(base: str, journal: Journal, *, durable: bool) -> None:
     if durable:
         _synced(base, [base + JOURNAL])
     clear(base, [step.key for step in journal.steps], journal.id)
+
+
+def _keep(base: str, journal: Journal) -> None:
+    """Keep what the journal replaces for the snapshots that may read it."""
+    steps = [(path_of(base, step.key), step) for step in journal.steps]
+    folders = sorted({base, *(os.path.dirname(path) for path, _ in steps)})
+    snapshots = living_above(folders)
+    if snapshots:
+        keep_names(snapshots, folders)
+        keep_values(snapshots, os.stat(base + JOURNAL).st_ctime_ns, steps)
 
 
 def _carry_out(path: str, step: Step, staged: str) -> None:

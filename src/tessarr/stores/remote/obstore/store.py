@@ -278,6 +278,11 @@ class ObjectStore(NetworkStore):
         """Return every key under `prefix`, in the order of the object store."""
         return [self._own(meta) for meta in await self._list_objects(prefix)]
 
+    def list_versions(self, prefix: str) -> Mapping[str, Version]:
+        """See `tessarr.stores.protocols.ListVersions`: one request per 1,000 keys."""
+        listed = self._run(self._list_objects(prefix))
+        return {self._own(meta): version for meta in listed if (version := version_of(meta)) is not None}
+
     async def getsize_prefix_async(self, prefix: str) -> int:
         return sum(meta["size"] for meta in await self._list_objects(prefix))
 
