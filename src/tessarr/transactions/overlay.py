@@ -99,18 +99,26 @@ class OverlayStore(ConditionalStore):
 
     def _fetch_below(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
         """Read from the store below, and record the versions."""
+        keys = [request.key for request in requests]
+        before: dict[str, Version | None] | None = (
+            None if isinstance(self.store, Remote) else self._versions_below(keys)
+        )
         for _ in range(_TRIES):
-            before = {} if isinstance(self.store, Remote) else {key: self.store.version(key) for key, _ in requests}
             found = self.store.fetch(requests)
             versions = {
-                request.key: None if answer is None else version_of(answer)
-                for request, answer in zip(requests, found, strict=True)
+                key: None if answer is None else version_of(answer) for key, answer in zip(keys, found, strict=True)
             }
-            for key, answer in zip([request.key for request in requests], found, strict=True):
-                if versions[key] is None and answer is not None:
-                    versions[key] = self.store.version(key)
-            if not before or before == versions:
+            if before is None and not any(
+                answer is not None and versions[key] is None for key, answer in zip(keys, found, strict=True)
+            ):
+                break  # each answer says which version it is
+            after = self._versions_below(keys)
+            if before == after:
+                versions = after
                 break
+            before = after
+        else:
+            raise self._conflict(keys[0], None, None)
         for request, answer in zip(requests, found, strict=True):
             if answer is not None and request.ranges is None and byte_view(answer[0]).nbytes <= _SMALL:
                 self.documents.setdefault(request.key, bytes(answer[0]))
@@ -120,6 +128,9 @@ class OverlayStore(ConditionalStore):
             if known != version:
                 raise self._conflict(key, known, version)
         return found
+
+    def _versions_below(self, keys: Iterable[str]) -> dict[str, Version | None]:
+        return {key: self.store.version(key) for key in keys}
 
     def _conflict(self, key: str, expected: Version | None, got: Version | None) -> ConflictError:
         trouble = ConflictError(

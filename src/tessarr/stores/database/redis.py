@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from tessarr.errors import ConflictError, MissingDependencyError, StoreError
+from tessarr.errors import ConflictError, MissingDependencyError, StoreError, UnsupportedOperationError
 from tessarr.stores.base import ANY, Any_, Fetch, Version
 from tessarr.stores.buffers import as_bytes, digest_version
 from tessarr.stores.database.server import DatabaseStore
+from tessarr.stores.functions import check_versions
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.types import Buffer, ByteRange
 
@@ -29,6 +30,22 @@ local found = old and redis.sha1hex(old) or ''
 if found ~= ARGV[1] then return found end
 if ARGV[2] == 'delete' then redis.call('DEL', KEYS[1]) else redis.call('SET', KEYS[1], ARGV[3]) end
 return 'written'
+"""
+_COMMIT = """
+local n = tonumber(ARGV[1])
+local found, same = {}, true
+for i = 1, n do
+  local old = redis.call('GET', KEYS[i])
+  found[i] = old and redis.sha1hex(old) or ''
+  same = same and found[i] == ARGV[i + 1]
+end
+if same then
+  for i = n + 1, #KEYS do
+    local at = 2 * i - n
+    if ARGV[at] == 'delete' then redis.call('DEL', KEYS[i]) else redis.call('SET', KEYS[i], ARGV[at + 1]) end
+  end
+end
+return found
 """
 _VERSION = "local v = redis.call('GET', KEYS[1]); return v and redis.sha1hex(v) or ''"
 
@@ -135,6 +152,33 @@ class RedisStore(DatabaseStore):
             self._swap(key, if_match, new)
         return digest_version(new)
 
+    def commit(
+        self,
+        changes: Mapping[str, Buffer | None],
+        expected: Mapping[str, Version | None],
+        *,
+        durable: bool | None = None,
+    ) -> None:
+        """See `tessarr.stores.protocols.Commit`: a script in the server. What it is worth on the disk, the server decides."""
+        self._check_writable("")
+        if durable:
+            raise UnsupportedOperationError(
+                "a client cannot make Redis sync what it writes",
+                store=self.url,
+                hint="Leave out durable, and set appendonly and appendfsync in the server",
+            )
+        new = {key: None if value is None else as_bytes(value) for key, value in changes.items()}
+        given = [part for value in new.values() for part in (("delete", b"") if value is None else ("set", value))]
+        names = [self._name(key) for key in (*expected, *new)]
+        versions = [version or "" for version in expected.values()]
+        answer = self._call(
+            "", lambda client: client.eval(_COMMIT, len(names), *names, len(versions), *versions, *given)
+        )
+        found = {key: version.decode() or None for key, version in zip(expected, answer, strict=True)}
+        # A client that lost the answer sends the script again, and finds what it wrote.
+        if found == dict(expected) or not all(self.version(key) == _digest(value) for key, value in new.items()):
+            check_versions(self.url, expected, found.__getitem__)
+
     def _read_versioned(self, key: str) -> tuple[Buffer | None, Version | None]:
         old = self.get(key)
         return old, None if old is None else digest_version(old)
@@ -164,6 +208,10 @@ class RedisStore(DatabaseStore):
         pattern = "".join(f"\\{letter}" if letter in "*?[]^-\\" else letter for letter in start) + "*"
         names = self._call("", lambda client: {*client.scan_iter(match=pattern, count=_PAGE)})
         return (name.decode()[len(self.prefix) :] for name in names)
+
+
+def _digest(value: bytes | None) -> Version | None:
+    return None if value is None else digest_version(value)
 
 
 def _inclusive(part: ByteRange) -> tuple[int, int]:

@@ -1,0 +1,51 @@
+"""Other libraries read before, during and after a commit: whole values always, and what the page promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.stores.local.transactions import recovery
+from tests.parity.test_pending_appends import READERS
+
+OLD, NEW = [1] * 6, [7] * 6 + [9]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.filterwarnings("ignore:Object at:UserWarning")
+def test_each_value_is_old_or_new(
+    tmp_path: Path, read: Callable[[Path, int], Any], zarr_format: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "a"
+    root = tessarr.create_group(place, zarr_format=zarr_format)
+    for name in ("t", "u"):
+        root.create_array(name, data=np.array(OLD, "i4"), chunks=(2,), fill_value=0)
+
+    def read_both() -> list[list[int]]:
+        return [read(place / name, zarr_format).tolist() for name in ("t", "u")]
+
+    seen: list[list[list[int]]] = []
+    carry_out = recovery._carry_out
+
+    def carried_out(*arguments: Any) -> None:
+        seen.append(read_both() if read is not READERS[0] else [OLD, OLD])
+        carry_out(*arguments)
+
+    with tessarr.transaction(place) as tx:
+        group: Any = tx.group
+        for name in ("t", "u"):
+            group[name][...] = 7
+            group[name].append(np.array([9], "i4"))
+        assert read_both() == [OLD, OLD], "before the commit"
+        monkeypatch.setattr(recovery, "_carry_out", carried_out)
+    assert read_both() == [NEW, NEW], "after the commit"
+    assert len(seen) == 10, "eight chunks, two documents"
+    for array in (array for arrays in seen for array in arrays):
+        assert array in [[*NEW[:length], *OLD[length:]] for length in (0, 2, 4, 6)] + [NEW]
+    assert seen[0] == [OLD, OLD]

@@ -1,0 +1,34 @@
+"""A process that is killed while it carries out a committed transaction: what is on the disk then is all there is."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+_PROGRAM = """
+import os, signal, sys
+from tessarr.stores.local.transactions import recovery
+from tests.transactions.test_cuts import change
+carry_out, left = recovery._carry_out, int(sys.argv[2])
+
+def counted(*arguments):
+    global left
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left -= 1
+    carry_out(*arguments)
+
+recovery._carry_out = counted
+change(sys.argv[1])
+"""
+STEPS = 9
+"""How many values the transaction of `tests.transactions.test_cuts.change` changes."""
+
+
+def kill_while_carried_out(place: Path, after: int) -> None:
+    """Run the transaction in a process that kills itself when so many of its values are in place."""
+    command = [sys.executable, "-c", _PROGRAM, str(place), str(after)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert (place / ".tessarr-journal").exists()

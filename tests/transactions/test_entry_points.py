@@ -1,0 +1,109 @@
+"""Every way into a place whose last transaction was not completed shows the committed values (invariants I2, I6)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.cli import main
+from tessarr.model import from_store
+from tests.transactions.killed import STEPS, kill_while_carried_out
+from tests.transactions.test_cuts import NEW, content, make
+
+T, U = NEW["t"], NEW["u"]
+
+
+def _opened(place: Path) -> None:
+    async def read() -> Any:
+        return await (await (await tessarr.open_group_async(place, mode="r")).getitem("t")).getitem(slice(None))
+
+    assert content(place) == NEW
+    assert asyncio.run(read()).tolist() == T
+    assert np.asarray(tessarr.load(place / "u")).tolist() == U
+
+
+def _copied(place: Path) -> None:
+    target = tessarr.create_group(place.parent / "copy")
+    tessarr.copy_all(tessarr.open_group(place, mode="r"), target)
+    found: Any = target
+    assert (found["t"][:].tolist(), found["u"][:].tolist()) == (T, U)
+    assert sorted(target) == NEW["members"]
+
+
+def _store_copied(place: Path) -> None:
+    target = tessarr.storage.MemoryStore()
+    tessarr.copy_store(tessarr.storage.LocalStore(place, read_only=True), target)
+    found: Any = tessarr.open_group(target, mode="r", use_consolidated=False)
+    assert (found["t"][:].tolist(), found["u"][:].tolist()) == (T, U)
+
+
+def _modelled(place: Path) -> None:
+    assert sorted(from_store(tessarr.storage.LocalStore(place, read_only=True)).members) == NEW["members"]
+
+
+def _checked(place: Path) -> None:
+    report = tessarr.check(tessarr.storage.LocalStore(place, read_only=True))
+    assert [finding.rule for finding in report.findings] == []
+
+
+def _snapshot(place: Path) -> None:
+    with tessarr.snapshot(tessarr.storage.LocalStore(place, read_only=True)) as s:
+        found: Any = s
+        assert (found["t"][:].tolist(), found["u"][:].tolist()) == (T, U)
+
+
+def _command_line(place: Path) -> None:
+    for verb in (("info",), ("tree",), ("check",)):
+        assert main([*verb, str(place)]) == 0, verb
+    assert main(["cat", str(place), "t"]) == 0
+
+
+READING: dict[str, Callable[[Path], None]] = {
+    "open": _opened,
+    "copy_all": _copied,
+    "copy_store": _store_copied,
+    "model": _modelled,
+    "check": _checked,
+    "snapshot": _snapshot,
+    "command line": _command_line,
+}
+
+
+@pytest.mark.parametrize("after", [0, STEPS // 2])
+@pytest.mark.parametrize("how", READING)
+def test_reading_shows_what_was_committed_and_writes_nothing(tmp_path: Path, how: str, after: int) -> None:
+    place = tmp_path / "a"
+    make(place)
+    kill_while_carried_out(place, after)
+    before = {path: path.stat().st_mtime_ns for path in (place, *place.rglob("*"))}
+    READING[how](place)
+    assert {path: path.stat().st_mtime_ns for path in (place, *place.rglob("*"))} == before
+
+
+WRITING: dict[str, Callable[[Path], object]] = {
+    "open": lambda place: tessarr.open_group(place, mode="r+"),
+    "open an array": lambda place: tessarr.open_array(place / "t", mode="a"),
+    "consolidate": lambda place: tessarr.consolidate_metadata(place),
+    "repair": lambda place: main(["repair", str(place), "--apply"]),
+    "snapshot": lambda place: tessarr.snapshot(place).close(),
+    "transaction": lambda place: tessarr.transaction(place).__enter__().abort(),
+    "leftovers": lambda place: tessarr.storage.LocalStore(place).remove_leftovers(),
+}
+
+
+@pytest.mark.parametrize("after", [0, STEPS // 2])
+@pytest.mark.parametrize("how", WRITING)
+def test_writing_completes_it(tmp_path: Path, how: str, after: int) -> None:
+    place = tmp_path / "a"
+    make(place)
+    kill_while_carried_out(place, after)
+    WRITING[how](place)
+    assert not os.path.lexists(place / ".tessarr-journal")
+    assert content(place) == NEW
