@@ -194,7 +194,7 @@ def test_no_wrapper_is_left_out_here() -> None:
     while waiting:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
-        shipped |= {kind.__name__} if kind.__module__.startswith("tessarr.") else set()
+        shipped |= {kind.__name__} if kind.__module__.startswith("tessarr.stores.") else set()
     assert shipped == {*FORWARDING, *CHANGING, *CONTAINERS, *TRANSFORMED} - {"twice"}
 
 

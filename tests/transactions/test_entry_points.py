@@ -14,6 +14,7 @@ import pytest
 import tessarr
 from tessarr.cli import main
 from tessarr.model import from_store
+from tessarr.tools.check import check
 from tests.transactions.killed import STEPS, kill_while_carried_out
 from tests.transactions.test_cuts import NEW, content, make
 
@@ -22,7 +23,8 @@ T, U = NEW["t"], NEW["u"]
 
 def _opened(place: Path) -> None:
     async def read() -> Any:
-        return await (await (await tessarr.open_group_async(place, mode="r")).getitem("t")).getitem(slice(None))
+        group: Any = await tessarr.open_group_async(place, mode="r")
+        return group["t"][:]
 
     assert content(place) == NEW
     assert asyncio.run(read()).tolist() == T
@@ -49,7 +51,7 @@ def _modelled(place: Path) -> None:
 
 
 def _checked(place: Path) -> None:
-    report = tessarr.check(tessarr.storage.LocalStore(place, read_only=True))
+    report = check(tessarr.storage.LocalStore(place, read_only=True))
     assert [finding.rule for finding in report.findings] == []
 
 

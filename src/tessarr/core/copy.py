@@ -18,6 +18,7 @@ from tessarr.core.stored.consolidated import follow_changes
 from tessarr.core.stored.move import copy_key
 from tessarr.errors import CopyError
 from tessarr.metadata import formats
+from tessarr.stores.functions import settle_below
 from tessarr.stores.path import join, prefix_of
 from tessarr.stores.url import StoreLike
 
@@ -200,6 +201,9 @@ def copy_store(
     from_prefix, to_prefix = prefix_of(from_path), prefix_of(to_path)
     keep = _matcher(includes, True, flags)
     drop = _matcher(excludes, False, flags)
+    settle_below(from_store, from_prefix)
+    if not dry_run:
+        settle_below(to_store, to_prefix)
     names = sorted(key[len(from_prefix) :] for key in from_store.list_prefix(from_prefix))
     names = [name for name in names if keep(name) and not drop(name)]
     say = _logger(log)

@@ -46,6 +46,7 @@ from tessarr.stores.protocols import (
     ListPrefix,
     LockContext,
     Remote,
+    Settle,
     Update,
     Writable,
 )
@@ -363,6 +364,17 @@ def children(keys_below: Iterable[str], prefix: str) -> Listing:
         name, slash, _ = key[len(prefix) :].partition("/")
         (prefixes if slash else keys).add(prefix + name + slash)
     return Listing(sorted(keys), sorted(prefixes))
+
+
+def settle_below(store: object, prefix: str) -> None:
+    """Complete each unfinished transaction at, above and below `prefix` (`Settle`), before all keys there are read."""
+    if not isinstance(store, Settle):
+        return
+    folders = {key.rpartition("/")[0] for key in list_prefix(store, prefix)}
+    every = {folder.rsplit("/", above)[0] for folder in folders for above in range(folder.count("/") + 1)} | {""}
+    for folder in sorted(every):
+        if f"{folder}/".startswith(prefix) or prefix.startswith(f"{folder}/") or not folder:
+            store.settle(folder)
 
 
 def delete_many(store: Delete, keys: Iterable[str]) -> None:

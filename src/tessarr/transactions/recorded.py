@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tessarr.errors import SnapshotChangedError, UnsupportedOperationError
 from tessarr.stores.base import Fetch, Listing, Store, Version
 from tessarr.stores.fetch import Fetched, version_of
-from tessarr.stores.functions import children
+from tessarr.stores.functions import children, settle_below
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.protocols import ConditionalSet, List, ListVersions, Settle
 from tessarr.stores.wrappers.base import WrapperStore
@@ -102,19 +102,8 @@ class RecordedSnapshot(WrapperStore):
 
 
 def _versions(store: Store, prefix: str) -> Mapping[str, Version]:
-    if isinstance(store, Settle):
-        _settle(store, prefix)
+    settle_below(store, prefix)
     if isinstance(store, ListVersions):
         return store.list_versions(prefix)
     found = ((key, store.version(key)) for key in store.list_prefix(prefix))
     return {key: version for key, version in found if version is not None}
-
-
-def _settle(store: Store, prefix: str) -> None:
-    """Show the values of transactions that were committed, and not completed, below `prefix`."""
-    assert isinstance(store, Settle)
-    folders = {key.rpartition("/")[0] for key in store.list_prefix(prefix)}
-    every = {folder.rsplit("/", above)[0] for folder in folders for above in range(folder.count("/") + 1)} | {""}
-    for folder in sorted(every):
-        if (folder + "/").startswith(prefix) or prefix.startswith(folder):
-            store.settle(folder)
