@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 import shutil
@@ -174,6 +175,35 @@ def test_transactions_are_not_nested(place: Store) -> None:
         tessarr.transaction(place),
     ):
         pass
+
+
+def test_coroutines_have_transactions(place: Store) -> None:
+    async def body(number: int, error: Exception | None = None) -> None:
+        async with tessarr.transaction(place) as tx:
+            group_of(tx)["t"][0] = number
+            await asyncio.to_thread(set_second, tx, number)
+            if error is not None:
+                raise error
+
+    async def main() -> None:
+        await body(5)
+        with pytest.raises(KeyError):
+            await body(6, KeyError())
+        tx = await tessarr.transaction(place).__aenter__()
+        group_of(tx)["u"][0] = 3
+        done = await tx.commit_async()
+        assert done.keys == ("u/c/0",)
+        tx = await tessarr.transaction(place).__aenter__()  # the one before has ended, in a thread
+        group_of(tx)["u"][0] = 4
+        await tx.abort_async()
+        tessarr.open_array(place, path="u", mode="r+")[1] = 8
+
+    asyncio.run(main())
+    assert values(place, "t", "u") == [[5, 5, 1, 1, 1, 1], [3, 8, 1, 1, 1, 1]]
+
+
+def set_second(tx: Transaction, number: int) -> None:
+    group_of(tx)["t"][1] = number
 
 
 def test_its_objects_end_with_it(place: Store) -> None:

@@ -23,8 +23,9 @@ overlays: set[int] = set()
 
 def enter(store: Store, overlay: Store) -> None:
     """Record a transaction over `store`. Raises `TransactionError` if one is open there in this context."""
-    for process, other, _ in _OPEN.get():
-        if process == os.getpid() and same_place(other, store):
+    present = _present()
+    for other, _ in present:
+        if same_place(other, store):
             raise TransactionError(
                 "a transaction of this place is open already",
                 store=store.url,
@@ -32,7 +33,14 @@ def enter(store: Store, overlay: Store) -> None:
             )
     with _lock:
         overlays.add(id(overlay))
-    _OPEN.set((*_OPEN.get(), (os.getpid(), store, overlay)))
+    process = os.getpid()
+    _OPEN.set((*((process, *entry) for entry in present), (process, store, overlay)))
+
+
+def _present() -> list[tuple[Store, Store]]:
+    """List the transactions of this context that are open: one may have been ended by a thread, which has its own context."""
+    process = os.getpid()
+    return [(store, overlay) for began, store, overlay in _OPEN.get() if began == process and id(overlay) in overlays]
 
 
 def leave(overlay: Store) -> None:
@@ -46,8 +54,8 @@ def refuse_outside(store: Store, path: str) -> None:
     """Raise `TransactionError` if the node at `path` of `store` is in the place of an open transaction, and not part of it."""
     if not overlays:
         return
-    for process, other, overlay in _OPEN.get():
-        if store is not overlay and process == os.getpid() and overlaps(other, "", store, path):
+    for other, overlay in _present():
+        if store is not overlay and overlaps(other, "", store, path):
             raise TransactionError(
                 "a transaction of this place is open, and this object is not of it",
                 store=store.url,

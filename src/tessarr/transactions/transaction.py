@@ -25,7 +25,7 @@ from typing import Literal, NamedTuple, Self, TypeAlias
 
 from tessarr.core import open_transactions
 from tessarr.core.array import Array
-from tessarr.core.asynchronous.sans_io import async_variant
+from tessarr.core.asynchronous.sans_io import async_variant, run_steps, run_steps_async
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.node import Node
@@ -83,7 +83,8 @@ _PLAIN_READERS: Mapping[str, str] = {
 
 
 class Transaction:
-    """Changes of one store that are all made or none. Made by `tessarr.transaction`; a context manager, used once.
+    """Changes of one store that are all made or none. Made by `tessarr.transaction`; a context manager, used once, by ``with``
+    or ``async with``.
 
     Only the process that began it may use it; its threads may share it.
     """
@@ -111,6 +112,25 @@ class Transaction:
 
     def __enter__(self) -> Self:
         """Begin. Raises `TransactionError` if one is open at the place, `UnsupportedOperationError` where none is offered."""
+        self._begin()
+        try:
+            run_steps(self._settle_steps())
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    async def __aenter__(self) -> Self:
+        """Begin, as ``with`` does."""
+        self._begin()
+        try:
+            await run_steps_async(self._settle_steps())
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def _begin(self) -> None:
         if self._state != "new":
             raise TransactionError("a transaction is used once", hint="Begin another one by tessarr.transaction")
         store, self._path, _ = locate(self._place, None, "a", self._options)
@@ -120,12 +140,10 @@ class Transaction:
         self._overlay = OverlayStore(store, self._require_open)
         open_transactions.enter(store, self._overlay)
         self._store, self._state, self._process = store, "open", os.getpid()
-        try:
-            read_nodes.read_node(store, self._path)  # completes a transaction of a process that ended
-        except BaseException:
-            self._end()
-            raise
-        return self
+
+    async def _settle_steps(self) -> None:
+        """Complete a transaction of a process that ended."""
+        await read_nodes.read_nodes_steps(self._store, [self._path])
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -135,6 +153,17 @@ class Transaction:
             return
         if kind is None:
             self.commit()
+        else:
+            self.abort()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Commit in a thread; after an exception, change nothing."""
+        if self._state == "ended":
+            return
+        if kind is None:
+            await self.commit_async()
         else:
             self.abort()
 
@@ -157,6 +186,8 @@ class Transaction:
         """End the transaction, and change nothing."""
         self._require_open()
         self._end()
+
+    abort_async = async_variant(abort)
 
     def _end(self) -> None:
         self._state = "ended"

@@ -362,6 +362,10 @@ def check_inside(base: str, folder: str, checked: set[str]) -> None:
     if folder in checked:
         return
     checked.add(folder)
+    if len(folder) > len(base):
+        check_inside(base, os.path.dirname(folder), checked)
+        if not os.path.islink(folder):
+            return  # it is in its parent, which is inside
     root, real = os.path.realpath(base), os.path.realpath(folder)
     if real != root and not real.startswith(root.rstrip(os.sep) + os.sep):
         raise StoreError(
