@@ -309,3 +309,46 @@ def test_a_subclass_that_cannot_list_is_not_listed() -> None:
     group.create_group("a")
     with pytest.raises(UnsupportedOperationError):
         list(group)
+
+
+class OfZarr3Only(MemoryStore):
+    """A store that refuses keys that Zarr v3 does not have, as Icechunk's does."""
+
+    async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
+        if key in ("meta", "attrs"):
+            raise ValueError(f"invalid zarr key format `{key}`")
+        if key == "c/0":
+            raise ConnectionAbortedError("the chunk is out of reach")
+        return await super().get(key, prototype, byte_range)
+
+    def __getstate__(self) -> dict[str, object]:
+        return self.__dict__.copy()
+
+
+def test_a_store_that_refuses_keys_of_other_formats_has_no_values_there(as_zarr: None) -> None:
+    made = tessarr.create_array(OfZarr3Only(), shape=4, dtype="i4", fill_value=7)
+    assert tessarr.open_array(made.store).fill_value == 7
+
+
+def test_arrays_in_a_store_with_a_state_of_its_own_survive_pickling(as_zarr: None) -> None:
+    made = tessarr.create_array(OfZarr3Only(), shape=4, dtype="i4", fill_value=7)
+    assert pickle.loads(pickle.dumps(made)).fill_value == 7
+    assert isinstance(pickle.loads(pickle.dumps(made.store)), OfZarr3Only)
+
+
+def test_a_group_of_a_read_only_store_is_opened_as_it_is(as_zarr: None) -> None:
+    store = OfZarr3Only()
+    tessarr.create_group(store, attributes={"a": 1})
+    group = tessarr.Group.open(store.with_read_only(True))
+    assert group.read_only
+    assert group.attrs["a"] == 1
+    assert not tessarr.Group.open(store).read_only
+    with pytest.raises(tessarr.errors.GroupNotFoundError):
+        tessarr.Group.open(OfZarr3Only())
+
+
+def test_an_error_of_a_store_that_the_user_wrote_is_raised_as_it_is(as_zarr: None) -> None:
+    made = tessarr.create_array(OfZarr3Only(), shape=4, chunks=4, dtype="i4", fill_value=7)
+    with pytest.raises(ConnectionAbortedError, match="out of reach") as caught:
+        made[:]
+    assert "in store" in caught.value.__notes__[0]

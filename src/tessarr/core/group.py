@@ -91,8 +91,9 @@ class Group(GroupMethods):
     @classmethod
     def open(cls, store: StoreLike, zarr_format: int | None = None) -> Group:
         """Open the group at `store`; see `tessarr.open_group`."""
-        where, here, mode = locate(store, None, "r+")
-        return run_steps(Group._open_steps(where, here, requested_format(store, zarr_format), mode))
+        where, here, mode = locate(store, None, None)
+        existing = "r" if mode == "r" else "r+"
+        return run_steps(Group._open_steps(where, here, requested_format(store, zarr_format), existing))
 
     @classmethod
     def from_dict(cls, store_path: StoreLike, data: GroupMetadata | Mapping[str, JSON]) -> Group:

@@ -115,3 +115,15 @@ def test_an_icechunk_store_opens_and_its_url_opens_it_again(tmp_path: Path) -> N
         store = open_url(f"file://{tmp_path}/repo|icechunk:{version}", read_only=True)
         assert store.url == f"file://{tmp_path}/repo|icechunk:{version}"
         assert tessarr.open_array(store.url, path="a", mode="r")[2] == 2
+
+
+def test_nodes_of_an_icechunk_session_are_found_and_replaced_without_keys_outside_zarr_v3() -> None:
+    session = icechunk.Repository.create(icechunk.in_memory_storage()).writable_session("main")
+    store = ZarrPythonStore(session.store)
+    assert store.get("meta") is None
+    tessarr.create_array(store, name="g/a", data=np.arange(4), chunks=(2,))
+    replaced = tessarr.create_group(store, path="g", overwrite=True, attributes={"new": True})
+    assert list(replaced) == []
+    assert sorted(store.list()) == ["g/zarr.json", "zarr.json"]
+    with pytest.raises(StoreError, match="invalid zarr key"):
+        store.set("meta", b"{}")

@@ -57,9 +57,9 @@ class AsyncGroup(_AsyncNode):
         cls, store: StoreLike, zarr_format: int | None = None, use_consolidated: bool | str | None = None
     ) -> AsyncGroup:
         """Open the group at `store`."""
-        where, here, mode = locate(store, None, "r+")
-        number = requested_format(store, zarr_format)
-        return cls(await run_steps_async(cls._group._open_steps(where, here, number, mode, use_consolidated)))
+        where, here, mode = locate(store, None, None)
+        number, existing = requested_format(store, zarr_format), "r" if mode == "r" else "r+"
+        return cls(await run_steps_async(cls._group._open_steps(where, here, number, existing, use_consolidated)))
 
     async def follow(self, names: Sequence[str], **options: Unpack[FollowOptions]) -> Follower[dict[str, AnyArray]]:
         return await self._node.follow_async(names, **options)

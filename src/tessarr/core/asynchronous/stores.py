@@ -12,10 +12,11 @@ import threading
 from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
+from tessarr.errors import TessarrError
 from tessarr.facade.zarr3.buffer.cpu import buffer_prototype
 from tessarr.stores.base import Store
 from tessarr.stores.buffers import byte_view
-from tessarr.stores.virtual.zarr_python import ZarrPythonStore
+from tessarr.stores.virtual.zarr_python import ZarrPythonStore, says_missing
 from tessarr.types import Buffer, ByteRange
 
 T = TypeVar("T")
@@ -32,8 +33,6 @@ def synchronous_store(store: Store) -> Store:
 
 class CoroutineStore(ZarrPythonStore):
     """A synchronous store over `store`, whose methods are coroutines."""
-
-    _failure = "the store failed"
 
     def __init__(self, store: object, *, read_only: bool = False) -> None:
         super().__init__(store, read_only=read_only)
@@ -58,12 +57,24 @@ class CoroutineStore(ZarrPythonStore):
     async def _open(self) -> None:
         """Do nothing: these stores need not be opened."""
 
+    async def _guarded(self, key: str, call: Coroutine[object, object, T]) -> T:
+        """Await `call`. An error of the user's store is raised as it is, with a note of the place: callers know its class."""
+        try:
+            return await call
+        except TessarrError:
+            raise
+        except Exception as error:
+            error.add_note(f"in store {self.url}" + (f", key {key!r}" if key else ""))
+            raise
+
     async def _read(self, key: str, part: ByteRange | None) -> Buffer | None:
         if part is not None and part.stop is not None and part.stop <= part.start:
             return b"" if await self._exists(key) else None
         try:
             found = await self.store.get(key, buffer_prototype, _request(part))
-        except (FileNotFoundError, KeyError):
+        except Exception as error:
+            if not says_missing(error):
+                raise
             return None
         return None if found is None else memoryview(found.to_bytes() if hasattr(found, "to_bytes") else found)
 
@@ -81,7 +92,7 @@ class CoroutineStore(ZarrPythonStore):
 
     def __reduce__(self) -> tuple[object, ...]:
         store = self.store.__reduce_ex__(2)
-        state = {name: value for name, value in (store[2] or {}).items() if name != "_tessarr_caller"}
+        state = {name: value for name, value in (store[2] or {}).items() if name not in ("_tessarr", "_tessarr_caller")}
         return _rebuild, (store[0], store[1], state, self.read_only)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
@@ -37,13 +38,16 @@ _MISSING = (FileNotFoundError, KeyError, NotADirectoryError, IsADirectoryError)
 _LOCAL_CLASSES = ("LocalStore", "MemoryStore", "ZipStore", "ManagedMemoryStore")
 
 
+def says_missing(error: Exception) -> bool:
+    """Whether `error`, raised by a store of zarr-python for a key, says that the key has no value."""
+    return isinstance(error, _MISSING) or _INVALID_KEY in str(error)
+
+
 class ZarrPythonStore(AsyncFetchingStore):
     """A store over `store`, a store of zarr-python.
 
     `url` names the place; ``None``: the URL of a directory, or a name that is valid in this process while the store exists.
     """
-
-    _failure = "the zarr-python store failed"
 
     def __init__(self, store: Any, *, read_only: bool = False, url: str | None = None) -> None:
         self.store = store
@@ -63,7 +67,7 @@ class ZarrPythonStore(AsyncFetchingStore):
             return bool(self.store.supports_listing)
         if ability is Lock:
             # Other writers of an Icechunk repository have separate sessions; conflicts are detected at commit.
-            return self._is_local or type(self.store).__module__.startswith("icechunk.")
+            return self._is_local or self._is_session
         return super().has_ability(ability)
 
     @property
@@ -135,7 +139,7 @@ class ZarrPythonStore(AsyncFetchingStore):
             raise
         except Exception as error:
             got = f"{type(error).__name__}: {error}"
-            raise StoreError(self._failure, store=self.url, key=key or None, got=got) from error
+            raise StoreError("the zarr-python store failed", store=self.url, key=key or None, got=got) from error
 
     async def _open(self) -> None:
         if not self.store._is_open:
@@ -182,10 +186,8 @@ class ZarrPythonStore(AsyncFetchingStore):
             if part is not None and part.stop is not None and part.stop <= part.start:
                 return b"" if await self._exists(key) else None
             found = await self.store.get(key, prototype, byte_request(part))
-        except _MISSING:
-            return None
         except Exception as error:
-            if _INVALID_KEY in str(error):
+            if says_missing(error):
                 return None
             # Some stores raise for a range that extends beyond the end.
             clamped = None if part is None else ByteRange(*part.bounds(await self.store.getsize(key)))
@@ -233,6 +235,20 @@ class ZarrPythonStore(AsyncFetchingStore):
 
         await self.store.set(key, default_buffer_prototype().buffer.from_bytes(bytes(byte_view(value))))
 
+    async def replace_prefix_async(self, prefix: str, items: Mapping[str, Buffer]) -> None:
+        if not self._is_session:
+            await super().replace_prefix_async(prefix, items)
+            return
+        # No caller sees a session between two steps, and it refuses the keys that others stage new values under.
+        await self.delete_prefix_async(prefix)
+        for key, value in items.items():
+            await self.set_async(key, value)
+
+    @property
+    def _is_session(self) -> bool:
+        """Whether the store is a session of Icechunk, whose changes others see when it is committed."""
+        return type(self.store).__module__.startswith("icechunk.")
+
     @property
     def _is_local(self) -> bool:
         """Whether the values are in local files or in the memory of this process."""
@@ -261,11 +277,21 @@ class ZarrPythonStore(AsyncFetchingStore):
 
     async def _delete(self, keys: _List[str]) -> None:
         async def one(key: str) -> None:
-            # Some stores take a prefix of other keys for a directory, and delete all keys below it.
+            # Some stores take a prefix of other keys for a directory, and delete all keys below it; in Icechunk the chunks of
+            # an array go with its document.
             if await self._exists(key):
-                await self.store.delete(key)
+                with suppress(*_MISSING):
+                    await self.store.delete(key)
 
         await asyncio.gather(*(self._one(one(key)) for key in keys))
+
+    async def delete_prefix_async(self, prefix: str) -> None:
+        if not self._is_session:
+            await super().delete_prefix_async(prefix)
+            return
+        self._check_writable(prefix)
+        check_prefix(prefix)
+        await self._in_loop(prefix, self._one(self.store.delete_dir(prefix.rstrip("/"))))
 
     # -- listing -----------------------------------------------------------------------------------------------
 
@@ -283,7 +309,7 @@ class ZarrPythonStore(AsyncFetchingStore):
 
     async def _is_key(self, key: str) -> bool:
         try:
-            return bool(await self.store.exists(key))
+            return await self._exists(key)
         except NotImplementedError:  # VirtualiZarr's store: names beside documents are nodes
             return key.rpartition("/")[2] in _DOCUMENTS
 

@@ -7,6 +7,9 @@ from typing import Any
 
 import tessarr.facade.zarr3.dtype as _ours
 
+get_data_type_from_native_dtype = _ours.data_type_registry.match_dtype
+get_data_type_from_json = _ours.data_type_registry.match_json
+
 
 def __getattr__(name: str) -> Any:
     if name in ("common", "npy", "registry", "wrapper"):
