@@ -14,7 +14,7 @@
     │                          ForbiddenPlaceError (PermissionError), PendingCommitError, JournalError,
     │                          SnapshotChangedError;
     │                          ConflictError ── PendingAppendError, StaleNodeError (NodeNotFoundError too)
-    ├── TransactionError (RuntimeError)
+    ├── TransactionError, FailedTasksError (RuntimeError)
     ├── UnsupportedOperationError (NotImplementedError)
     └── MissingDependencyError (ImportError)
 
@@ -25,7 +25,7 @@ does not know which chunk it decodes), adds it with `TessarrError.at`, and re-ra
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple, Self, cast
 
 _PLACE = ("store", "path", "chunk", "key", "codec")
@@ -396,6 +396,18 @@ class TransactionError(TessarrError, RuntimeError):
     """A transaction was used where it cannot be: it has ended, is open already, or belongs to another process."""
 
     kind = "transaction"
+
+
+class FailedTasksError(TessarrError, RuntimeError):
+    """Tasks of a plan failed, or are not done."""
+
+    kind = "failed_tasks"
+    tasks: Mapping[int, BaseException | None]
+    """The number of each task, and the error of its last attempt; ``None`` for a task that has not run."""
+
+    def __init__(self, what: str, tasks: Mapping[int, BaseException | None] = {}, **facts: object) -> None:
+        super().__init__(what, **facts)
+        self.tasks = dict(tasks)
 
 
 class MissingDependencyError(TessarrError, ImportError):

@@ -73,7 +73,7 @@ def check_free(
         _check_local(os.path.abspath(local), overwrite)
     elif local is None or os.path.exists(local):
         store, here, _ = locate(dest, path, None, storage_options)
-        _check_node(store, here, overwrite)
+        node_at(store, here, overwrite)
 
 
 def _check_local(final: str, overwrite: bool) -> None:
@@ -111,7 +111,7 @@ def _staged_local(path: str, overwrite: bool) -> Iterator[Store]:
         yield store
         store.close()
         with _naming(final):
-            _swap(partial, final)
+            put_in_place(partial, final)
         if os.path.isdir(final):
             follow_directory(final)
     except BaseException:
@@ -160,7 +160,7 @@ def _new_store(partial: str, *, zipped: bool) -> Store:
     return LocalStore(partial)
 
 
-def _swap(partial: str, final: str) -> None:
+def put_in_place(partial: str, final: str) -> None:
     """Rename `partial` to `final`; the old data is removed last, and restored if the rename fails."""
     if not os.path.lexists(final):
         os.rename(partial, final)
@@ -183,7 +183,7 @@ def _remove(path: str) -> None:
             os.unlink(path)
 
 
-def _check_node(store: Store, path: str, overwrite: bool) -> bool:
+def node_at(store: Store, path: str, overwrite: bool) -> bool:
     """Return whether there is a node at `path`, where `overwrite` allows it."""
     present = read_entries(store, [path])[0].kind is not None
     if present and not overwrite:
@@ -198,7 +198,7 @@ def _check_node(store: Store, path: str, overwrite: bool) -> bool:
 
 @contextmanager
 def _within(store: Store, path: str, overwrite: bool) -> Iterator[str]:
-    present = _check_node(store, path, overwrite)
+    present = node_at(store, path, overwrite)
     if present and not path:
         raise UnsupportedOperationError(
             "the root of an open store is not replaced",

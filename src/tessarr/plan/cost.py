@@ -1,0 +1,112 @@
+"""Choose the boxes in which an array is moved to another chunking, and predict what that costs. Pure.
+
+Reading a box reads every chunk of the source that it touches, whole. So a chunk that lies in several boxes is read several
+times; the *amplification* is the number of chunks read over the number of chunks. `choose_box` lets boxes grow where that falls
+most, as far as the memory of a task allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import lcm, log, prod
+
+from tessarr.errors import BaseZarrError
+from tessarr.grids.base import Axis
+from tessarr.plan.tiling import Cut, Tiling, tiled
+from tessarr.types import Shape
+
+SMALL_BOX = 64 << 20
+"""A box of fewer bytes grows further than reading needs: a task takes some milliseconds, whatever its size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The sizes that decide about boxes: chunks in elements, `itemsize` in bytes."""
+
+    axes: tuple[Axis, ...]
+    """The stored chunks of the target (shards, where there are shards)."""
+    read: Shape
+    """The chunks that the source reads as one."""
+    itemsize: int
+    threads: int
+    """How many threads decode and encode within a task."""
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the array."""
+        return tuple(axis.length for axis in self.axes)
+
+    def peak(self, box: Sequence[int]) -> int:
+        """Return the most bytes that a task holds for a box: its elements, and in each thread a chunk of either side, encoded
+        and decoded."""
+        elements = prod(min(n, size) for n, size in zip(self.shape, box, strict=True))
+        write = prod(min(n, size) for n, size in zip(self.shape, longest_chunks(self.axes), strict=True))
+        return self.itemsize * (elements + 2 * self.threads * (prod(self.read) + write))
+
+
+def longest_chunks(axes: Sequence[Axis]) -> Shape:
+    """Return the greatest length of a chunk along each axis."""
+    return tuple(
+        max(1, axis.uniform or max((axis.size(index) for index in range(axis.nchunks)), default=1)) for axis in axes
+    )
+
+
+def choose_box(sizes: Sizes, memory: int) -> Tiling:
+    """Choose the boxes for tasks of at most `memory` bytes. Raises `BaseZarrError` where one stored chunk is too much."""
+    shape, write = sizes.shape, longest_chunks(sizes.axes)
+    box = [min(n, size) if n else size for n, size in zip(shape, write, strict=True)]
+    if (least := sizes.peak(box)) > memory:
+        hint = f"Allow at least {-(-least // 10**6)} MB, or choose smaller chunks or shards"
+        raise BaseZarrError(
+            "a task needs more memory than it may use",
+            expected=f"at most {memory} bytes",
+            got=f"{least} bytes",
+            hint=hint,
+        )
+    while (grown := _best(sizes, box, memory)) is not None:
+        box = grown
+    for axis in reversed(range(len(box))):
+        while prod(box) * sizes.itemsize < SMALL_BOX and box[axis] < shape[axis]:
+            wider = [*box[:axis], min(shape[axis], 2 * box[axis]), *box[axis + 1 :]]
+            if sizes.peak(wider) > memory:
+                break
+            box = wider
+    return tiled(sizes.axes, box)
+
+
+def _best(sizes: Sizes, box: list[int], memory: int) -> list[int] | None:
+    """Return the longer box whose amplification falls most per byte; ``None`` when none falls, or fits."""
+    best, gain = None, 1e-9
+    for axis, (n, length, chunk, read) in enumerate(
+        zip(sizes.shape, box, longest_chunks(sizes.axes), sizes.read, strict=True)
+    ):
+        common = lcm(chunk, max(1, read))
+        for longer in {min(n, length + chunk), min(n, (length // common + 1) * common), min(n, 2 * length), n}:
+            if longer <= length:
+                continue
+            grown = [*box[:axis], longer, *box[axis + 1 :]]
+            if sizes.peak(grown) > memory:
+                continue
+            fall = log(reads_along(n, length, read) / reads_along(n, longer, read)) / log(longer / length)
+            if fall > gain:
+                best, gain = grown, fall
+    return best
+
+
+def reads_along(length: int, cut: Cut, read: int) -> int:
+    """Count the chunks of length `read` that are read along one axis: once for every interval that touches them.
+
+    >>> reads_along(12, 4, 3), reads_along(12, (4, 12), 3), reads_along(12, 6, 3)
+    (6, 5, 4)
+    """
+    read = max(1, read)
+    whole = -(-length // read)
+    if isinstance(cut, int):
+        return whole + (length - 1) // cut - (length - 1) // lcm(cut, read) if length else 0
+    return whole + sum(end % read != 0 for end in cut[:-1])
+
+
+def chunks_read(tiling: Tiling, read: Shape) -> int:
+    """Count the chunks of the source that all boxes read."""
+    return prod(reads_along(n, cut, size) for n, cut, size in zip(tiling.shape, tiling.cuts, read, strict=True))

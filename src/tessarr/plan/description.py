@@ -1,0 +1,121 @@
+"""What a plan costs, computed from its tilings: no data is read."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from math import prod
+
+from tessarr.engine.processors import processors
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.plan.cost import Sizes, chunks_read, longest_chunks
+from tessarr.plan.manifest import Manifest, PlannedNode
+from tessarr.plan.tiling import Tiling
+from tessarr.types import JSONObject
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayCosts:
+    """The costs of one array. Bytes are those of elements in memory, before they are encoded."""
+
+    path: str
+    tasks: int
+    chunks_read: int
+    """Chunks of the source that are read: one request each, where they are not shards."""
+    amplification: float
+    """Chunks read over chunks of the source."""
+    bytes_read: int
+    bytes_written: int
+    objects: int
+    """Stored values written: shards, or else chunks."""
+    peak_memory: int
+    """The most bytes that a task holds, its threads included."""
+    advice: str | None
+    """A better length of chunks, where the last one along an axis is a sliver."""
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a plan costs. ``print`` shows a table; `to_json` has the same."""
+
+    operation: str
+    arrays: tuple[ArrayCosts, ...]
+
+    @property
+    def tasks(self) -> int:
+        """The number of tasks."""
+        return sum(array.tasks for array in self.arrays)
+
+    @property
+    def peak_memory(self) -> int:
+        """The most bytes that a task holds."""
+        return max((array.peak_memory for array in self.arrays), default=0)
+
+    def to_json(self) -> JSONObject:
+        """Return the description as JSON."""
+        return {
+            "operation": self.operation,
+            "tasks": self.tasks,
+            "peak_memory": self.peak_memory,
+            "arrays": [asdict(array) for array in self.arrays],
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{self.operation}: {self.tasks:,} tasks, at most {_size(self.peak_memory)} each"]
+        for array in self.arrays:
+            lines.append(
+                f"/{array.path}: {array.tasks:,} tasks read {array.chunks_read:,} chunks ({_size(array.bytes_read)},"
+                f" {array.amplification:.2f} times the source) and write {array.objects:,} objects"
+                f" ({_size(array.bytes_written)})"
+            )
+            if array.advice:
+                lines.append(f"  {array.advice}")
+        return "\n".join(lines)
+
+
+def described(manifest: Manifest) -> Description:
+    """Describe what the tasks of a plan cost on this machine, whose processors say how many threads a task has."""
+    found = [
+        _costs(node, node.metadata, node.tiling)
+        for node in manifest.nodes
+        if isinstance(node.metadata, ArrayMetadata) and node.tiling
+    ]
+    return Description(manifest.operation, tuple(found))
+
+
+def _costs(node: PlannedNode, metadata: ArrayMetadata, tiling: Tiling) -> ArrayCosts:
+    axes = metadata.chunk_grid.axes(metadata.shape)
+    itemsize = max(1, metadata.data_type.itemsize or 32)
+    sizes = Sizes(tuple(axes), node.read, itemsize, processors())
+    read = chunks_read(tiling, node.read)
+    whole = prod(-(-n // max(1, size)) for n, size in zip(metadata.shape, node.read, strict=True))
+    box = tuple(part.stop - part.start for part in tiling.box(0)) if tiling.count else ()
+    return ArrayCosts(
+        path=node.path,
+        tasks=tiling.count,
+        chunks_read=read,
+        amplification=read / whole if whole else 1.0,
+        bytes_read=read * prod(node.read) * itemsize,
+        bytes_written=prod(metadata.shape) * itemsize,
+        objects=prod(axis.nchunks for axis in axes),
+        peak_memory=sizes.peak(box) if box or not axes else 0,
+        advice=_advice(metadata.shape, longest_chunks(axes)),
+    )
+
+
+def _advice(shape: tuple[int, ...], chunks: tuple[int, ...]) -> str | None:
+    """Propose equal lengths where the last chunk along an axis has less than a tenth of the others."""
+    for axis, (length, chunk) in enumerate(zip(shape, chunks, strict=True)):
+        rest = length % chunk
+        if 0 < rest * 10 < chunk and length > chunk:
+            better = -(-length // (length // chunk))
+            return f"axis {axis}: the last chunk has {rest} of {chunk} elements; with {better} all are about equal"
+    return None
+
+
+def _size(nbytes: int) -> str:
+    value = float(nbytes)
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if value < 1000:
+            return f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:.3g} PB"

@@ -1,0 +1,87 @@
+"""Hand tasks to any `concurrent.futures.Executor`, a bounded number at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeAlias
+
+from tessarr.errors import MissingDependencyError, UnsupportedOperationError
+from tessarr.plan.task import Receipt
+
+Work: TypeAlias = Callable[[int], Receipt]
+WINDOW = 3
+"""Tasks in flight per slot: the scheduler of an executor never sees more, and no slot waits for the next task."""
+
+
+def executor_from(executor: Any, slots: int | None) -> tuple[AbstractContextManager[Executor], int]:
+    """Return the executor that a user's ``executor=`` means, and its slots; ``None`` is threads of this process.
+
+    Raises `UnsupportedOperationError` for ``"dask"`` without a current client, `TypeError` for what is no executor.
+    """
+    if executor is None:
+        count = slots or 1
+        return ThreadPoolExecutor(count, "tessarr-plan"), count
+    if executor == "dask":
+        client = _client()
+        # pure=True would hand back remembered results
+        return nullcontext(client.get_executor(pure=False)), slots or sum(client.nthreads().values()) or 1
+    if not hasattr(executor, "submit"):
+        raise TypeError(
+            f'executor must be None, "dask", or have submit(), as concurrent.futures.Executor; got {executor!r}'
+        )
+    return nullcontext(executor), slots or getattr(executor, "_max_workers", None) or 8
+
+
+def _client() -> Any:
+    try:
+        from distributed import get_client
+    except ImportError as error:
+        raise MissingDependencyError(
+            'executor="dask" needs the package distributed', hint="pip install 'dask[distributed]'"
+        ) from error
+    try:
+        return get_client()
+    except ValueError as error:
+        raise UnsupportedOperationError(
+            'executor="dask" uses the current client of dask, and there is none',
+            hint="Connect first: client = distributed.Client(ADDRESS)",
+        ) from error
+
+
+def submitted(
+    executor: Executor,
+    submit: Callable[[Executor, int], Future[Receipt]],
+    tasks: Iterable[int],
+    slots: int,
+    retries: int,
+) -> Iterator[tuple[int, Receipt | BaseException]]:
+    """Run tasks, at most ``WINDOW * slots`` in flight, and yield each with its receipt, or with the error of its last attempt.
+
+    A task that fails is sent again, `retries` times.
+    """
+    waiting = iter(tasks)
+    running: dict[Future[Receipt], tuple[int, int]] = {}
+    more = True
+    try:
+        while more or running:
+            while more and len(running) < WINDOW * slots:
+                task = next(waiting, None)
+                if task is None:
+                    more = False
+                else:
+                    running[submit(executor, task)] = task, 0
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                task, attempts = running.pop(future)
+                error = CancelledError() if future.cancelled() else future.exception()
+                if error is None:
+                    yield task, future.result()
+                elif attempts < retries:
+                    running[submit(executor, task)] = task, attempts + 1
+                else:
+                    yield task, error
+    finally:
+        for future in running:
+            future.cancel()
+        wait(running)

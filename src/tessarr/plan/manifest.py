@@ -1,0 +1,162 @@
+"""The manifest of a plan: what is read, what is written, and how the work is cut into tasks, as one JSON document.
+
+Its size depends on the number of arrays, not on their sizes: task `i` is computed from the tilings. No credential is in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, NamedTuple, Self
+
+from tessarr.common import strict_json
+from tessarr.core.stored.parse_cache import parse_document
+from tessarr.errors import MetadataValidationError, UnsupportedOperationError
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata.group import GroupMetadata
+from tessarr.plan.tiling import Tiling
+from tessarr.types import JSONObject, Shape
+
+VERSION = 1
+"""The version of the manifest. A plan of another version is refused."""
+
+
+class Place(NamedTuple):
+    """Where a hierarchy is: a directory, file or URL, and the path of a node in it."""
+
+    url: str
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedNode:
+    """A node that is to be written."""
+
+    path: str
+    """Path below the target."""
+    source: str
+    """Path below the source."""
+    metadata: ArrayMetadata | GroupMetadata
+    tiling: Tiling | None
+    """The boxes of an array, one per task; ``None`` for a group."""
+    read: Shape = ()
+    """The chunks that the source reads as one."""
+
+    @property
+    def tasks(self) -> int:
+        """The number of tasks."""
+        return 0 if self.tiling is None else self.tiling.count
+
+    def to_json(self) -> JSONObject:
+        """Return the node as JSON."""
+        return {
+            "path": self.path,
+            "source": self.source,
+            "document": self.metadata.to_dict(),
+            "boxes": None if self.tiling is None else self.tiling.to_json(),
+            "read": list(self.read),
+        }
+
+    @classmethod
+    def from_json(cls, obj: Any) -> Self:
+        """Parse the result of `to_json`."""
+        boxes = obj["boxes"]
+        metadata = parse_document(obj["document"], group=boxes is None)
+        tiling = Tiling.from_json(metadata.shape, boxes) if isinstance(metadata, ArrayMetadata) else None
+        return cls(obj["path"], obj["source"], metadata, tiling, tuple(obj["read"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """See the head of this module."""
+
+    id: str
+    operation: str
+    source: Place
+    kind: str
+    """The format of the source; see `tessarr.tools.sources`."""
+    identity: str
+    """A digest of what the source was when the plan was made: its documents, or size and time of a file."""
+    target: Place
+    work: Place
+    """Where tasks write; `finish` moves this to `target` where the two differ."""
+    overwrite: bool
+    verify: bool
+    nodes: tuple[PlannedNode, ...]
+
+    @property
+    def tasks(self) -> int:
+        """The number of tasks."""
+        return sum(node.tasks for node in self.nodes)
+
+    def locate(self, task: int) -> tuple[PlannedNode, int]:
+        """Return the node that a task writes to, and the number of its box. Raises `IndexError`."""
+        before = 0
+        for node, end in zip(self.nodes, accumulate(node.tasks for node in self.nodes), strict=True):
+            if before <= task < end:
+                return node, task - before
+            before = end
+        raise IndexError(f"task {task} of {self.tasks}")
+
+    def dumps(self) -> bytes:
+        """Return the manifest as a JSON document. Raises `UnsupportedOperationError` for places that only this process has."""
+        for what, place in (("source", self.source), ("target", self.target)):
+            if not place.url:
+                raise UnsupportedOperationError(
+                    f"the {what} of this plan exists in this process only",
+                    hint="Save plans between directories, files and URLs; run this one with plan.run()",
+                )
+        return strict_json.dumps(
+            {
+                "tessarr_plan": VERSION,
+                "id": self.id,
+                "operation": self.operation,
+                "source": {
+                    "url": self.source.url,
+                    "path": self.source.path,
+                    "kind": self.kind,
+                    "identity": self.identity,
+                },
+                "target": {"url": self.target.url, "path": self.target.path},
+                "work": {"url": self.work.url, "path": self.work.path},
+                "overwrite": self.overwrite,
+                "verify": self.verify,
+                "nodes": [node.to_json() for node in self.nodes],
+            }
+        )
+
+    @classmethod
+    def loads(cls, data: bytes, *, where: str) -> Self:
+        """Parse a manifest. Raises `MetadataValidationError` for anything else, and for a plan of another version."""
+        obj: Any = strict_json.loads(data, key=where)
+        if not isinstance(obj, dict) or "tessarr_plan" not in obj:
+            raise MetadataValidationError("this is not a plan of tessarr", key=where)
+        version = obj["tessarr_plan"]
+        if version != VERSION:
+            raise MetadataValidationError(
+                "the plan was made by another version of tessarr", key=where, expected=VERSION, got=version,
+                hint="Make the plan again",
+            )  # fmt: skip
+        try:
+            source = obj["source"]
+            return cls(
+                obj["id"], obj["operation"], Place(source["url"], source["path"]), source["kind"], source["identity"],
+                Place(**obj["target"]), Place(**obj["work"]), obj["overwrite"], obj["verify"],
+                tuple(map(PlannedNode.from_json, obj["nodes"])),
+            )  # fmt: skip
+        except (KeyError, TypeError) as error:
+            raise MetadataValidationError("the plan is damaged", key=where, got=repr(error)) from error
+
+
+def identity_of_nodes(documents: Sequence[JSONObject]) -> str:
+    """Return a digest of the documents of a Zarr source."""
+    return hashlib.sha256(b"".join(map(strict_json.dumps, documents))).hexdigest()
+
+
+def identity_of_file(path: str) -> str:
+    """Return the size and the time of the last change of a file."""
+    found = os.stat(path)
+    return f"{found.st_size}-{found.st_mtime_ns}"

@@ -1,0 +1,219 @@
+"""A plan: long work on arrays as tasks that run anywhere, in any order, any number of times."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from tessarr.errors import BaseZarrError, FailedTasksError
+from tessarr.plan.description import Description, described
+from tessarr.plan.executors import executor_from, submitted
+from tessarr.plan.manifest import Manifest
+from tessarr.plan.progress import Ranges, done_in, mark
+from tessarr.plan.publish import publish
+from tessarr.plan.task import Receipt, Worker, open_worker, run_task
+from tessarr.stores.base import Store
+from tessarr.stores.path import prefix_of
+from tessarr.stores.url import StoreLike, store_from
+from tessarr.types import Progress
+
+_DOCUMENT = "plan.json"
+_FINISHED = "finished.json"
+_MARK_SECONDS = 10.0
+"""A client writes the markers of ended tasks this often: what is lost with a client is repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How far a plan is."""
+
+    tasks: int
+    done: int
+    finished: bool
+    """Whether the result is in place."""
+
+    @property
+    def missing(self) -> int:
+        """The number of tasks that are not done."""
+        return self.tasks - self.done
+
+
+class Plan:
+    """Long work on arrays as tasks, each of which owns whole stored values of the target.
+
+    Made by `tessarr.plan.rechunk` and its like. `run` carries it out here or on an executor; a saved plan is carried out by
+    `run_part` on many machines, then `finish`. Each may be repeated: what is done is not done again.
+
+    >>> import tessarr, tessarr.plan
+    >>> source = tessarr.array([[1, 2], [3, 4]], chunks=(1, 2), store={})
+    >>> target = tessarr.storage.MemoryStore()
+    >>> plan = tessarr.plan.rechunk(source, target, path="a", chunks=(2, 1))
+    >>> plan.run().finished, tessarr.open_array(target, path="a")[:, 0].tolist()
+    (True, [1, 3])
+    """
+
+    def __init__(self, manifest: Manifest, worker: Worker | None = None) -> None:
+        self._manifest = manifest
+        self._worker = worker
+        self._place: tuple[Store, str] | None = None
+        self._storage_options: Mapping[str, object] | None = None
+        self._done = Ranges()
+        self._finished = False
+
+    @classmethod
+    def load(cls, place: StoreLike, *, storage_options: Mapping[str, object] | None = None) -> Self:
+        """Open the plan that was saved at `place`. `storage_options`: for the places that it names, too.
+
+        Raises `MetadataValidationError` for anything else, and for a plan of another version.
+        """
+        store, path = store_from(place, mode="r+", storage_options=storage_options)
+        prefix = prefix_of(path)
+        document = store.get(prefix + _DOCUMENT)
+        if document is None:
+            raise BaseZarrError(
+                "no plan is here", store=store.url, path=f"/{path}", hint="Save one with plan.save(place)"
+            )
+        plan = cls(Manifest.loads(bytes(document), where=prefix + _DOCUMENT))
+        plan._place, plan._storage_options = (store, prefix), storage_options
+        return plan
+
+    def save(self, place: StoreLike, *, storage_options: Mapping[str, object] | None = None) -> None:
+        """Write the plan to a folder: ``plan.json``, and ``done/`` for what is done.
+
+        Raises `BaseZarrError` where another plan is, `UnsupportedOperationError` for arrays that only this process has.
+        """
+        document = self._manifest.dumps()
+        store, path = store_from(place, mode="a", storage_options=storage_options)
+        prefix = prefix_of(path)
+        if not store.set_if_not_exists(prefix + _DOCUMENT, document) and store.get(prefix + _DOCUMENT) != document:
+            hint = "Choose another place"
+            raise BaseZarrError("another plan is here", store=store.url, path=f"/{path}", hint=hint)
+        self._place = store, prefix
+
+    @property
+    def tasks(self) -> int:
+        """The number of tasks."""
+        return self._manifest.tasks
+
+    def describe(self) -> Description:
+        """Predict what the plan costs: tasks, bytes, requests, objects and memory."""
+        return described(self._manifest)
+
+    def status(self) -> Status:
+        """Read how far the plan is."""
+        self._refresh()
+        return Status(self.tasks, len(self._done), self._finished)
+
+    def _refresh(self) -> None:
+        if self._place is None:
+            return
+        store, prefix = self._place
+        for start, stop in done_in(store, prefix):
+            self._done.add(start, stop)
+        self._finished = store.exists(prefix + _FINISHED)
+
+    def run(
+        self, executor: Any = None, *, slots: int | None = None, retries: int = 3, progress: Progress | None = None
+    ) -> Status:
+        """Carry out all tasks that are not done, and finish.
+
+        `executor`: ``None`` for threads of this process, ``"dask"`` for the current client of dask, or any
+        `concurrent.futures.Executor`. `slots`: tasks at once; by default as many as the executor has. A task that fails is
+        repeated up to `retries` times.
+
+        Raises `FailedTasksError` naming the tasks that failed; the others are done, and ``run`` again goes on.
+        """
+        self._carry_out(0, self.tasks, executor, slots, retries, progress)
+        return self.finish()
+
+    def run_part(
+        self, part: int, of: int, *, slots: int | None = None, retries: int = 3, progress: Progress | None = None
+    ) -> Status:
+        """Carry out part number `part` (from 1) of `of` parts, which may run at the same time on many machines.
+
+        A part does not finish the plan, and waits for no other. Raises `FailedTasksError`.
+        """
+        if not 1 <= part <= of:
+            raise ValueError(f"parts are numbered from 1 to {of}, got {part}")
+        first, stop = self.tasks * (part - 1) // of, self.tasks * part // of
+        self._carry_out(first, stop, None, slots, retries, progress)
+        return self.status()
+
+    def _carry_out(
+        self, first: int, stop: int, executor: Any, slots: int | None, retries: int, progress: Progress | None
+    ) -> None:
+        self._refresh()
+        if self._finished:
+            return
+        context, count = executor_from(executor, slots)
+        submit = self._submit_here() if executor is None else self._submit_elsewhere()
+        failed: dict[int, BaseException] = {}
+        unmarked: list[Receipt] = []
+        marked_at = time.monotonic()
+        try:
+            with context as chosen:
+                for task, result in submitted(chosen, submit, self._done.missing(stop, first), count, retries):
+                    if isinstance(result, BaseException):
+                        failed[task] = result
+                        continue
+                    unmarked.append(result)
+                    self._done.add(task, task + 1)
+                    if progress is not None:
+                        progress(len(self._done), self.tasks, f"task {task}")
+                    if time.monotonic() - marked_at > _MARK_SECONDS:
+                        self._mark(unmarked)
+                        marked_at = time.monotonic()
+        finally:
+            self._mark(unmarked)
+        if failed:
+            raise FailedTasksError(
+                f"{len(failed)} of {stop - first} tasks failed",
+                failed,
+                store=self._manifest.target.url or None,
+                got=f"task {min(failed)}: {failed[min(failed)]!r}",
+                hint="Those that ended are kept: run the plan again",
+            )
+
+    def _mark(self, receipts: list[Receipt]) -> None:
+        if self._place is not None and receipts:
+            mark(*self._place, receipts)
+            receipts.clear()
+
+    def _submit_here(self) -> Callable[[Any, int], Any]:
+        worker = self._opened()
+        return lambda executor, task: executor.submit(worker.run, task)
+
+    def _submit_elsewhere(self) -> Callable[[Any, int], Any]:
+        document = self._manifest.dumps()
+        return lambda executor, task: executor.submit(run_task, document, task)
+
+    def _opened(self) -> Worker:
+        if self._worker is None:
+            self._worker = open_worker(self._manifest, self._storage_options)
+        return self._worker
+
+    def finish(self) -> Status:
+        """Publish the result: write the documents, and replace what was at the target. May be repeated.
+
+        Raises `FailedTasksError` naming tasks that are not done.
+        """
+        self._refresh()
+        if self._finished:
+            return self.status()
+        missing: Iterable[int] = self._done.missing(self.tasks)
+        if listed := [task for task, _ in zip(missing, range(20), strict=False)]:
+            more = ", …" if self.tasks - len(self._done) > len(listed) else ""
+            raise FailedTasksError(
+                "the plan is not done", dict.fromkeys(listed),
+                got=f"{self.tasks - len(self._done)} tasks missing: {', '.join(map(str, listed))}{more}",
+                hint="Run the plan, or its missing parts",
+            )  # fmt: skip
+        worker = self._opened()
+        publish(self._manifest, worker.store, worker.path)
+        self._finished = True
+        if self._place is not None:
+            store, prefix = self._place
+            store.set(prefix + _FINISHED, b"{}")
+        return self.status()

@@ -1,0 +1,102 @@
+"""Where the tasks of a plan write, and how the result becomes visible: documents last, then in the place of what was there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from tessarr.core.array import Array
+from tessarr.core.creation.shorthands import create_hierarchy
+from tessarr.core.group import Group
+from tessarr.core.locate import locate
+from tessarr.core.stored import metadata_io
+from tessarr.core.stored.consolidated import follow_directory
+from tessarr.core.stored.move import move_node
+from tessarr.errors import UnsupportedOperationError
+from tessarr.plan.manifest import Manifest, Place
+from tessarr.stores.base import Store
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.path import join, normalize_path
+from tessarr.stores.url import StoreLike, overlaps
+from tessarr.tools.staging import check_free, local_path, node_at, put_in_place
+
+
+class Destination(NamedTuple):
+    """Where a plan writes: the final place, the place in which tasks work, and the opened store of the latter."""
+
+    target: Place
+    work: Place
+    store: Store
+    path: str
+
+
+def destination(
+    dest: StoreLike, path: str, plan_id: str, *, overwrite: bool, storage_options: Mapping[str, object] | None = None
+) -> Destination:
+    """Choose where the tasks of a plan write. Nothing is written.
+
+    A new node of a store is written where it will be: without its documents it does not exist. A directory, or a node that
+    is replaced, is written beside its place. Raises `BaseZarrError` when something is there and not `overwrite`.
+    """
+    path = normalize_path(path)
+    check_free(dest, path, overwrite=overwrite, storage_options=storage_options)
+    local = None if path else local_path(dest)
+    if local is not None:
+        final = os.path.abspath(local)
+        folder, name = os.path.split(final)
+        if name.endswith(".zip"):
+            hint = "Write to a directory, then pack it, or convert to it in one process (tessarr.tools.convert)"
+            raise UnsupportedOperationError("tasks cannot share a zip file", store=final, hint=hint)
+        work = os.path.join(folder, f".{name}.{plan_id}.partial")
+        return Destination(Place(final), Place(work), LocalStore(work), "")
+    store, here, _ = locate(dest, path, "a", storage_options)
+    at = here
+    if node_at(store, here, overwrite):
+        if not here:
+            raise UnsupportedOperationError(
+                "the root of an open store is not replaced",
+                store=store.url,
+                hint="Write to a path in it, or to an empty place",
+            )
+        at = f"{here}-{plan_id}.partial"
+    url = url_of(store)
+    return Destination(Place(url, here), Place(url, at), store, at)
+
+
+def url_of(store: Store) -> str:
+    """Return the URL by which another process opens `store`; "" for a store that only this process has."""
+    return "" if store.url.startswith("memory:") else store.url
+
+
+def check_apart(source: object, found: Destination) -> None:
+    """Raise `UnsupportedOperationError` where the source is, holds, or is within the target."""
+    if not isinstance(source, Array | Group):
+        return
+    store, path = (
+        (LocalStore(found.target.url), "") if not found.path and found.target != found.work else (found.store, "")
+    )
+    if overlaps(source._store, source._path, store, join(path, found.target.path)):
+        raise UnsupportedOperationError(
+            "the source is, holds, or is within the target",
+            store=found.target.url or found.store.url,
+            path=f"/{found.target.path}",
+            hint="Write to another place, then move it",
+        )
+
+
+def publish(manifest: Manifest, store: Store, path: str) -> None:
+    """Write the documents of a plan whose tasks are done, and put its result in place."""
+    nodes = {join(path, node.path): node.metadata for node in manifest.nodes}
+    for _ in create_hierarchy(store=store, nodes=nodes):
+        pass
+    target, work = manifest.target, manifest.work
+    if target == work:
+        return
+    if target.path:
+        metadata_io.delete_node(store, target.path)
+        move_node(store, work.path, target.path)
+        return
+    store.close()
+    put_in_place(work.url, target.url)
+    follow_directory(target.url)

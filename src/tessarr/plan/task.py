@@ -1,0 +1,124 @@
+"""Carry out one task of a plan: read a box of the source, write the stored values of the target that it covers.
+
+A task writes whole stored values, reads nothing that any task of the plan writes, and writes the same bytes whenever it runs.
+So it may run anywhere, twice, or again after it was killed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from threading import Lock
+from typing import Any, NamedTuple
+
+from tessarr.core.array import Array
+from tessarr.core.open import open as open_node
+from tessarr.errors import BaseZarrError, ConflictError
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.plan.manifest import Manifest, Place, identity_of_file, identity_of_nodes
+from tessarr.stores.base import Store
+from tessarr.stores.path import join
+from tessarr.stores.url import store_from
+from tessarr.tools.digest import block_digest
+from tessarr.tools.sources import open_source
+from tessarr.tools.sources.base import Source, SourceArray
+from tessarr.tools.sources.zarr import ZarrSource
+from tessarr.tools.transfer import identical, values_in
+
+
+class Receipt(NamedTuple):
+    """What a task has done."""
+
+    task: int
+    nbytes: int
+    """Bytes of the elements that it moved."""
+    digest: str
+    """SHA-256 of these elements."""
+
+
+class Worker:
+    """The opened source and target of a plan, for its tasks. Threads may share a worker."""
+
+    def __init__(self, manifest: Manifest, source: Source, store: Store, path: str) -> None:
+        self.manifest = manifest
+        self.store, self.path = store, path
+        self._source = source
+        self._arrays = {node.path: node for node in source.nodes if isinstance(node, SourceArray)}
+        self._targets: dict[str, Array] = {}
+        self._lock = Lock()
+
+    def run(self, task: int) -> Receipt:
+        """Carry out a task. Raises `BaseZarrError` where the values read back differ from those written."""
+        node, number = self.manifest.locate(task)
+        assert node.tiling is not None
+        assert isinstance(node.metadata, ArrayMetadata)
+        box = node.tiling.box(number)
+        source = self._arrays[node.source]
+        if self._source.parallel:
+            values = source.read(box)
+        else:
+            with self._lock:
+                values = source.read(box)
+        target = self._target(node.path, node.metadata)
+        target[box or ...] = values
+        if self.manifest.verify and not identical(values, values_in(target, box)):
+            raise BaseZarrError(
+                "the values read back differ from the source",
+                store=self.store.url,
+                path=target.name,
+                got=f"a difference in [{', '.join(f'{part.start}:{part.stop}' for part in box)}]",
+                hint="A lossy codec changes values: make the plan with verify=False",
+            )
+        return Receipt(task, int(values.nbytes), block_digest(values).hex())
+
+    def _target(self, path: str, metadata: ArrayMetadata) -> Array:
+        with self._lock:
+            array = self._targets.get(path)
+            if array is None:
+                array = Array._opened(self.store, join(self.path, path), metadata, read_only=False, config=None)
+                self._targets[path] = array
+        return array
+
+
+def identity(place: Place, kind: str, source: Source) -> str:
+    """Describe what the source is, so that a change of it is noticed: its documents, or the size and time of its file."""
+    node = getattr(source, "node", None)
+    if kind != "zarr" or node is None:
+        return identity_of_file(place.url)
+    members = [] if isinstance(node, Array) else sorted(node.members(max_depth=None))
+    return identity_of_nodes([node._metadata.to_dict(), *(member._metadata.to_dict() for _, member in members)])
+
+
+def open_worker(manifest: Manifest, storage_options: Any = None) -> Worker:
+    """Open the source and target of a plan. Raises `ConflictError` when the source has changed since the plan was made."""
+    place, kind = manifest.source, manifest.kind
+    source: Source
+    if kind == "zarr":
+        source = ZarrSource(open_node(place.url, path=place.path or None, mode="r", storage_options=storage_options))
+    else:
+        source = open_source(place.url, kind)
+    if (found := identity(place, kind, source)) != manifest.identity:
+        raise ConflictError(
+            "the source has changed since the plan was made",
+            store=place.url,
+            expected=manifest.identity,
+            got=found,
+            hint="Make the plan again",
+        )
+    store, path = store_from(manifest.work.url, mode="a", storage_options=storage_options)
+    return Worker(manifest, source, store, join(path, manifest.work.path))
+
+
+@lru_cache(maxsize=4)
+def _worker_of(document: bytes) -> Worker:
+    return open_worker(Manifest.loads(document, where="plan.json"))
+
+
+def run_task(document: bytes, task: int) -> Receipt:
+    """Carry out a task of the plan in `document`, in any process. The opened places are kept for further tasks."""
+    return _worker_of(document).run(task)
+
+
+def digest_of(receipts: list[Receipt]) -> str:
+    """Combine the digests of tasks, in the order of the tasks."""
+    return hashlib.sha256(b"".join(bytes.fromhex(receipt.digest) for receipt in sorted(receipts))).hexdigest()
