@@ -56,8 +56,8 @@ _HOME = {
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 _DOORS = frozenset(
-    "abc api attrs buffer codecs convenience core creation dtype errors experimental hierarchy registry serve storage sync "  # noqa: SIM905
-    "testing".split()
+    "abc api attrs buffer codecs convenience core creation dtype errors experimental hierarchy plan registry serve storage "  # noqa: SIM905
+    "sync testing".split()
 )
 
 __all__ = sorted(

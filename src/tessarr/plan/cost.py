@@ -78,11 +78,13 @@ def choose_box(sizes: Sizes, memory: int) -> Tiling:
 def _best(sizes: Sizes, box: list[int], memory: int) -> list[int] | None:
     """Return the longer box whose amplification falls most per byte; ``None`` when none falls, or fits."""
     best, gain = None, 1e-9
+    elements = prod(box) * sizes.itemsize
+    room = (memory - sizes.peak(box) + elements) // max(1, elements)
     for axis, (n, length, chunk, read) in enumerate(
         zip(sizes.shape, box, longest_chunks(sizes.axes), sizes.read, strict=True)
     ):
         common = lcm(chunk, max(1, read))
-        for longer in {min(n, length + chunk), min(n, (length // common + 1) * common), min(n, 2 * length), n}:
+        for longer in {min(n, size) for size in (length + chunk, (length // common + 1) * common, length * room, n)}:
             if longer <= length:
                 continue
             grown = [*box[:axis], longer, *box[axis + 1 :]]

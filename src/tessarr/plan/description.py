@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from math import prod
 
@@ -10,7 +11,7 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.cost import Sizes, chunks_read, longest_chunks
 from tessarr.plan.manifest import Manifest, PlannedNode
 from tessarr.plan.tiling import Tiling
-from tessarr.types import JSONObject
+from tessarr.types import JSONObject, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +30,8 @@ class ArrayCosts:
     """Stored values written: shards, or else chunks."""
     peak_memory: int
     """The most bytes that a task holds, its threads included."""
-    advice: str | None
-    """A better length of chunks, where the last one along an axis is a sliver."""
+    advice: tuple[str, ...]
+    """Better lengths of chunks, where the last one along an axis is a sliver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,7 @@ class Description:
                 f" {array.amplification:.2f} times the source) and write {array.objects:,} objects"
                 f" ({_size(array.bytes_written)})"
             )
-            if array.advice:
-                lines.append(f"  {array.advice}")
+            lines += [f"  {line}" for line in array.advice]
         return "\n".join(lines)
 
 
@@ -98,18 +98,17 @@ def _costs(node: PlannedNode, metadata: ArrayMetadata, tiling: Tiling) -> ArrayC
         bytes_written=prod(metadata.shape) * itemsize,
         objects=prod(axis.nchunks for axis in axes),
         peak_memory=sizes.peak(box) if box or not axes else 0,
-        advice=_advice(metadata.shape, longest_chunks(axes)),
+        advice=tuple(_advice(metadata.shape, longest_chunks(axes))),
     )
 
 
-def _advice(shape: tuple[int, ...], chunks: tuple[int, ...]) -> str | None:
+def _advice(shape: Shape, chunks: Shape) -> Iterator[str]:
     """Propose equal lengths where the last chunk along an axis has less than a tenth of the others."""
     for axis, (length, chunk) in enumerate(zip(shape, chunks, strict=True)):
         rest = length % chunk
-        if 0 < rest * 10 < chunk and length > chunk:
+        if 0 < rest * 10 < chunk < length:
             better = -(-length // (length // chunk))
-            return f"axis {axis}: the last chunk has {rest} of {chunk} elements; with {better} all are about equal"
-    return None
+            yield f"axis {axis}: the last chunk has {rest} of {chunk} elements; with chunks of {better} all are about equal"
 
 
 def _size(nbytes: int) -> str:

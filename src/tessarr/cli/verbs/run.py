@@ -1,0 +1,100 @@
+"""``tessarr run``: carry out a saved plan, or a part of it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+
+from tessarr.cli.places import storage_options
+from tessarr.cli.printing import OK, PROBLEMS, add_storage, add_verb, note, print_json
+from tessarr.cli.progress import bar
+from tessarr.errors import FailedTasksError
+from tessarr.plan.plan import Plan, Status
+
+_INDEX = {"SLURM_ARRAY_TASK_ID": "SLURM_ARRAY_TASK_MIN", "AWS_BATCH_JOB_ARRAY_INDEX": "", "JOB_COMPLETION_INDEX": ""}
+"""Variables that hold the index of a job in its array, and those of the first index where that may differ from 0."""
+_COUNT = ("SLURM_ARRAY_TASK_COUNT", "AWS_BATCH_JOB_ARRAY_SIZE", "JOB_COMPLETIONS")
+
+
+def add(verbs: object) -> None:
+    """Add the verb."""
+    verb = add_verb(
+        verbs,
+        "run",
+        summary="carry out a plan, or a part of it",
+        text="Carry out a plan that 'tessarr plan' saved. What is done is not done again, so run it again after an error.\n"
+        "Exit codes: 0 done, 1 tasks failed, 2 wrong usage, 130 stopped.",
+        examples="""
+tessarr run PLAN --jobs 4
+tessarr run PLAN --dask tcp://scheduler:8786
+tessarr run PLAN --part 17/1000
+tessarr run PLAN --part            # the index that Slurm, AWS Batch or Kubernetes set
+tessarr run PLAN --status --json
+""",
+    )
+    verb.add_argument("plan", metavar="PLAN", help="the folder of the plan")
+    add_storage(verb)
+    how = verb.add_mutually_exclusive_group()
+    how.add_argument(
+        "--part", nargs="?", const="", metavar="I/N", help="part I (from 1) of N; does not finish the plan"
+    )
+    how.add_argument("--dask", metavar="ADDRESS", help="run on the dask cluster whose scheduler is there")
+    how.add_argument("--status", action="store_true", help="only show how far it is")
+    verb.add_argument("--jobs", type=int, default=1, metavar="N", help="tasks at once in this process (default: 1)")
+    verb.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carry out the plan, and print how far it is."""
+    plan = Plan.load(arguments.plan, storage_options=storage_options(arguments.storage))
+    try:
+        status = plan.status() if arguments.status else _carried_out(plan, arguments)
+    except FailedTasksError as error:
+        note(f"error: {error}")
+        status, code = plan.status(), PROBLEMS
+    else:
+        code = OK
+    show(status, json=arguments.json)
+    return code
+
+
+def _carried_out(plan: Plan, arguments: argparse.Namespace) -> Status:
+    with bar(nbytes=False) as progress:
+        if arguments.part is not None:
+            part, of = part_of(arguments.part, os.environ)
+            return plan.run_part(part, of, slots=arguments.jobs, progress=progress)
+        if arguments.dask is None:
+            return plan.run(slots=arguments.jobs, progress=progress)
+        from distributed import Client
+
+        with Client(arguments.dask):
+            return plan.run("dask", progress=progress)
+
+
+def part_of(text: str, environment: Mapping[str, str]) -> tuple[int, int]:
+    """Parse ``I/N``; "" takes both from the variables of Slurm, AWS Batch or Kubernetes. Raises `ValueError`.
+
+    >>> part_of("17/1000", {}), part_of("", {"AWS_BATCH_JOB_ARRAY_INDEX": "0", "AWS_BATCH_JOB_ARRAY_SIZE": "8"})
+    ((17, 1000), (1, 8))
+    """
+    if text:
+        index, _, count = text.partition("/")
+        if index.isdigit() and count.isdigit():
+            return int(index), int(count)
+        raise ValueError(f"--part is I/N, such as 17/1000; got {text!r}")
+    for name, first in _INDEX.items():
+        counts = [environment[variable] for variable in _COUNT if variable in environment]
+        if name in environment and counts:
+            return int(environment[name]) - int(environment.get(first, 0)) + 1, int(counts[0])
+    raise ValueError(
+        f"--part without I/N needs one of the variables {', '.join(_INDEX)}, and one of {', '.join(_COUNT)}"
+    )
+
+
+def show(status: Status, *, json: bool) -> None:
+    """Print how far a plan is."""
+    if json:
+        print_json({"tasks": status.tasks, "done": status.done, "missing": status.missing, "finished": status.finished})
+    else:
+        print(f"{status.done} of {status.tasks} tasks done; {'finished' if status.finished else 'not finished'}")
