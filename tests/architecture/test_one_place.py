@@ -119,6 +119,7 @@ def test_async_variants_are_written_out() -> None:
 EXECUTORS = {
     "engine/pool.py": "the threads of the process, for work of the processor",
     "engine/jobs.py": "the threads of one tool, for what the caller allows",
+    "plan/executors.py": "the threads of one plan, where the user gives no executor",
     "stores/remote/loop.py": "calls that block for coroutines of remote stores, and their callers",
     "codecs/bytes_to_bytes/blosc.py": "one thread, because c-blosc's own threads end the process after a fork",
     "facade/zarr3/abc/codec.py": "one thread for a codec's coroutine, where the caller's has an event loop already",
@@ -146,6 +147,8 @@ OTHER_VALUES = {
     "core/array_parts/reservation_io.py": "the reservations beside a v2 document, which is no metadata document",
     "core/stored/move.py": "chunks, and other values without a meaning",
     "engine/write_chunks.py": "chunks",
+    "plan/markers.py": "markers of tasks that are done",
+    "plan/plan.py": "the manifest of a plan",
     "tools/probe/__init__.py": "values of a probe, below a name of its own",
     "tools/probe/directory.py": "values of a probe",
     "tools/probe/worker.py": "values of a probe",

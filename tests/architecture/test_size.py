@@ -167,8 +167,11 @@ TOLD_APART = {
     "convert": "the verb; the tool",
     "diff": "the verb; the tool",
     "info": "the verb; the summary",
+    "manifest": "of a plan; of chunks in other places",
     "migrate": "the verb; the tool",
+    "plan": "the verb; the class",
     "repair": "the verb; the tool",
+    "run": "the verb; the drivers of chunk reads",
     "serve": "the verb; arrays of zarr-python whose selections tessarr serves",
     "zarr_python": "codecs of other packages, and any store, written for zarr-python",
 }

@@ -11,7 +11,7 @@ import pytest
 
 from tessarr.grids.base import Axis
 from tessarr.indexing.base import Request
-from tessarr.indexing.plan import Parts, plan
+from tessarr.indexing.chunk_plan import Parts, plan
 from tessarr.indexing.selection import Selection
 
 JUNK = -999

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tessarr.grids.rectilinear import RectilinearGrid
 from tessarr.grids.regular import RegularGrid
-from tessarr.indexing.plan import Part, plan
+from tessarr.indexing.chunk_plan import Part, plan
 from tessarr.indexing.request import basic
 from tessarr.indexing.selection import Outer, Points
 

@@ -9,7 +9,7 @@ plan.save("s3://bucket/plan")    # then on many machines: tessarr.plan.load("s3:
 plan.finish()
 """
 
-from tessarr.plan.description import Description
+from tessarr.plan.predict import Description
 from tessarr.plan.make import rechunk
 from tessarr.plan.plan import Plan, Status
 

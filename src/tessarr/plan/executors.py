@@ -3,38 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from tessarr.errors import MissingDependencyError, UnsupportedOperationError
 from tessarr.plan.task import Receipt
 
-Work: TypeAlias = Callable[[int], Receipt]
+if TYPE_CHECKING:
+    from distributed import Client
+
+Submit: TypeAlias = Callable[[int], Future[Receipt]]
+"""Submits the task of a number."""
+
+
+@runtime_checkable
+class Submits(Protocol):
+    """What a plan uses of an executor."""
+
+    def submit(self, fn: Callable[..., Receipt], /, *args: object) -> Future[Receipt]:
+        """Run ``fn(*args)``."""
+        ...
+
+
 WINDOW = 3
 """Tasks in flight per slot: the scheduler of an executor never sees more, and no slot waits for the next task."""
 
 
-def executor_from(executor: Any, slots: int | None) -> tuple[AbstractContextManager[Executor], int]:
+def executor_from(executor: object, slots: int | None) -> tuple[AbstractContextManager[Submits], int]:
     """Return the executor that a user's ``executor=`` means, and its slots; ``None`` is threads of this process.
 
-    Raises `UnsupportedOperationError` for ``"dask"`` without a current client, `TypeError` for what is no executor.
+    Raises `UnsupportedOperationError` for ``"dask"`` without a current client, `TypeError` for what is not an executor.
     """
     if executor is None:
         count = slots or 1
         return ThreadPoolExecutor(count, "tessarr-plan"), count
     if executor == "dask":
         client = _client()
-        # pure=True would hand back remembered results
+        # with pure=True, a repeated task would not run
         return nullcontext(client.get_executor(pure=False)), slots or sum(client.nthreads().values()) or 1
-    if not hasattr(executor, "submit"):
+    if not isinstance(executor, Submits):
         raise TypeError(
             f'executor must be None, "dask", or have submit(), as concurrent.futures.Executor; got {executor!r}'
         )
     return nullcontext(executor), slots or getattr(executor, "_max_workers", None) or 8
 
 
-def _client() -> Any:
+def _client() -> Client:
     try:
         from distributed import get_client
     except ImportError as error:
@@ -51,11 +66,7 @@ def _client() -> Any:
 
 
 def submitted(
-    executor: Executor,
-    submit: Callable[[Executor, int], Future[Receipt]],
-    tasks: Iterable[int],
-    slots: int,
-    retries: int,
+    submit: Submit, tasks: Iterable[int], slots: int, retries: int
 ) -> Iterator[tuple[int, Receipt | BaseException]]:
     """Run tasks, at most ``WINDOW * slots`` in flight, and yield each with its receipt, or with the error of its last attempt.
 
@@ -71,14 +82,14 @@ def submitted(
                 if task is None:
                     more = False
                 else:
-                    running[submit(executor, task)] = task, 0
+                    running[submit(task)] = task, 0
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 task, attempts = running.pop(future)
                 error = CancelledError() if future.cancelled() else future.exception()
                 if error is None:
                     yield task, future.result()
                 elif attempts < retries:
-                    running[submit(executor, task)] = task, attempts + 1
+                    running[submit(task)] = task, attempts + 1
                 else:
                     yield task, error
     finally:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from tessarr.common import strict_json
 from tessarr.core.stored.parse_cache import parse_document
@@ -61,12 +61,18 @@ class PlannedNode:
         }
 
     @classmethod
-    def from_json(cls, obj: Any) -> Self:
-        """Parse the result of `to_json`."""
-        boxes = obj["boxes"]
-        metadata = parse_document(obj["document"], group=boxes is None)
-        tiling = Tiling.from_json(metadata.shape, boxes) if isinstance(metadata, ArrayMetadata) else None
-        return cls(obj["path"], obj["source"], metadata, tiling, tuple(obj["read"]))
+    def from_json(
+        cls,
+        path: str,
+        source: str,
+        document: JSONObject,
+        boxes: Sequence[int | Sequence[int]] | None,
+        read: Sequence[int],
+    ) -> Self:
+        """Parse the members of the result of `to_json`."""
+        metadata = parse_document(document, group=boxes is None)
+        tiling = Tiling.from_json(metadata.shape, boxes or ()) if isinstance(metadata, ArrayMetadata) else None
+        return cls(path, source, metadata, tiling, tuple(read))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +137,7 @@ class Manifest:
     @classmethod
     def loads(cls, data: bytes, *, where: str) -> Self:
         """Parse a manifest. Raises `MetadataValidationError` for anything else, and for a plan of another version."""
-        obj: Any = strict_json.loads(data, key=where)
+        obj = strict_json.loads(data, key=where)
         if not isinstance(obj, dict) or "tessarr_plan" not in obj:
             raise MetadataValidationError("this is not a plan of tessarr", key=where)
         version = obj["tessarr_plan"]
@@ -145,7 +151,7 @@ class Manifest:
             return cls(
                 obj["id"], obj["operation"], Place(source["url"], source["path"]), source["kind"], source["identity"],
                 Place(**obj["target"]), Place(**obj["work"]), obj["overwrite"], obj["verify"],
-                tuple(map(PlannedNode.from_json, obj["nodes"])),
+                tuple(PlannedNode.from_json(**node) for node in obj["nodes"]),
             )  # fmt: skip
         except (KeyError, TypeError) as error:
             raise MetadataValidationError("the plan is damaged", key=where, got=repr(error)) from error

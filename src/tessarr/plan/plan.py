@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from functools import partial
+from typing import Self
 
 from tessarr.errors import BaseZarrError, FailedTasksError
-from tessarr.plan.description import Description, described
-from tessarr.plan.executors import executor_from, submitted
+from tessarr.plan.predict import Description, described
+from tessarr.plan.executors import Submit, Submits, executor_from, submitted
 from tessarr.plan.manifest import Manifest
-from tessarr.plan.progress import Ranges, done_in, mark
+from tessarr.plan.markers import Ranges, done_in, mark
 from tessarr.plan.publish import publish
 from tessarr.plan.task import Receipt, Worker, open_worker, run_task
 from tessarr.stores.base import Store
@@ -115,7 +116,7 @@ class Plan:
         self._finished = store.exists(prefix + _FINISHED)
 
     def run(
-        self, executor: Any = None, *, slots: int | None = None, retries: int = 3, progress: Progress | None = None
+        self, executor: object = None, *, slots: int | None = None, retries: int = 3, progress: Progress | None = None
     ) -> Status:
         """Carry out all tasks that are not done, and finish.
 
@@ -142,19 +143,20 @@ class Plan:
         return self.status()
 
     def _carry_out(
-        self, first: int, stop: int, executor: Any, slots: int | None, retries: int, progress: Progress | None
+        self, first: int, stop: int, executor: object, slots: int | None, retries: int, progress: Progress | None
     ) -> None:
         self._refresh()
         if self._finished:
             return
         context, count = executor_from(executor, slots)
-        submit = self._submit_here() if executor is None else self._submit_elsewhere()
         failed: dict[int, BaseException] = {}
         unmarked: list[Receipt] = []
         marked_at = time.monotonic()
         try:
             with context as chosen:
-                for task, result in submitted(chosen, submit, self._done.missing(stop, first), count, retries):
+                for task, result in submitted(
+                    self._submit(chosen, executor is None), self._done.missing(stop, first), count, retries
+                ):
                     if isinstance(result, BaseException):
                         failed[task] = result
                         continue
@@ -181,13 +183,10 @@ class Plan:
             mark(*self._place, receipts)
             receipts.clear()
 
-    def _submit_here(self) -> Callable[[Any, int], Any]:
-        worker = self._opened()
-        return lambda executor, task: executor.submit(worker.run, task)
-
-    def _submit_elsewhere(self) -> Callable[[Any, int], Any]:
-        document = self._manifest.dumps()
-        return lambda executor, task: executor.submit(run_task, document, task)
+    def _submit(self, executor: Submits, here: bool) -> Submit:
+        if here:
+            return partial(executor.submit, self._opened().run)
+        return partial(executor.submit, run_task, self._manifest.dumps())
 
     def _opened(self) -> Worker:
         if self._worker is None:

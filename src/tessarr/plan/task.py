@@ -7,9 +7,10 @@ So it may run anywhere, twice, or again after it was killed.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from functools import lru_cache
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tessarr.core.array import Array
 from tessarr.core.open import open as open_node
@@ -89,7 +90,7 @@ def identity(place: Place, kind: str, source: Source) -> str:
     return identity_of_nodes([node._metadata.to_dict(), *(member._metadata.to_dict() for _, member in members)])
 
 
-def open_worker(manifest: Manifest, storage_options: Any = None) -> Worker:
+def open_worker(manifest: Manifest, storage_options: Mapping[str, object] | None = None) -> Worker:
     """Open the source and target of a plan. Raises `ConflictError` when the source has changed since the plan was made."""
     place, kind = manifest.source, manifest.kind
     source: Source

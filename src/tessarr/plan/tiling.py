@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Self, TypeAlias
+from typing import Self, TypeAlias
 
 from tessarr.grids.base import Axis
 from tessarr.indexing.boxes import Box
@@ -55,7 +55,7 @@ class Tiling:
         return [cut if isinstance(cut, int) else list(cut) for cut in self.cuts]
 
     @classmethod
-    def from_json(cls, shape: Shape, cuts: Sequence[Any]) -> Self:
+    def from_json(cls, shape: Shape, cuts: Sequence[int | Sequence[int]]) -> Self:
         """Parse the result of `to_json`."""
         return cls(tuple(shape), tuple(cut if isinstance(cut, int) else tuple(cut) for cut in cuts))
 

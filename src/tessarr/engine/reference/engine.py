@@ -1,6 +1,6 @@
 """The reference engine: the executable specification in Python, for any codec, data type and store.
 
-It plans (`tessarr.indexing.plan`) and makes a chunk read (`tessarr.engine.reference.read_chunk`) or a change
+It plans (`tessarr.indexing.chunk_plan`) and makes a chunk read (`tessarr.engine.reference.read_chunk`) or a change
 (`tessarr.engine.reference.merge`) for each chunk; `tessarr.engine.run` and `tessarr.engine.write_chunks` carry them out.
 """
 
@@ -19,7 +19,7 @@ from tessarr.engine.reference.read_chunk import read_chunk
 from tessarr.engine.reference.readers import ChunkRead
 from tessarr.engine.run import run, run_async
 from tessarr.engine.write_chunks import store_chunks, store_chunks_async
-from tessarr.indexing.plan import plan
+from tessarr.indexing.chunk_plan import plan
 from tessarr.indexing.selection import Selection
 from tessarr.stores.fetch import Fetched
 from tessarr.types import AnyArray

@@ -18,7 +18,7 @@ from tessarr.engine.bound import BoundArray
 from tessarr.engine.pool import for_each
 from tessarr.engine.reference.placement import inner_parts
 from tessarr.engine.write_chunks import whole
-from tessarr.indexing.plan import Part, plan
+from tessarr.indexing.chunk_plan import Part, plan
 from tessarr.indexing.selection import Outer, Selection
 from tessarr.stores.functions import deletes_safely
 from tessarr.types import AnyArray, Buffer, ByteRange, Coords

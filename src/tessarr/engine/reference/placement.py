@@ -7,7 +7,7 @@ from tessarr.codecs.chain import BoundChain
 from tessarr.engine.bound import BoundArray
 from tessarr.errors import ChunkNotFoundError
 from tessarr.grids.regular import RegularAxis
-from tessarr.indexing.plan import Part, Parts, plan
+from tessarr.indexing.chunk_plan import Part, Parts, plan
 from tessarr.indexing.selection import Outer, Points, Selection
 from tessarr.types import AnyArray
 

@@ -18,7 +18,7 @@ from tessarr.engine.reference.readers import ChunkRead, Reader, read_from, toget
 from tessarr.engine.reference.versions import ValueChangedError, VersionCheck
 from tessarr.engine.reference.within import WHOLE, check_length, cut, shift, size_of
 from tessarr.errors import BaseZarrError
-from tessarr.indexing.plan import Part
+from tessarr.indexing.chunk_plan import Part
 from tessarr.types import AnyArray, Buffer, ByteRange
 
 ATTEMPTS = 5

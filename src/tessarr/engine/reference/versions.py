@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tessarr.codecs.sharding import MISSING, ShardIndex, ShardLayout
 from tessarr.engine.reference.within import WHOLE, shift
-from tessarr.indexing.plan import Part
+from tessarr.indexing.chunk_plan import Part
 from tessarr.stores.fetch import Fetch, Version, version_of
 from tessarr.stores.locks import ForkSafeLock
 from tessarr.types import Buffer, ByteRange

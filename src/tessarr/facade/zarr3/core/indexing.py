@@ -17,7 +17,7 @@ from tessarr.errors import ArrayIndexError, BoundsCheckError, NegativeStepError,
 from tessarr.facade.zarr3.core.chunk_grids import ChunkGrid as GridOfArray
 from tessarr.grids.base import Axis, ChunkGrid
 from tessarr.indexing.base import Request, expand
-from tessarr.indexing.plan import Part, plan
+from tessarr.indexing.chunk_plan import Part, plan
 from tessarr.indexing.request import basic, coordinate, mask, orthogonal
 from tessarr.indexing.selection import IndexArray, Outer, Points
 
