@@ -9,9 +9,9 @@ plan.save("s3://bucket/plan")    # then on many machines: tessarr.plan.load("s3:
 plan.finish()
 """
 
-from tessarr.plan.predict import Description
 from tessarr.plan.make import rechunk
 from tessarr.plan.plan import Plan, Status
+from tessarr.plan.predict import Description
 
 load = Plan.load
 

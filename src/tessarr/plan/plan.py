@@ -9,10 +9,10 @@ from functools import partial
 from typing import Self
 
 from tessarr.errors import BaseZarrError, FailedTasksError
-from tessarr.plan.predict import Description, described
 from tessarr.plan.executors import Submit, Submits, executor_from, submitted
 from tessarr.plan.manifest import Manifest
 from tessarr.plan.markers import Ranges, done_in, mark
+from tessarr.plan.predict import Description, described
 from tessarr.plan.publish import publish
 from tessarr.plan.task import Receipt, Worker, open_worker, run_task
 from tessarr.stores.base import Store
