@@ -68,6 +68,7 @@ DEFAULTS: dict[str, Any] = {
         "auto_chunks": False,  # choose chunks="auto" as zarr-python does
         "overwrite_all": False,  # overwriting removes everything at the path, also files that are not Zarr
         "only_given_names": False,  # arrays without dimension names have no attribute `dimension_names`
+        "documents": False,  # read chunk lengths that zarr-python corrects: 0, true, 4.0
         "all_members": False,  # write `dimension_separator` and `storage_transformers` when they have their defaults too
     },
     "buffer": "numpy.ndarray",

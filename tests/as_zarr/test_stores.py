@@ -259,6 +259,14 @@ def test_stores_are_opened_by_open_and_keys_are_as_in_zarr_python(tmp_path: Path
     asyncio.run(use())
 
 
+def test_an_option_of_save_that_does_not_exist_is_not_stored_as_an_array(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="Keyword argument 'mode' must be a numpy or other NDArrayLike array"):
+        tessarr.save(tmp_path / "z", np.arange(3), mode="w")
+    assert not (tmp_path / "z").exists()
+    tessarr.save(tmp_path / "z", np.arange(3), more=[1, 2])
+    assert sorted(tessarr.open_group(tmp_path / "z")) == ["arr_0", "more"]
+
+
 def test_a_zip_store_that_was_given_is_not_closed_by_save(tmp_path: Path) -> None:
     with ZipStore(tmp_path / "x.zip", mode="w") as store:
         tessarr.save(store, np.arange(3))
@@ -352,3 +360,29 @@ def test_an_error_of_a_store_that_the_user_wrote_is_raised_as_it_is(as_zarr: Non
     with pytest.raises(ConnectionAbortedError, match="out of reach") as caught:
         made[:]
     assert "in store" in caught.value.__notes__[0]
+
+
+class Options(WrapperStore[MemoryStore]):
+    """A wrapper with an option, which it passes on as wrappers of zarr-python do."""
+
+    def __init__(self, store: MemoryStore, option: int = 0) -> None:
+        super().__init__(store)
+        self.option = option
+
+    def _with_store(self, store: MemoryStore) -> Options:
+        return type(self)(store, self.option)
+
+
+def test_a_wrapper_passes_its_options_on() -> None:
+    twin = Options(MemoryStore(), 3).with_read_only(True)
+    assert isinstance(twin, Options)
+    assert twin.read_only
+    assert twin.option == 3
+
+
+def test_a_logging_store_is_opened_with_its_own_options(tmp_path: Path) -> None:
+    opened = sync(LoggingStore.open(LocalStore, tmp_path, read_only=True, log_level="ERROR"))
+    assert opened.read_only
+    twin = opened.with_read_only(False)
+    assert isinstance(twin, LoggingStore)
+    assert twin.log_level == opened.log_level == "ERROR"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import enum
 import json
+import warnings
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -340,6 +342,81 @@ def test_documents_have_the_members_that_zarr_python_always_writes(as_zarr: None
     with config.set({"zarr_python.all_members": False}):
         tessarr.create_array(values, shape=2, dtype="i4", zarr_format=zarr_format, overwrite=True)
     assert member not in json.loads(values[key])
+
+
+def _with_chunks(
+    store: dict[str, Any], zarr_format: Any, stored: object, **options: Any
+) -> tuple[str, Callable[[], Any]]:
+    """Make an array of 8 × 4 with `options`, and put `stored` in the place of its chunk shape."""
+    tessarr.create_array(store, shape=(8, 4), dtype="i2", zarr_format=zarr_format, **options)
+    key = {2: ".zarray", 3: "zarr.json"}[zarr_format]
+
+    def chunks() -> Any:
+        document = json.loads(store[key])
+        grid = document if zarr_format == 2 else document["chunk_grid"]["configuration"]
+        return grid.get("chunks") or grid.get("chunk_shape") or grid["chunk_shapes"]
+
+    document = json.loads(store[key])
+    grid = document if zarr_format == 2 else document["chunk_grid"]["configuration"]
+    grid[{2: "chunks", 3: "chunk_shape" if "chunk_shape" in grid else "chunk_shapes"}[zarr_format]] = stored
+    store[key] = json.dumps(document).encode()
+    return key, chunks
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("zarr_format", "options", "stored", "chunks", "warning"),
+    [
+        (2, {"chunks": (1, 4)}, [True, 4], (1, 4), ""),
+        (3, {"chunks": (1, 4)}, [True, 4], (1, 4), ""),
+        (2, {"chunks": (1, 4)}, [0, 4], (1, 4), r"It is read as \[1, 4\], reading 0 in dimension 0 as 1, as no chunk"),
+        (3, {"chunks": (1, 4)}, [False, 4], (1, 4), r"reading false in dimension 0 as 1, as no chunk can be stored"),
+        (
+            3,
+            {"chunks": (2, 4), "shards": (2, 4)},
+            [0, 4],
+            (2, 4),
+            r"0 in dimension 0 as 2, the inner chunk size, as no",
+        ),
+        (3, {"chunks": ((1, 7), (4,))}, [[True, 7.0], [[4.0, 1]]], None, ""),
+        (3, {"chunks": (2, 4)}, [2, [4]], None, r"in dimensions \[1\], .* It is read as that rectilinear chunk grid"),
+    ],
+)
+def test_chunk_shapes_that_zarr_python_corrects_are_read_under_the_alias(
+    as_zarr: None, zarr_format: Any, options: dict[str, Any], stored: Any, chunks: Any, warning: str
+) -> None:
+    store: dict[str, Any] = {}
+    key, stored_chunks = _with_chunks(store, zarr_format, stored, **options)
+    before = store[key]
+    with pytest.warns(errors.ZarrUserWarning, match=warning) if warning else nullcontext():
+        array = tessarr.open_array(store)
+    assert chunks is None or array.chunks == chunks
+    array[2] = 7
+    assert store[key] == before
+    array.resize(array.shape)
+    assert stored_chunks() == (list(chunks) if chunks else [[1, 7], [[4, 1]]] if not warning else [2, [4]])
+    assert tessarr.open_array(store)[1:4].tolist() == [[0] * 4, [7] * 4, [0] * 4]
+
+
+@pytest.mark.parametrize("stored", [[True, 4], [0, 4], [False, 4]])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_tessarr_itself_refuses_chunk_shapes_that_zarr_python_corrects(stored: list[object], zarr_format: Any) -> None:
+    store: dict[str, Any] = {}
+    _with_chunks(store, zarr_format, stored, chunks=(1, 4))
+    with config.set({"zarr_python.documents": True}), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tessarr.open_array(store)
+    with pytest.raises(errors.MetadataValidationError, match="expected a positive integer"):
+        tessarr.open_array(store)
+
+
+def test_an_array_is_replaced_by_one_like_it_whose_values_are_not_wanted(tmp_path: Path) -> None:
+    array = tessarr.create_array(tmp_path / "z", shape=(4,), chunks=(4,), dtype="i2", fill_value=3, attributes={"a": 1})
+    with pytest.raises(BaseZarrError, match="cannot overwrite its own source"):
+        tessarr.from_array(tmp_path / "z", data=array, chunks=(2,), overwrite=True)
+    tessarr.from_array(tmp_path / "z", data=array, chunks=(2,), overwrite=True, write_data=False)
+    found = tessarr.open_array(tmp_path / "z")
+    assert (found.chunks, found.attrs.asdict(), found[...].tolist()) == ((2,), {"a": 1}, [3] * 4)
 
 
 def test_shards_of_different_lengths_are_described_and_counted() -> None:

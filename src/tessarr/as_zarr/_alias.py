@@ -170,6 +170,7 @@ _SETTINGS: dict[int, dict[str, Any]] = {
         "zarr_python.auto_chunks": True,
         "zarr_python.overwrite_all": True,
         "zarr_python.only_given_names": True,
+        "zarr_python.documents": True,
         "zarr_python.all_members": True,
     },
     2: {

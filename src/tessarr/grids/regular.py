@@ -24,7 +24,7 @@ import numpy as np
 
 from tessarr.errors import MetadataValidationError, Problem
 from tessarr.grids.base import ChunkGrid
-from tessarr.settings import is_strict
+from tessarr.settings import config, is_strict
 from tessarr.types import JSON, AnyArray, JSONObject, Shape
 
 
@@ -173,7 +173,8 @@ def read_chunk_shape(
         if type(length) is not int:
             problems.append(Problem((*loc, i), "type", f"expected a positive integer, got {length!r}"))
         elif length == 0 and not (strict or is_strict()) and i < len(shape) and shape[i] == 0:
-            diagnostics.append(f"chunk length 0 on axis {i} of length 0 is read as 1")
+            if not config.get("zarr_python.documents"):  # zarr-python does so silently
+                diagnostics.append(f"chunk length 0 on axis {i} of length 0 is read as 1")
             length = 1
         elif length < 1:
             problems.append(Problem((*loc, i), "value", f"expected a positive integer, got {length}"))

@@ -66,9 +66,12 @@ def corrected(name: str, document: JSONObject) -> JSONObject:
     (V2-09).
     """
     from tessarr.metadata import legacy
+    from tessarr.settings import config
 
     if name == ".zarray" and document.get("filters") == []:
         document = {**document, "filters": None}
+    if config.get("zarr_python.documents"):
+        document, _ = legacy.zarr_python_reads(name, document)
     return legacy.readable(name, document)[0]
 
 
@@ -98,21 +101,28 @@ def parse_node(zarr_format: ZarrFormat, documents: Mapping[str, object]) -> Pars
 def _parse_corrected(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> Parsed | None:
     """Parse the node after the corrections for legacy documents; ``None`` when they do not help."""
     from tessarr.metadata import legacy
-    from tessarr.settings import is_strict
+    from tessarr.settings import config, is_strict
 
     name = KEYS[zarr_format].array
     if is_strict() or not isinstance(documents.get(name), dict):
         return None
-    document, said = legacy.readable(name, documents[name])
-    if not said:
+    document, warning = documents[name], ""
+    if config.get("zarr_python.documents"):
+        document, warning = legacy.zarr_python_reads(name, document)
+    document, said = legacy.readable(name, document)
+    if document is documents[name]:
         return None
     try:
         node, diagnostics = _parse_node(zarr_format, {**documents, name: document})
     except MetadataValidationError:
         return None
-    hint = "`tessarr repair` corrects the document"
-    message = f"{name} breaks its specification and is read as meant: {'; '.join(said)}. {hint}"
-    return Parsed(node, (*diagnostics, Diagnostic(message)))
+    if warning:
+        diagnostics = (*diagnostics, Diagnostic(warning, ZarrUserWarning))
+    if said:
+        hint = "`tessarr repair` corrects the document"
+        message = f"{name} breaks its specification and is read as meant: {'; '.join(said)}. {hint}"
+        diagnostics = (*diagnostics, Diagnostic(message))
+    return Parsed(node, diagnostics)
 
 
 def _parse_node(zarr_format: ZarrFormat, documents: Mapping[str, object]) -> Parsed:

@@ -9,6 +9,8 @@ parsers apply the rules only when a document is invalid, and warn; `tessarr.tool
 >>> new["chunk_grid"]["name"], said
 ('rectilinear', ['a regular grid with lists of lengths is a rectilinear one'])
 
+`zarr_python_reads` corrects what zarr-python 3.4 corrects and tessarr's own surface refuses; `tessarr.as_zarr` asks for it.
+
 Source: zarr-python 3.2 (grids that mix lengths and lists), 2 and 3 (``chunks=False`` on axes of length 0);
 codecs of objects as compressor; the faulty schemas and examples of
 zarr-extensions (packbits, cast_value, zstd); a writer for R (blosc).
@@ -17,6 +19,7 @@ zarr-extensions (packbits, cast_value, zstd); a writer for R (blosc).
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -199,6 +202,80 @@ _WORDS: dict[str, Callable[[Document], Document]] = {
     "zstd": _zstd,
     "cast_value": _cast_value,
 }
+
+_HINT = (
+    "The array holds only its fill value: to choose its chunks, recreate it by `zarr.from_array(array.store, name=array.path, "
+    "data=array, chunks=<chunk shape>, overwrite=True, write_data=False)`; to keep these, store them by "
+    "`array.resize(array.shape)`. Then call `zarr.consolidate_metadata` on groups whose consolidated metadata name the array."
+)
+
+
+_MIXED = (
+    "The stored chunk grid is named 'regular', but its chunk shape lists chunk edge lengths in dimensions {axes}, which only a "
+    "rectilinear chunk grid can declare. It is read as that rectilinear chunk grid; `array.resize(array.shape)` stores it."
+)
+
+
+def zarr_python_reads(name: str, document: Document) -> tuple[Document, str]:
+    """Read the chunk lengths of the document called `name` as zarr-python 3.4 does: ``true`` as 1, ``4.0`` as 4, and 0 as 1
+    or, around shards, the length of an inner chunk.
+
+    Returns the document and the warning that zarr-python issues, or "" where it issues none.
+    """
+    new = copied(document, "chunks", "chunk_grid", "codecs")
+    inner = [
+        codec["configuration"]["chunk_shape"]
+        for codecs in codec_lists(new)
+        for codec in codecs
+        if isinstance(codec, dict)
+        and codec.get("name") == "sharding_indexed"
+        and isinstance(codec.get("configuration"), dict)
+        and isinstance(codec["configuration"].get("chunk_shape"), list)
+    ]
+    for lengths in inner:
+        lengths[:] = [1 if length is True else length for length in lengths]
+    said = ""
+    shape, lengths = document.get("shape"), new.get("chunks") if name == ".zarray" else None
+    if name == "zarr.json":
+        lengths = grid_lengths(new, "regular", "chunk_shape")
+    if isinstance(shape, list) and isinstance(lengths, list) and len(shape) == len(lengths):
+        said = _read_lengths(lengths, shape, inner[0] if inner else [1] * len(shape))
+        listed = [axis for axis, length in enumerate(lengths) if isinstance(length, list)]
+        if 0 < len(listed) < len(lengths):
+            new = mixed_grid(new) or new
+            said = f"{said} {_MIXED.format(axes=listed)}".strip()
+    edges = grid_lengths(new, "rectilinear", "chunk_shapes")
+    if isinstance(edges, list):
+        edges[:] = [[_edges(edge) for edge in axis] if isinstance(axis, list) else axis for axis in edges]
+    return changed(document, new) or document, said
+
+
+def _read_lengths(lengths: list[Any], shape: list[Any], shortest: list[Any]) -> str:
+    """Replace chunk lengths ``true`` and 0; return the warning for axes with elements that had 0."""
+    stored, readings = json.dumps(lengths), []
+    for axis, length in enumerate(lengths):
+        if length is True:
+            lengths[axis] = 1
+        elif type(length) in (bool, int) and not length and axis < len(shortest):
+            lengths[axis] = unit = shortest[axis]
+            if shape[axis]:
+                what = "1" if unit == 1 else f"{unit}, the inner chunk size"
+                readings.append(f"{json.dumps(length)} in dimension {axis} as {what}")
+    if not readings:
+        return ""
+    return (
+        f"The stored chunk shape {stored} is invalid: chunk sizes must be integers of at least 1. It is read as "
+        f"{json.dumps(lengths)}, reading {'; '.join(readings)}, as no chunk can be stored under a chunk size of 0. {_HINT}"
+    )
+
+
+def _edges(edge: Any) -> Any:
+    if isinstance(edge, list) and len(edge) == 2:
+        return [_edges(edge[0]), edge[1]]
+    if edge is True:
+        return 1
+    return int(edge) if isinstance(edge, float) and edge >= 1 and edge == int(edge) else edge
+
 
 RULES: dict[str, tuple[tuple[str, ...], str, Rule]] = {
     "LEGACY-GRID": (("zarr.json",), "a regular grid with lists of lengths is a rectilinear one", mixed_grid),

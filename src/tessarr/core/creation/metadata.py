@@ -207,8 +207,8 @@ def _check_chain(chain: tuple[Codec, ...], spec: ChunkSpec) -> None:
     bound = BoundChain(chain, spec)
     if bound.shard is not None and not bound.partial:
         message = (
-            "Combining a `sharding_indexed` codec with a filter or compressor around it disables partial reads and writes, "
-            "which may lead to inefficient performance; give them to the inner chunks"
+            "Combining a `sharding_indexed` codec disables partial reads and writes, which may lead to inefficient "
+            "performance, where a filter or compressor is around it; give them to the inner chunks"
         )
         warn(message, ZarrUserWarning)
 

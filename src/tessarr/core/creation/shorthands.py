@@ -112,10 +112,10 @@ def from_array(
     "keep" means as in `data`, or automatic if `data` is not an `Array`. Fill value, attributes and dimension names are kept
     too. With another `zarr_format`, filters and compressors that the new format cannot express become automatic.
 
-    Raises `BaseZarrError` when `overwrite` would destroy `data` itself.
+    Raises `BaseZarrError` when `overwrite` would destroy `data` itself, unless its values are not wanted (`write_data`).
     """
     source = array_like(data)
-    if overwrite and isinstance(source, Array):
+    if overwrite and write_data and isinstance(source, Array):
         where, here, _ = locate(store, name, None, storage_options)
         refuse_aliasing(source, where, here)
     kept = _source_options(source, zarr_format)
@@ -224,9 +224,15 @@ def save_group(
     storage_options: Mapping[str, object] | None = None,
     **kwargs: object,
 ) -> None:
-    """Store several array-likes in a group: positional arguments as ``arr_0`` …, keyword arguments by name."""
+    """Store several array-likes in a group: positional arguments as ``arr_0`` …, keyword arguments by name.
+
+    Raises `TypeError` for a keyword argument that is text, such as ``mode="w"``, which is no option of this function.
+    """
     if not args and not kwargs:
         raise ValueError("at least one array must be provided")
+    for name, value in kwargs.items():
+        if isinstance(value, str):
+            raise TypeError(f"Keyword argument {name!r} must be a numpy or other NDArrayLike array, got {value!r}")
     where, here, _ = locate(store, path, "w", storage_options)
     group = create_group(where, path=here, zarr_format=zarr_format or zarr_version, overwrite=True)
     for name, values in {**{f"arr_{i}": a for i, a in enumerate(args)}, **kwargs}.items():

@@ -238,6 +238,8 @@ async def change_attributes_steps(
     def in_document(document: dict[str, Any]) -> dict[str, JSON]:
         nonlocal new
         new = change(dict(require_document(store, path, document, metadata).get("attributes") or {}))
+        if settings.get("zarr_python.documents"):
+            document = formats.corrected(name, document)
         return {**document, "attributes": new}
 
     def alone(document: dict[str, object]) -> dict[str, object]:

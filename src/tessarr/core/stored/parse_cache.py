@@ -19,7 +19,7 @@ from tessarr.common.warn import report
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
-from tessarr.settings import is_strict
+from tessarr.settings import config, is_strict
 from tessarr.types import ZarrFormat
 
 if TYPE_CHECKING:
@@ -31,9 +31,10 @@ _MAX_ENTRIES = 512
 """A cache is emptied when it would exceed this size."""
 _MAX_KEY_NBYTES = 4096
 """Large documents (of rectilinear grids) are not cached."""
-_Key: TypeAlias = tuple[ZarrFormat, bool, bytes]
+_Settings: TypeAlias = tuple[bool, bool]
+_Key: TypeAlias = tuple[ZarrFormat, _Settings, bytes]
 _cache: dict[_Key, ArrayMetadata] = {}
-_Stored: TypeAlias = tuple[ZarrFormat, bool, tuple[bytes | None, ...]]
+_Stored: TypeAlias = tuple[ZarrFormat, _Settings, tuple[bytes | None, ...]]
 _stored: dict[_Stored, tuple[ArrayMetadata, bytes]] = {}
 """Stored documents of an array → its metadata without attributes, and the attributes, marshalled: each array has its own."""
 
@@ -102,7 +103,7 @@ def _stored_key(entry: Entry, zarr_format: ZarrFormat) -> _Stored | None:
         or sum(0 if value is None else memoryview(value).nbytes for value in values) > _MAX_KEY_NBYTES
     ):
         return None
-    return zarr_format, is_strict(), tuple([None if value is None else bytes(value) for value in values])
+    return zarr_format, _settings(), tuple([None if value is None else bytes(value) for value in values])
 
 
 def _is_cacheable(metadata: ArrayMetadata) -> bool:
@@ -133,7 +134,12 @@ def _key(zarr_format: ZarrFormat, document: object) -> _Key | None:
         data = marshal.dumps(rest, 2)
     except ValueError:
         return None
-    return (zarr_format, is_strict(), data) if len(data) <= _MAX_KEY_NBYTES else None
+    return (zarr_format, _settings(), data) if len(data) <= _MAX_KEY_NBYTES else None
+
+
+def _settings() -> _Settings:
+    """Return the settings that decide how a document is read."""
+    return is_strict(), bool(config.get("zarr_python.documents"))
 
 
 def parse_document(document: Mapping[str, Any], *, group: bool) -> ArrayMetadata | GroupMetadata:

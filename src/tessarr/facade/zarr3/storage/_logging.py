@@ -6,9 +6,9 @@ import logging
 import sys
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 from tessarr.facade.zarr3.abc.store import ByteRequest, Store
 from tessarr.facade.zarr3.storage._wrapper import T_Store, WrapperStore
@@ -58,10 +58,26 @@ class LoggingStore(WrapperStore[T_Store]):
         finally:
             self.logger.info("Finished %s in %.6f s", call, time.perf_counter() - started)
 
+    def _with_store(self, store: T_Store) -> Self:
+        return type(self)(store, self.log_level, self.log_handler)
+
+    @classmethod
+    async def open(
+        cls,
+        store_cls: Callable[..., T_Store],
+        *args: object,
+        log_level: str = "DEBUG",
+        log_handler: logging.Handler | None = None,
+        **kwargs: object,
+    ) -> Self:
+        inner: Any = store_cls(*args, **kwargs)
+        await inner._open()
+        return cls(inner, log_level, log_handler)
+
     def with_read_only(self, read_only: bool = False) -> Store:
         """Wrap the wrapped store's ``with_read_only`` in the same way."""
         with self.log("with_read_only", read_only):
-            return type(self)(self._store.with_read_only(read_only), self.log_level, self.log_handler)
+            return super().with_read_only(read_only)
 
     def __str__(self) -> str:
         return f"logging-{self._store}"

@@ -23,6 +23,10 @@ class WrapperStore(Store, Generic[T_Store]):
         self._store = adapt_store(store) if isinstance(store, OurStore) else store
         super().__init__(read_only=self._store.read_only)
 
+    def _with_store(self, store: T_Store) -> Self:
+        """Wrap `store` as this store wraps its own; subclasses pass their options on."""
+        return type(self)(store)
+
     @classmethod
     async def open(cls, store_cls: Callable[..., T_Store], *args: object, **kwargs: object) -> Self:
         """Make a store of `store_cls`, open it, and wrap it."""
@@ -31,7 +35,7 @@ class WrapperStore(Store, Generic[T_Store]):
         return cls(store=store)
 
     def __enter__(self) -> Self:
-        return type(self)(self._store.__enter__())
+        return self._with_store(self._store.__enter__())
 
     def __exit__(self, *exc: object) -> None:
         self._store.__exit__(*exc)
@@ -53,7 +57,7 @@ class WrapperStore(Store, Generic[T_Store]):
 
     def with_read_only(self, read_only: bool = False) -> Store:
         """Wrap the wrapped store's ``with_read_only`` in the same way."""
-        return type(self)(self._store.with_read_only(read_only))
+        return self._with_store(self._store.with_read_only(read_only))
 
     @property
     def read_only(self) -> bool:
