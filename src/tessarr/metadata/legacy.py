@@ -250,7 +250,7 @@ def zarr_python_reads(name: str, document: Document) -> tuple[Document, str]:
     return changed(document, new) or document, said
 
 
-def _read_lengths(lengths: list[Any], shape: list[Any], shortest: list[Any]) -> str:
+def _read_lengths(lengths: list[object], shape: list[object], shortest: list[object]) -> str:
     """Replace chunk lengths ``true`` and 0; return the warning for axes with elements that had 0."""
     stored, readings = json.dumps(lengths), []
     for axis, length in enumerate(lengths):
@@ -269,7 +269,7 @@ def _read_lengths(lengths: list[Any], shape: list[Any], shortest: list[Any]) -> 
     )
 
 
-def _edges(edge: Any) -> Any:
+def _edges(edge: object) -> object:
     if isinstance(edge, list) and len(edge) == 2:
         return [_edges(edge[0]), edge[1]]
     if edge is True:

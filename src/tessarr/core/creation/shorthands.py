@@ -226,7 +226,7 @@ def save_group(
 ) -> None:
     """Store several array-likes in a group: positional arguments as ``arr_0`` …, keyword arguments by name.
 
-    Raises `TypeError` for a keyword argument that is text, such as ``mode="w"``, which is no option of this function.
+    Raises `TypeError` for a keyword argument that is text, such as ``mode="w"``, an option of other functions.
     """
     if not args and not kwargs:
         raise ValueError("at least one array must be provided")

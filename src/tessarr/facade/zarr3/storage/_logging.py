@@ -62,17 +62,12 @@ class LoggingStore(WrapperStore[T_Store]):
         return type(self)(store, self.log_level, self.log_handler)
 
     @classmethod
-    async def open(
-        cls,
-        store_cls: Callable[..., T_Store],
-        *args: object,
-        log_level: str = "DEBUG",
-        log_handler: logging.Handler | None = None,
-        **kwargs: object,
-    ) -> Self:
-        inner: Any = store_cls(*args, **kwargs)
-        await inner._open()
-        return cls(inner, log_level, log_handler)
+    async def open(cls, store_cls: Callable[..., T_Store], *args: object, **kwargs: object) -> Self:
+        own = {name: kwargs.pop(name) for name in ("log_level", "log_handler") if name in kwargs}
+        opened = await super().open(store_cls, *args, **kwargs)
+        vars(opened).update(own)
+        opened._open_log()
+        return opened
 
     def with_read_only(self, read_only: bool = False) -> Store:
         """Wrap the wrapped store's ``with_read_only`` in the same way."""
