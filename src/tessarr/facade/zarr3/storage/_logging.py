@@ -63,7 +63,7 @@ class LoggingStore(WrapperStore[T_Store]):
 
     @classmethod
     async def open(cls, store_cls: Callable[..., T_Store], *args: object, **kwargs: object) -> Self:
-        own = {name: kwargs.pop(name) for name in ("log_level", "log_handler") if name in kwargs}
+        own: dict[str, object] = {name: kwargs.pop(name) for name in ("log_level", "log_handler") if name in kwargs}
         opened = await super().open(store_cls, *args, **kwargs)
         vars(opened).update(own)
         opened._open_log()
