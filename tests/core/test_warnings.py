@@ -302,7 +302,7 @@ def as_zarr_python(call: Callable[[], object]) -> Callable[[Path, pytest.MonkeyP
 
     def provoke(place: Path, patch: pytest.MonkeyPatch) -> None:
         before = config.get("zarr_python")
-        config.set({"zarr_python.arguments": True, "zarr_python.warnings": True})
+        config.set({f"zarr_python.{name}": True for name in ("arguments", "warnings", "documents")})
         try:
             made = call()
             if asyncio.iscoroutine(made):
@@ -322,6 +322,15 @@ class Other(Enum):
 CASES = [
     *(Case(site, kind, message, reading(documents)) for site, kind, message, documents in DOCUMENTS),
     *(Case(site, kind, message, reading_later(documents)) for site, kind, message, documents in DOCUMENTS),
+    *(
+        Case(
+            "metadata/formats.py:_parse_corrected", ZarrUserWarning, "The stored chunk shape [0, 3] is invalid", provoke
+        )
+        for provoke in (
+            as_zarr_python(lambda: tessarr.open(stored(v2(chunks=[0, 3])))),
+            as_zarr_python(lambda: tessarr.open_async(stored(v2(chunks=[0, 3])))),
+        )
+    ),
     *(
         Case("core/creation/arrays.py:_warn_v1", ZarrDeprecationWarning, "Zarr v1 is deprecated", provoke)
         for provoke in (

@@ -204,9 +204,9 @@ _WORDS: dict[str, Callable[[Document], Document]] = {
 }
 
 _HINT = (
-    "The array holds only its fill value: to choose its chunks, recreate it by `zarr.from_array(array.store, name=array.path, "
-    "data=array, chunks=<chunk shape>, overwrite=True, write_data=False)`; to keep these, store them by "
-    "`array.resize(array.shape)`. Then call `zarr.consolidate_metadata` on groups whose consolidated metadata name the array."
+    "The array holds only its fill value: to choose its chunks, recreate it by `zarr.from_array(array"
+    ".store, name=array.path, data=array, chunks=<chunk shape>, overwrite=True, write_data=False)`; to keep these, store them "
+    "by `array.resize(array.shape)`. Then call `zarr.consolidate_metadata` on groups whose consolidated metadata name it."
 )
 
 
