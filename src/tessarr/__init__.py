@@ -20,10 +20,12 @@ __version__ = "3.4.0"
 _BUILT_IN = "tessarr.built_in"
 """The module that has the names of the registry, which imports it for the first lookup."""
 _HOME = {
-    "core.array": "Array AsyncArray",
+    "core.array": "Array",
+    "core.asynchronous.async_array": "AsyncArray",
+    "core.asynchronous.async_group": "AsyncGroup",
     "core.array_parts.lazy_view": "View",
     "core.streams.appender": "Appender appender",
-    "core.group": "Group AsyncGroup",
+    "core.group": "Group",
     "settings": "config",
     "core.open": (
         "open open_array open_group open_consolidated create_group group "

@@ -179,10 +179,12 @@ TABLE: dict[registry.Point, dict[str, str]] = {
 }
 FUNCTIONS = {
     "zarr.codecs": "tessarr.codecs.zarr_python:load",
+    "tessarr.AsyncArray": "tessarr.core.asynchronous.async_array:AsyncArray",
+    "tessarr.AsyncGroup": "tessarr.core.asynchronous.async_group:AsyncGroup",
     "tessarr.create": "tessarr.core.creation.arrays:create",
     "tessarr.create_async": "tessarr.core.creation.arrays:create_async",
 }
 """Functions that modules below them need: `load` makes a class of tessarr of what an entry point of another package names;
-`Array.create` calls `create`, which makes arrays."""
+`Array.create` calls `create`, which makes arrays, and `Array.async_array` wraps an array in `AsyncArray`."""
 
 registry.add_built_in(TABLE, FUNCTIONS)

@@ -52,9 +52,25 @@ def test_import_tessarr_loads_few_modules(after_import: set[str]) -> None:
     assert len(after_import) <= 120, sorted(after_import)
 
 
+OPENS_ARRAYS = "import tessarr; tessarr.open_array, tessarr.Array"
+NOT_TO_OPEN_ARRAYS = {
+    "pathlib", "tessarr.codecs.array_to_array", "tessarr.codecs.sharding", "tessarr.core.asynchronous.async_array",
+    "tessarr.core.attributes", "tessarr.core.creation.arrays", "tessarr.core.creation.metadata", "tessarr.core.group",
+    "tessarr.core.stored.consolidated", "tessarr.core.stored.metadata_io", "tessarr.engine.reference", "tessarr.grids.guess",
+    "tessarr.metadata.public",
+}  # fmt: skip
+
+
+def test_opening_an_array_loads_no_modules_for_groups_creation_or_changes() -> None:
+    after = modules_after(OPENS_ARRAYS)
+    assert "tessarr.core.array" in after
+    assert after & NOT_TO_OPEN_ARRAYS == set()
+    assert len(after) <= 106, sorted(after)
+
+
 def test_opening_loads_no_digests() -> None:
     """They take longer to load than any module of ours; versions and back-offs need them, opening a local array does not."""
-    assert {"hashlib", "random"} & modules_after("import tessarr; tessarr.open_array, tessarr.Array") == set()
+    assert {"hashlib", "random"} & modules_after(OPENS_ARRAYS) == set()
 
 
 def test_every_public_name_is_importable() -> None:

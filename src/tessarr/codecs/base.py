@@ -121,6 +121,10 @@ class ArrayToArray(Codec):
         view.
         """
 
+    def permutation(self, ndim: int) -> tuple[int, ...] | None:
+        """Return the order of axes in the view that `encode` returns; ``None`` for a codec that does more than permute axes."""
+        return None
+
 
 class ArrayToBytes(Codec):
     """Turn an array into bytes: exactly one in a chain."""

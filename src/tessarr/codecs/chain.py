@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tessarr.codecs.array_to_array.transpose import TransposeCodec
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes, ChunkSpec, Codec
 from tessarr.errors import CodecError
@@ -67,6 +66,7 @@ class BoundChain:
         "encoded_size",
         "middle",
         "middle_spec",
+        "partial",
         "shard",
         "spec",
     )
@@ -78,6 +78,8 @@ class BoundChain:
     """Describes the chunks that the array → bytes codec gets."""
     shard: ShardLayout | None
     """The shard layout, if the array → bytes codec is sharding_indexed."""
+    partial: bool
+    """Parts of a stored chunk can be decoded without the rest: it is a shard, with only transpositions around it."""
     encoded_size: int | None
     """Exact size of an encoded chunk; ``None`` when it depends on the data."""
 
@@ -99,12 +101,14 @@ class BoundChain:
             size = None if size is None else step.encoded_size(size)
         self.encoded_size = size
         self._undo = list(zip(reversed(after), reversed(sizes), strict=True))
+        permuted = all(codec.permutation(len(spec.shape)) is not None for codec, spec in self._before)
+        self.partial = self.shard is not None and not after and permuted
         self._direct = (
             bool(after)
             and isinstance(middle, BytesCodec)
             and spec.dtype.kind not in "bOT"
             and middle.stored_dtype(spec) == spec.dtype
-            and all(isinstance(codec, TransposeCodec) for codec in before)
+            and permuted
         )
         self._varying = spec.dtype.kind in "OT" and not before and self.shard is None
 
@@ -117,15 +121,6 @@ class BoundChain:
     def before(self) -> Sequence[tuple[ArrayToArray, ChunkSpec]]:
         """The array → array codecs, in encoding order, each with the spec it encodes from."""
         return self._before
-
-    @property
-    def partial(self) -> bool:
-        """Whether parts of a stored chunk can be decoded without the rest: a shard with only transposes around it."""
-        return (
-            self.shard is not None
-            and not self._after
-            and all(isinstance(codec, TransposeCodec) for codec, _ in self._before)
-        )
 
     def encode(self, chunk: AnyArray) -> Buffer:
         """Encode one chunk (shape ``spec.shape``). The result may alias the chunk's memory."""

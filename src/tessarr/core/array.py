@@ -14,7 +14,6 @@ from tessarr.core import open_transactions
 from tessarr.core.array_parts.lazy_view import Exported, View
 from tessarr.core.array_parts.selection_methods import SelectionMethods
 from tessarr.core.array_parts.views import Blocks, OIndex, VIndex
-from tessarr.core.asynchronous.async_array import AsyncArray
 from tessarr.core.asynchronous.sans_io import (
     Call,
     async_variant,
@@ -24,18 +23,13 @@ from tessarr.core.asynchronous.sans_io import (
     steps_of,
     store_call,
 )
-from tessarr.core.attributes import Attributes
-from tessarr.core.creation.metadata import ArrayConfigLike
-from tessarr.core.creation.zarr2_keywords import check_chunk_store
+from tessarr.core.creation.array_config import ArrayConfig, ArrayConfigLike, array_config
 from tessarr.core.info import ArrayInfo, array_info, digest_steps
-from tessarr.core.locate import locate, requested_format
+from tessarr.core.locate import check_chunk_store, locate, requested_format
 from tessarr.core.stored import read_nodes
 from tessarr.core.stored.parse_cache import parse_document
-from tessarr.dtypes.parse import DTypeLike
 from tessarr.errors import NodeTypeValidationError
-from tessarr.grids.guess import ChunksLike
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, names_that_are_given, to_public
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import Remote
@@ -43,7 +37,12 @@ from tessarr.stores.url import StoreLike
 from tessarr.types import AnyArray, AnyDType, Shape, ShapeLike, ZarrFormat
 
 if TYPE_CHECKING:
+    from tessarr.core.asynchronous.async_array import AsyncArray
+    from tessarr.core.attributes import Attributes
     from tessarr.core.streams.follow import Follower, FollowOptions
+    from tessarr.dtypes.parse import DTypeLike
+    from tessarr.grids.guess import ChunksLike
+    from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata
 
 
 class Array(SelectionMethods, Exported):
@@ -96,6 +95,8 @@ class Array(SelectionMethods, Exported):
     @property
     def metadata(self) -> ArrayV2Metadata | ArrayV3Metadata:
         """The metadata, with the fields of the array's own format: v2 has no ``dimension_names``, v3 no ``compressor``."""
+        from tessarr.metadata.public import to_public
+
         return to_public(self._metadata)
 
     @property
@@ -152,11 +153,15 @@ class Array(SelectionMethods, Exported):
     @property
     def dimension_names(self) -> tuple[str | None, ...] | None:
         """The same as `dims`. With the setting ``zarr_python.only_given_names``, arrays without names lack this attribute."""
+        from tessarr.metadata.public import names_that_are_given
+
         return names_that_are_given(self.dims)
 
     @property
     def attrs(self) -> Attributes:
         """The user attributes."""
+        from tessarr.core.attributes import Attributes
+
         return Attributes(self)
 
     async def _adopt_steps(self, metadata: ArrayMetadata, since: object) -> None:
@@ -165,10 +170,8 @@ class Array(SelectionMethods, Exported):
             await self._refresh_steps()
 
     @property
-    def config(self) -> Any:
+    def config(self) -> ArrayConfig:
         """The runtime options: ``order``, ``write_empty_chunks``, ``read_missing_chunks``."""
-        from tessarr.core.creation.metadata import ArrayConfig
-
         return ArrayConfig(
             order=self.order,
             write_empty_chunks=self._options.write_empty_chunks,
@@ -177,8 +180,6 @@ class Array(SelectionMethods, Exported):
 
     def with_config(self, config: ArrayConfigLike | None) -> Array:
         """Return the same array with other runtime options."""
-        from tessarr.core.creation.metadata import array_config
-
         new = array_config(config, self.config)
         made = Array._make(
             self._store, self._path, self._metadata, new.options, read_only=self._read_only, order=new.order
@@ -319,7 +320,8 @@ class Array(SelectionMethods, Exported):
     @sans_io
     async def update_attributes(self, new_attributes: Mapping[str, object]) -> Array:
         """Set several attributes in one write. Returns the array."""
-        await steps_of(Attributes.update)(self.attrs, new_attributes)
+        attributes = self.attrs
+        await steps_of(type(attributes).update)(attributes, new_attributes)
         return self
 
     def _require_writable(self) -> None:
@@ -448,12 +450,13 @@ class Array(SelectionMethods, Exported):
     @property
     def async_array(self) -> AsyncArray:
         """The same array as an `AsyncArray`."""
-        return AsyncArray(self)
+        return self._asynchronous()
 
     _async_array = async_array
 
     def _asynchronous(self) -> AsyncArray:
-        return AsyncArray(self)
+        wrapped: AsyncArray = registry.higher("tessarr.AsyncArray")(self)
+        return wrapped
 
     def info_items(self) -> list[tuple[str, str]]:
         """Return the lines of `info` as ``(label, value)`` pairs."""
@@ -495,6 +498,3 @@ class Array(SelectionMethods, Exported):
     async def stored_chunks_async(self) -> list[tuple[tuple[int, ...], str]]:
         """List ``(grid index, key)`` of every stored chunk, as `stored_chunks` does."""
         return await run_steps_async(self._list_chunks_steps())
-
-
-AsyncArray._array = Array

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
+from tessarr import registry
 from tessarr.common import strict_json
-from tessarr.core.asynchronous.async_group import AsyncGroup
 from tessarr.core.asynchronous.sans_io import run_steps
-from tessarr.core.creation.zarr2_keywords import check_chunk_store
 from tessarr.core.group_parts.group_methods import GroupMethods
 from tessarr.core.group_parts.members import Members
-from tessarr.core.locate import format_of_new, locate, requested_format
+from tessarr.core.locate import check_chunk_store, format_of_new, locate, requested_format
 from tessarr.core.stored import metadata_io, read_nodes
-from tessarr.core.stored.consolidated import key_of_consolidated
 from tessarr.core.stored.parse_cache import parse_document
 from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.errors import NodeTypeValidationError
@@ -20,6 +19,9 @@ from tessarr.metadata.group import GroupMetadata as GroupMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.url import StoreLike
 from tessarr.types import JSON, Buffer, ZarrFormat
+
+if TYPE_CHECKING:
+    from tessarr.core.asynchronous.async_group import AsyncGroup
 
 
 class Group(GroupMethods):
@@ -58,7 +60,7 @@ class Group(GroupMethods):
         use_consolidated: bool | str | None = None,
     ) -> Group:
         """Open the group that must be at `path`. See `tessarr.open_group`."""
-        wanted = key_of_consolidated(store, path, zarr_format, use_consolidated)
+        wanted = read_nodes.key_of_consolidated(store, path, zarr_format, use_consolidated)
         found, beside = await read_nodes.read_node_and_key_steps(store, path, zarr_format, GroupMetadata, wanted)
         found = await read_nodes.expect_kind_steps(found, store, path, zarr_format, GroupMetadata)
         opened = Group._opened(store, path, found, mode, use_consolidated, beside)
@@ -124,12 +126,13 @@ class Group(GroupMethods):
     @property
     def async_group(self) -> AsyncGroup:
         """The same group as an `AsyncGroup`."""
-        return AsyncGroup(self)
+        return self._asynchronous()
 
     _async_group = async_group
 
     def _asynchronous(self) -> AsyncGroup:
-        return AsyncGroup(self)
+        wrapped: AsyncGroup = registry.higher("tessarr.AsyncGroup")(self)
+        return wrapped
 
     # -- representation and comparison -----------------------------------------------------------------------------------
 
@@ -148,4 +151,3 @@ class Group(GroupMethods):
 
 
 Members._group = Group
-AsyncGroup._group = Group

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tessarr.core.node import Node
-from tessarr.errors import MetadataValidationError, ReadOnlyError
+from tessarr.errors import MetadataValidationError, ReadOnlyError, UnsupportedOperationError
 from tessarr.settings import config as settings
 from tessarr.stores.base import Store
 from tessarr.stores.path import join, normalize_path
-from tessarr.stores.url import StoreLike, store_from
+from tessarr.stores.url import StoreLike, same_place, store_from
 from tessarr.types import ZarrFormat
 
 _MODES = ("r", "r+", "a", "w", "w-", "x")
@@ -45,6 +45,20 @@ def locate(
     if mode == "r" and not base.read_only and not isinstance(store, Store) and not hasattr(store, "store"):
         base = base.with_read_only(True)  # the store was made for this call
     return base, whole, "w-" if mode == "x" else mode
+
+
+def check_chunk_store(store: Store, chunk_store: object) -> None:
+    """Chunks stand beside their metadata: `chunk_store` must be ``None`` or the same place.
+
+    Raises `UnsupportedOperationError` when it is another.
+    """
+    if chunk_store is None:
+        return
+    inner, path = store_from(chunk_store)
+    if path or not any(same_place(outer, inner) for outer in (store, getattr(store, "store", store))):
+        raise UnsupportedOperationError(
+            "chunks in a store of their own are not supported", store=store.url, got=f"chunk_store {inner.url}"
+        )
 
 
 def synchronous(store: Store) -> Store:

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.core.asynchronous.sans_io import async_variant
-from tessarr.core.stored import metadata_io
 from tessarr.stores.base import Store
 from tessarr.stores.locks import ForkSafeLock
 from tessarr.stores.url import public_store
@@ -71,13 +70,19 @@ class Node:
 
     async def _require_current_steps(self) -> None:
         """Raise `StaleNodeError` when the documents of Zarr v1 or v2 that this object changes describe the node no more."""
-        await metadata_io.require_current_steps(self._store, self._path, self._metadata, self._format_found_at())
+        from tessarr.core.stored.metadata_io import require_current_steps
+
+        await require_current_steps(self._store, self._path, self._metadata, self._format_found_at())
 
     async def _migrated_to_steps(self) -> ZarrFormat | None:
         """Look after a change of documents whether a migration has finished during it: the newest format, or ``None``."""
-        return await metadata_io.migrated_to_steps(self._store, self._metadata, self._format_found_at())
+        from tessarr.core.stored.metadata_io import migrated_to_steps
+
+        return await migrated_to_steps(self._store, self._metadata, self._format_found_at())
 
     async def _change_attributes_steps(self, change: Callable[[dict[str, object]], dict[str, object]]) -> None:
+        from tessarr.core.stored.metadata_io import change_attributes_steps
+
         self._require_writable()
         await self._require_current_steps()
         order = 0
@@ -88,10 +93,10 @@ class Node:
             return change(old)
 
         place = (self._store, self._path)
-        changed = await metadata_io.change_attributes_steps(*place, self._metadata, change_in_order)
+        changed = await change_attributes_steps(*place, self._metadata, change_in_order)
         if (newer := await self._migrated_to_steps()) is not None:
             with suppress(KeyError):  # an attribute is deleted that the new description lacks already
-                await metadata_io.change_attributes_steps(*place, self._metadata.with_(zarr_format=newer), change)
+                await change_attributes_steps(*place, self._metadata.with_(zarr_format=newer), change)
         with STATE_LOCK:
             if order > self._attributes_order:
                 self._metadata = self._metadata.with_attributes(changed.attributes)

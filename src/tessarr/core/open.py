@@ -17,17 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import async_variant, sans_io, steps_of
-from tessarr.core.creation.arrays import create
-from tessarr.core.creation.metadata import ArrayConfig, ArrayConfigLike
-from tessarr.core.creation.zarr2_keywords import check_chunk_store, check_keywords
-from tessarr.core.group import Group
-from tessarr.core.locate import format_of_new, locate, requested_format
+from tessarr.core.creation.array_config import ArrayConfig, ArrayConfigLike
+from tessarr.core.creation.zarr2_keywords import check_keywords
+from tessarr.core.locate import check_chunk_store, format_of_new, locate, requested_format
 from tessarr.core.stored import read_nodes
-from tessarr.core.stored.consolidated import key_of_consolidated
 from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.errors import GroupNotFoundError
 from tessarr.metadata.array import ArrayMetadata
@@ -35,6 +32,9 @@ from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.url import StoreLike
 from tessarr.types import ZarrFormat
+
+if TYPE_CHECKING:
+    from tessarr.core.group import Group
 
 
 def _node(
@@ -48,6 +48,8 @@ def _node(
     """Make a node from metadata that was read; `zarr_format`: as given by the user."""
     found_at = path if zarr_format is None else None
     if isinstance(metadata, GroupMetadata):
+        from tessarr.core.group import Group
+
         return Group._make(store, path, metadata, read_only=mode == "r")._with_format_found_at(found_at)
     array = Array._opened(store, path, metadata, read_only=mode == "r", config=config)
     return array._with_format_found_at(found_at)
@@ -85,7 +87,7 @@ async def open(  # noqa: A001 - zarr-python's name
     wants_array = "shape" in kwargs or "data" in kwargs
     if mode in ("r", "r+", "a"):
         use = kwargs.get("use_consolidated")
-        beside_it = key_of_consolidated(where, here, number, use)
+        beside_it = read_nodes.key_of_consolidated(where, here, number, use)
         found, beside = await read_nodes.read_node_and_key_steps(where, here, number, None, beside_it)
         if found is not None or mode != "a":
             kind = ArrayMetadata if wants_array else None
@@ -94,7 +96,7 @@ async def open(  # noqa: A001 - zarr-python's name
             if config is not None and isinstance(found, GroupMetadata):
                 raise _config_of_group(where, here)
             node = _node(where, here, found, mode, _config_of(config, kwargs), number)
-            return node._with_consolidated(use, beside) if isinstance(node, Group) else node
+            return node if isinstance(node, Array) else node._with_consolidated(use, beside)
         mode = "w-"
     if wants_array:
         creating = steps_of(open_array)(where, mode=mode, path=here, zarr_format=number, config=config, **kwargs)
@@ -146,6 +148,8 @@ async def open_array(
         check_keywords(kwargs)
         known = _with_separator(found, kwargs)
         return _node(where, here, known, mode, _config_of(config, kwargs), number)  # type: ignore[return-value]
+    from tessarr.core.creation.arrays import create
+
     arguments = {**kwargs, "overwrite": mode == "w" or kwargs.get("overwrite", False)}
     return await steps_of(create)(store=where, path=here, zarr_format=number, config=config, **arguments)
 
@@ -183,13 +187,15 @@ async def open_group(
 
     Raises `GroupNotFoundError` (also when an array is there), `ContainsArrayError`, `ContainsGroupError`.
     """
+    from tessarr.core.group import Group
+
     where, here, mode = locate(store, path, mode, storage_options)
     check_chunk_store(where, chunk_store)
     number = requested_format(store, zarr_format or zarr_version)
     if mode in ("r", "r+"):
         return await Group._open_steps(where, here, number, mode, use_consolidated)
     if mode == "a":
-        wanted = key_of_consolidated(where, here, number, use_consolidated)
+        wanted = read_nodes.key_of_consolidated(where, here, number, use_consolidated)
         found, beside = await read_nodes.read_node_and_key_steps(where, here, number, GroupMetadata, wanted)
         if found is not None:
             found = await read_nodes.expect_kind_steps(found, where, here, number, GroupMetadata)
@@ -226,6 +232,8 @@ async def create_group(
 
     Raises `ContainsGroupError` or `ContainsArrayError` when a node exists there and not `overwrite`.
     """
+    from tessarr.core.group import Group
+
     where, here, _ = locate(store, path, "w" if overwrite else None, storage_options)
     number = format_of_new(store, zarr_format)
     return await Group._create_steps(where, here, number, attributes, overwrite)

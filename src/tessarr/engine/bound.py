@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 from tessarr.codecs.base import ChunkSpec
 from tessarr.codecs.chain import BoundChain
 from tessarr.dtypes.base import Scalar
-from tessarr.engine.reference.versions import ShardIndexCache
 from tessarr.grids.base import Axis
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
@@ -23,11 +22,13 @@ from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.protocols import Delete, FetchOne, GetRanges, Remote
 from tessarr.types import AnyDType, Coords, Shape
 
+if TYPE_CHECKING:
+    from tessarr.engine.reference.versions import ShardIndexCache
+
 _SMALL_SHARD = 64 << 10
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeOptions:
+class RuntimeOptions(NamedTuple):
     """Options of reads and writes of an array, which are not part of its metadata."""
 
     write_empty_chunks: bool = False
@@ -128,12 +129,16 @@ def bind(
     fill = metadata.fill_value
     if fill is None:
         # v1 and v2: without fill value, missing chunks are undefined, and some readers return uninitialised memory
-        fill, options = metadata.data_type.default_fill(), replace(options, write_empty_chunks=True)
+        fill, options = metadata.data_type.default_fill(), options._replace(write_empty_chunks=True)
     axes = metadata.chunk_grid.axes(metadata.shape)
     where = transformed(store, path, metadata)
     if read_only is None and where.read_only and not store.read_only:
         read_only = "a storage transformer of it only reads"
-    indexes = ShardIndexCache() if isinstance(where, Remote) else None
+    indexes = None
+    if isinstance(where, Remote):
+        from tessarr.engine.reference.versions import ShardIndexCache
+
+        indexes = ShardIndexCache()
     bound = BoundArray(where, path, metadata, options, axes, fill, metadata.shape, metadata.dtype, read_only, indexes)
     first = tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in axes)
     bound.chain(first)

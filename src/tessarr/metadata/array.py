@@ -101,9 +101,9 @@ class ArrayMetadata:
 
     def documents(self) -> dict[str, JSONObject]:
         """Return the documents of this array: key relative to the node → JSON."""
-        from tessarr.metadata import formats
+        from tessarr.metadata.formats import module
 
-        documents: dict[str, JSONObject] = formats.module(self.zarr_format).dump_array(self)
+        documents: dict[str, JSONObject] = module(self.zarr_format).dump_array(self)
         return documents
 
     def to_dict(self) -> JSONObject:

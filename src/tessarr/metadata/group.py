@@ -67,9 +67,9 @@ class GroupMetadata:
 
     def documents(self) -> dict[str, JSONObject]:
         """Return the documents of this group: key relative to the node → JSON."""
-        from tessarr.metadata import formats
+        from tessarr.metadata.formats import module
 
-        documents: dict[str, JSONObject] = formats.module(self.zarr_format).dump_group(self)
+        documents: dict[str, JSONObject] = module(self.zarr_format).dump_group(self)
         return documents
 
     def to_dict(self) -> JSONObject:

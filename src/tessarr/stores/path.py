@@ -38,9 +38,9 @@ is_plain_key = re.compile(f"{_FIRST}{_LATER}(?:/{_FIRST}{_LATER})*").fullmatch
 """Matches most well-formed keys and no malformed one, in a third of a microsecond; `check_key` decides about the others."""
 
 _V2_DOCUMENTS = frozenset({".zarray", ".zgroup", ".zattrs", ".zmetadata"})
-_RECOMMENDED = re.compile(r"[A-Za-z0-9_.-]+").fullmatch
-_WINDOWS_DEVICE = re.compile(r"(?:CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[0-9¹²³])(?:\.|\Z)", re.IGNORECASE).match
-_WINDOWS_FORBIDDEN = re.compile(r'[<>:"|?*\\\x00-\x1f]').search
+_RECOMMENDED = r"[A-Za-z0-9_.-]+"
+_WINDOWS_DEVICE = r"(?:CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[0-9¹²³])(?:\.|\Z)"
+_WINDOWS_FORBIDDEN = r'[<>:"|?*\\\x00-\x1f]'
 
 # -- keys and prefixes ---------------------------------------------------------------------------------------------
 
@@ -114,7 +114,7 @@ def normalize_path(path: str | bytes | None) -> str:
     >>> normalize_path("/"), normalize_path("a..b/.hidden/...")
     ('', 'a..b/.hidden/...')
     """
-    if path is None:
+    if not path:
         return ""
     if isinstance(path, bytes):
         path = path.decode("utf-8")
@@ -221,11 +221,11 @@ def is_recommended_name(name: str) -> bool:
     >>> is_recommended_name("sea_level.2"), is_recommended_name("sea level"), is_recommended_name("Ä")
     (True, False, False)
     """
-    if _RECOMMENDED(name):
+    if re.fullmatch(_RECOMMENDED, name):
         return True
     ascii_part = "".join(character for character in name if character.isascii())
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-    return not name.isascii() and (not ascii_part or bool(_RECOMMENDED(ascii_part))) and name == folded
+    return not name.isascii() and (not ascii_part or bool(re.fullmatch(_RECOMMENDED, ascii_part))) and name == folded
 
 
 # -- file systems with narrower rules --------------------------------------------------------------------------------
@@ -237,10 +237,10 @@ def windows_name_problem(name: str) -> str | None:
     >>> windows_name_problem("nul.zarr"), windows_name_problem("a:b"), windows_name_problem("c")
     ('it is the name of a device', "it holds ':'", None)
     """
-    forbidden = _WINDOWS_FORBIDDEN(name)
+    forbidden = re.search(_WINDOWS_FORBIDDEN, name)
     if forbidden is not None:
         return f"it holds {forbidden[0]!r}"
-    if _WINDOWS_DEVICE(name):
+    if re.match(_WINDOWS_DEVICE, name, re.IGNORECASE):
         return "it is the name of a device"
     if name[-1:] in (".", " "):
         return "it ends with a period or a space"

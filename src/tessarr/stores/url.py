@@ -160,19 +160,15 @@ def _make(
         return _from_string(store_like, mode, read_only, storage_options)
     if storage_options and not hasattr(store_like, "__fspath__"):
         raise TypeError("storage_options are for URLs, not for a store that is open already")
-    if store_like is None:
+    if store_like is None or isinstance(store_like, dict):
         from tessarr.stores.memory.store import MemoryStore
 
-        return MemoryStore(read_only=read_only), ""
+        return MemoryStore(store_like, read_only=read_only), ""
     foreign = _foreign(store_like, read_only)
     if foreign is not None:
         return foreign
     if isinstance(store_like, os.PathLike):
         return _from_path(os.fspath(store_like), mode, read_only), ""
-    if isinstance(store_like, dict):
-        from tessarr.stores.memory.store import MemoryStore
-
-        return MemoryStore(store_like, read_only=read_only), ""
     if isinstance(store_like, MutableMapping):
         from tessarr.stores.memory.mapping import MappingStore
 

@@ -15,7 +15,8 @@ from tessarr.codecs.base import ChunkSpec
 from tessarr.codecs.numcodecs.table import OBJECT_CODECS
 from tessarr.codecs.parse import CodecLike, CodecsLike, NumcodecsCodec, codec_from
 from tessarr.core.array import Array
-from tessarr.core.creation.metadata import DEFAULT, new_array_metadata
+from tessarr.core.creation.array_config import DEFAULT
+from tessarr.core.creation.metadata import new_array_metadata
 from tessarr.core.creation.shorthands import create_hierarchy
 from tessarr.core.open import open_array
 from tessarr.dtypes.parse import from_numpy

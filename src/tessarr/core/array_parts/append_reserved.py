@@ -10,7 +10,6 @@ are created by conditional requests (`CreatingStore`), so that a late one does n
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -388,7 +387,7 @@ async def _void_steps(array: Array, axis: int, region: Region, *, is_own: bool =
     shape = with_length(metadata.shape, axis, region.stop - region.start)
     fill = metadata.data_type.default_fill() if metadata.fill_value is None else metadata.fill_value
     # Stored even where all is fill value, so that a late request that creates the chunk is refused.
-    stored = replace(array._options, write_empty_chunks=True)
+    stored = array._options._replace(write_empty_chunks=True)
     await _store_steps(array, metadata, axis, mine, np.broadcast_to(fill, shape), options=stored)
     await _publish_steps(array, axis, owner, mine)
     if not is_own:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes
-from tessarr.codecs.sharding import ShardingCodec
 from tessarr.core.array_parts.state import ArrayState
 from tessarr.errors import BoundsCheckError
 from tessarr.grids.base import Axis
 from tessarr.grids.regular import RegularAxis
 from tessarr.registry import get_numcodec
 from tessarr.types import Shape
+
+if TYPE_CHECKING:
+    from tessarr.codecs.sharding import ShardingCodec
 
 
 class ChunkProperties(ArrayState):
@@ -29,7 +31,11 @@ class ChunkProperties(ArrayState):
     @property
     def _sharding(self) -> ShardingCodec | None:
         codecs = self._metadata.codecs
-        return codecs[0] if len(codecs) == 1 and isinstance(codecs[0], ShardingCodec) else None
+        if len(codecs) != 1:
+            return None
+        from tessarr.codecs.sharding import ShardingCodec
+
+        return codecs[0] if isinstance(codecs[0], ShardingCodec) else None
 
     @property
     def chunks(self) -> Shape:

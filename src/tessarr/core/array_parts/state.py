@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from tessarr.core.creation.metadata import ArrayConfigLike, array_config
+from tessarr.core.creation.array_config import ArrayConfigLike, array_config
 from tessarr.core.node import STATE_LOCK, Node
 from tessarr.core.stored import read_nodes
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind

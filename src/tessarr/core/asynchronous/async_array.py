@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from tessarr import registry
+from tessarr.core.array import Array
 from tessarr.core.asynchronous.async_node import _AsyncNode
 from tessarr.core.asynchronous.sans_io import run_steps_async
-from tessarr.core.creation.metadata import ArrayConfigLike
+from tessarr.core.creation.array_config import ArrayConfigLike
 from tessarr.core.locate import locate, requested_format
 from tessarr.core.node import Node
 from tessarr.core.stored.metadata_io import create_node_steps
@@ -20,7 +21,6 @@ from tessarr.stores.url import StoreLike
 from tessarr.types import AnyArray, AnyDType, Fields, Selected, SelectionLike, Shape, ShapeLike, ValuesLike
 
 if TYPE_CHECKING:
-    from tessarr.core.array import Array
     from tessarr.core.info import ArrayInfo
     from tessarr.core.streams.follow import Follower, FollowOptions
 
@@ -55,8 +55,6 @@ class AsyncArray(_AsyncNode):
     """
 
     _node: Array
-    _array: ClassVar[type[Array]]
-    """`Array`, which `core/array.py` assigns here: a higher module than this one."""
 
     def __class_getitem__(cls, item: object) -> type[AsyncArray]:
         """Return the class: zarr-python's annotations name the kind of metadata, ``AsyncArray[ArrayV3Metadata]``."""
@@ -66,7 +64,7 @@ class AsyncArray(_AsyncNode):
         """Wrap the `Array` given as `metadata`; or, as in zarr-python, metadata (`ArrayMetadata` or a document) and a place."""
         if not isinstance(metadata, Node):
             document = metadata if isinstance(metadata, Mapping) else model_of(metadata).to_dict()
-            metadata = self._array.from_dict(store_path, dict(document)).with_config(config)
+            metadata = Array.from_dict(store_path, dict(document)).with_config(config)
         super().__init__(metadata)
 
     @classmethod
@@ -75,7 +73,7 @@ class AsyncArray(_AsyncNode):
     ) -> AsyncArray:
         """Open the array at `store`."""
         where, here, mode = locate(store, None, None)
-        steps = cls._array._open_steps(where, here, requested_format(store, zarr_format), mode, config)
+        steps = Array._open_steps(where, here, requested_format(store, zarr_format), mode, config)
         return cls(await run_steps_async(steps))
 
     @classmethod
@@ -85,7 +83,7 @@ class AsyncArray(_AsyncNode):
 
     @classmethod
     def from_dict(cls, store_path: StoreLike, data: Mapping[str, object]) -> AsyncArray:
-        return cls(cls._array.from_dict(store_path, data))
+        return cls(Array.from_dict(store_path, data))
 
     async def _save_metadata(self, metadata: object, ensure_parents: bool = True) -> None:
         """Write `metadata` as the array at this place, and missing groups above; pydantic-zarr creates arrays so.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy.typing as npt
 
@@ -11,7 +11,8 @@ from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.core.asynchronous.async_array import AsyncArray
 from tessarr.core.asynchronous.async_node import _AsyncNode, wrapped
 from tessarr.core.asynchronous.sans_io import run_steps_async
-from tessarr.core.creation.metadata import DEFAULT, ArrayConfigLike
+from tessarr.core.creation.array_config import DEFAULT, ArrayConfigLike
+from tessarr.core.group import Group
 from tessarr.core.locate import format_of_new, locate, requested_format
 from tessarr.core.node import Node
 from tessarr.dtypes.parse import DTypeLike
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
         RequireOptions,
         ShapedOptions,
     )
-    from tessarr.core.group import Group
     from tessarr.core.info import GroupInfo
     from tessarr.core.streams.follow import Follower, FollowOptions
     from tessarr.core.tree import TreeView
@@ -43,13 +43,11 @@ class AsyncGroup(_AsyncNode):
     """
 
     _node: Group
-    _group: ClassVar[type[Group]]
-    """`Group`, which `core/group.py` assigns here: a higher module than this one."""
 
     def __init__(self, metadata: Any, store_path: StoreLike = None) -> None:
         """Wrap the `Group` given as `metadata`; or, as in zarr-python, metadata (`GroupMetadata` or a document) and a place."""
         if not isinstance(metadata, Node):
-            metadata = self._group.from_dict(store_path, metadata)
+            metadata = Group.from_dict(store_path, metadata)
         super().__init__(metadata)
 
     @classmethod
@@ -59,7 +57,7 @@ class AsyncGroup(_AsyncNode):
         """Open the group at `store`."""
         where, here, mode = locate(store, None, None)
         number, existing = requested_format(store, zarr_format), "r" if mode == "r" else "r+"
-        return cls(await run_steps_async(cls._group._open_steps(where, here, number, existing, use_consolidated)))
+        return cls(await run_steps_async(Group._open_steps(where, here, number, existing, use_consolidated)))
 
     async def follow(self, names: Sequence[str], **options: Unpack[FollowOptions]) -> Follower[dict[str, AnyArray]]:
         return await self._node.follow_async(names, **options)
@@ -75,7 +73,7 @@ class AsyncGroup(_AsyncNode):
     ) -> AsyncGroup:
         where, here, _ = locate(store, None, "w" if overwrite else None)
         number = format_of_new(store, zarr_format)
-        return cls(await run_steps_async(cls._group._create_steps(where, here, number, attributes, overwrite)))
+        return cls(await run_steps_async(Group._create_steps(where, here, number, attributes, overwrite)))
 
     @classmethod
     def from_dict(cls, store_path: StoreLike, data: Mapping[str, object]) -> AsyncGroup:

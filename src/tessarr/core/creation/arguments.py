@@ -8,7 +8,7 @@ from typing import TypedDict
 import numpy.typing as npt
 
 from tessarr.codecs.parse import CodecLike, CodecsLike
-from tessarr.core.creation.metadata import ArrayConfigLike
+from tessarr.core.creation.array_config import ArrayConfigLike
 from tessarr.dtypes.parse import DTypeLike
 from tessarr.grids.guess import ChunksLike, ShardsLike
 from tessarr.keys.base import ChunkKeyEncodingLike

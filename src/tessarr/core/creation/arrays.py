@@ -12,10 +12,11 @@ from tessarr.common.warn import warn
 from tessarr.core.array import Array
 from tessarr.core.array_parts.values import write_values
 from tessarr.core.asynchronous.sans_io import async_variant, sans_io
-from tessarr.core.creation.metadata import DEFAULT, ArrayConfigLike, array_config, array_like, new_array_metadata
-from tessarr.core.creation.zarr2_keywords import check_chunk_store, creation_arguments
+from tessarr.core.creation.array_config import DEFAULT, ArrayConfigLike, array_config
+from tessarr.core.creation.metadata import array_like, new_array_metadata
+from tessarr.core.creation.zarr2_keywords import creation_arguments
 from tessarr.core.creation.zarr_python_arguments import check_create, check_create_array, order_of
-from tessarr.core.locate import format_of_new, locate
+from tessarr.core.locate import check_chunk_store, format_of_new, locate
 from tessarr.core.stored import metadata_io
 from tessarr.dtypes.parse import DTypeLike
 from tessarr.engine.bound import RuntimeOptions

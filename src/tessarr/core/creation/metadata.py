@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import cache
+from typing import Any
 
 import numpy as np
 
+from tessarr import registry
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes, ChunkSpec, Codec
 from tessarr.codecs.chain import BoundChain
 from tessarr.codecs.fit import fit_chain
-from tessarr.codecs.parse import CodecLike, CodecsLike, codec_from
+from tessarr.codecs.parse import CodecLike, CodecsLike, codec_from, named_config
 from tessarr.codecs.sharding import ShardingCodec
 from tessarr.common import strict_json
 from tessarr.common.warn import Diagnostic, report, warn, warn_as_zarr_python
+from tessarr.core.creation.array_config import DEFAULT
 from tessarr.core.creation.zarr_python_arguments import check_v2_compressor, check_v2_unit, default_fill
 from tessarr.dtypes.base import DataType, Scalar
 from tessarr.dtypes.parse import DTypeLike, from_numpy, from_v2
-from tessarr.engine.bound import RuntimeOptions
-from tessarr.errors import BaseZarrError, MetadataValidationError, ZarrUserWarning
+from tessarr.errors import BaseZarrError, MetadataValidationError, Problem, ZarrUserWarning
 from tessarr.grids.base import ChunkGrid
 from tessarr.grids.guess import (
     ChunksLike,
@@ -39,90 +40,9 @@ from tessarr.settings import config as settings
 from tessarr.types import JSONObject, Shape, ShapeLike, ZarrFormat
 
 
-class Default:
-    """The type of `DEFAULT`."""
-
-    def __repr__(self) -> str:
-        return "DEFAULT"
-
-
-DEFAULT = Default()
-"""``fill_value=DEFAULT``: the data type's own default."""
-
-
 def array_like(data: object) -> Any:
     """Return `data` if it has a shape and a dtype (it is then read box by box), otherwise convert it to a NumPy array."""
     return data if hasattr(data, "dtype") and hasattr(data, "shape") else np.asarray(data)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArrayConfig:
-    """Runtime options of an array; never stored."""
-
-    order: str = "C"
-    """Memory layout of the arrays that reading returns: "C" or "F"."""
-    write_empty_chunks: bool = False
-    read_missing_chunks: bool = True
-
-    @property
-    def options(self) -> RuntimeOptions:
-        """The options that engines take."""
-        return RuntimeOptions(self.write_empty_chunks, self.read_missing_chunks)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, object]) -> ArrayConfig:
-        """Make options from a dict; missing ones come from the settings. Raises `TypeError` for an unknown option."""
-        return array_config(data)
-
-    def to_dict(self) -> dict[str, object]:
-        """Convert to a plain dict."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
-
-ArrayConfigLike: TypeAlias = "ArrayConfig | Mapping[str, object]"
-"""What users give as ``config``."""
-
-_IGNORED_OPTIONS = ("sharding_coalesce_max_gap_bytes", "sharding_coalesce_max_bytes")
-
-_defaults: tuple[int, ArrayConfig] | None = None
-"""The number of changes of the settings (`Config.changes`), and the options that followed from them then."""
-
-
-def _from_settings() -> ArrayConfig:
-    global _defaults
-    changes, known = settings.changes, _defaults
-    if known is None or known[0] != changes:
-        options = ArrayConfig(
-            order=settings.get("array.order", "C"),
-            write_empty_chunks=settings.get("array.write_empty_chunks", False),
-            read_missing_chunks=settings.get("array.read_missing_chunks", True),
-        )
-        known = _defaults = (changes, options)
-    return known[1]
-
-
-def array_config(given: ArrayConfigLike | None, base: ArrayConfig | None = None, **legacy: object) -> ArrayConfig:
-    """Make runtime options from an `ArrayConfig`, a dict, or ``None``; missing options come from `base` or the settings.
-
-    Raises `TypeError` for an unknown option.
-    """
-    if isinstance(given, ArrayConfig):
-        return given
-    base = base or _from_settings()
-    if given is None and not legacy:
-        return base
-    wanted: dict[str, Any] = {name: value for name, value in legacy.items() if value is not None}
-    wanted |= dict(given or {})
-    unknown = wanted.keys() - {*ArrayConfig.__slots__, *_IGNORED_OPTIONS}
-    if unknown:
-        raise TypeError(f"Unknown array config keys: {sorted(unknown)}; known: {', '.join(ArrayConfig.__slots__)}")
-    known = {name: value for name, value in wanted.items() if name in ArrayConfig.__slots__}
-    if known.get("order", "C") not in ("C", "F"):
-        raise ValueError(f"order must be 'C' or 'F', got {known['order']!r}")
-    for name in ("write_empty_chunks", "read_missing_chunks"):
-        if not isinstance(known.get(name, False), bool | np.bool):
-            raise ValueError(f"Expected instance of bool for {name}, got {known[name]!r}")
-    return ArrayConfig(**{**base.to_dict(), **known})
 
 
 def new_array_metadata(
@@ -264,11 +184,11 @@ def _shape(shape: ShapeLike) -> Shape:
     for n in items:
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:  # type: ignore[redundant-expr] # unchecked
             raise BaseZarrError("invalid shape", expected="non-negative integers", got=repr(shape))
-    return tuple(int(n) for n in items)
+    return tuple(map(int, items))
 
 
 def _first_chunk(grid: ChunkGrid, shape: Shape) -> Shape:
-    return tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in grid.axes(shape))
+    return grid.chunk_shape or tuple(axis.size(0) if axis.nchunks else 1 for axis in grid.axes(shape))
 
 
 def _grids(shape: Shape, chunks: ChunksLike, shards: Any, itemsize: int) -> tuple[ChunkGrid, Shape | None]:
@@ -336,9 +256,7 @@ def _chain(
     if serializer in ("auto", None):
         serializer = default_serializer(data_type, endian)
     if isinstance(compressors, str) and compressors == "auto":
-        from tessarr.codecs.bytes_to_bytes.zstd import ZstdCodec
-
-        after: list[Codec] = [ZstdCodec()]
+        after: list[Codec] = [_default_compressor()]
     else:
         after = [codec_from(c) for c in ([] if compressors is None else _listed(compressors))]
     wrong = [c for c in before if not isinstance(c, ArrayToArray)] + [
@@ -351,6 +269,13 @@ def _chain(
             expected="filters are array_to_array, the serializer array_to_bytes, compressors bytes_to_bytes",
         )
     return (*before, codec_from(serializer), *after)
+
+
+@cache
+def _default_compressor() -> Codec:
+    from tessarr.codecs.bytes_to_bytes.zstd import ZstdCodec
+
+    return ZstdCodec()
 
 
 def _listed(value: object) -> list[object]:
@@ -409,10 +334,6 @@ def _key_encoding(given: object, default: str, ndim: int) -> ChunkKeyEncoding:
 
 
 def _parse_key_encoding(given: object, default: str) -> ChunkKeyEncoding:
-    from tessarr import registry
-    from tessarr.codecs.parse import named_config
-    from tessarr.errors import Problem
-
     if isinstance(given, ChunkKeyEncoding):
         return given
     to_dict = getattr(given, "to_dict", None)

@@ -14,9 +14,10 @@ from tessarr.core.array import Array
 from tessarr.core.array_parts.values import write_values
 from tessarr.core.asynchronous.sans_io import async_variant, sans_io, steps_of
 from tessarr.core.creation.arguments import CreateOptions, FullOptions, LikeOptions, ShapedCreateOptions
+from tessarr.core.creation.array_config import DEFAULT, ArrayConfigLike
 from tessarr.core.creation.arrays import create, create_array, refuse_aliasing
 from tessarr.core.creation.like import chunks_of, like
-from tessarr.core.creation.metadata import DEFAULT, ArrayConfigLike, array_like
+from tessarr.core.creation.metadata import array_like
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.open import create_group, open, open_array, open_group

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tessarr.core.creation.metadata import DEFAULT
+from tessarr.core.creation.array_config import DEFAULT
 from tessarr.core.stored.parse_cache import parse_node
 from tessarr.dtypes.parse import from_numpy
 from tessarr.errors import UnsupportedOperationError
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.stores.base import Store
-from tessarr.stores.url import same_place, store_from
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -74,20 +72,6 @@ def set_fill_value(array: Array, value: object) -> None:
     run_steps(array._require_current_steps())
     metadata_io.change_document(array._store, array.path, metadata, {"fill_value": document["fill_value"]})
     run_steps(array._adopt_steps(metadata, state))
-
-
-def check_chunk_store(store: Store, chunk_store: object) -> None:
-    """Chunks stand beside their metadata: `chunk_store` must be ``None`` or the same place.
-
-    Raises `UnsupportedOperationError` when it is another.
-    """
-    if chunk_store is None:
-        return
-    inner, path = store_from(chunk_store)
-    if path or not any(same_place(outer, inner) for outer in (store, getattr(store, "store", store))):
-        raise UnsupportedOperationError(
-            "chunks in a store of their own are not supported", store=store.url, got=f"chunk_store {inner.url}"
-        )
 
 
 _KNOWN = frozenset(

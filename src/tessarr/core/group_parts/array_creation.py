@@ -11,8 +11,8 @@ import numpy.typing as npt
 from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import async_variant, sans_io, steps_of
+from tessarr.core.creation.array_config import DEFAULT, ArrayConfigLike
 from tessarr.core.creation.arrays import create, create_array
-from tessarr.core.creation.metadata import DEFAULT, ArrayConfigLike
 from tessarr.core.group_parts.members import Members
 from tessarr.dtypes.parse import DTypeLike, from_numpy
 from tessarr.errors import IncompatibleNodeError

@@ -10,7 +10,7 @@ from tessarr.core import open_transactions
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import async_variant, run_steps, sans_io, steps_of, store_call
 from tessarr.core.attributes import Attributes
-from tessarr.core.creation.metadata import array_config
+from tessarr.core.creation.array_config import array_config
 from tessarr.core.info import GroupInfo, group_info
 from tessarr.core.node import STATE_LOCK, Node
 from tessarr.core.stored import metadata_io, read_nodes

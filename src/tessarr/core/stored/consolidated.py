@@ -21,12 +21,12 @@ from tessarr.settings import config as settings
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import ancestors, prefix_of
-from tessarr.stores.protocols import Remote
 from tessarr.types import Buffer
 
 Holder: TypeAlias = tuple[str, str]
 """Path of a group, and the name of a document there that may hold consolidated metadata."""
-_HOLDERS = ("zarr.json", V2_KEY)
+HOLDERS = ("zarr.json", V2_KEY)
+"""The names of the documents that may hold consolidated metadata."""
 _NOTHING: Mapping[str, Buffer | None] = MappingProxyType({})
 
 
@@ -48,18 +48,6 @@ def read_consolidated(
     return None if data is None else consolidated.parse_v2(formats.loads(V2_KEY, data, key=name))
 
 
-def key_of_consolidated(store: Store, path: str, zarr_format: int | None, use: bool | str | None) -> str | None:
-    """Return the key of v2's consolidated metadata, to be read together with a node's documents, for remote stores only."""
-    if (
-        not isinstance(store, Remote)
-        or zarr_format in (1, 3)
-        or use is False
-        or not store.supports_consolidated_metadata
-    ):
-        return None
-    return prefix_of(path) + (use if isinstance(use, str) else V2_KEY)
-
-
 def is_holder(name: str, data: Buffer | None) -> bool:
     """Whether the document called `name` holds consolidated metadata."""
     return data is not None and (name == V2_KEY or (name == "zarr.json" and FIELD.encode() in bytes(data)))
@@ -74,7 +62,7 @@ async def follow_change_steps(
     store: Store,
     path: str,
     *,
-    names: Sequence[str] = _HOLDERS,
+    names: Sequence[str] = HOLDERS,
     replaced: bool = False,
     below: Sequence[str] | None = None,
 ) -> None:
@@ -91,7 +79,7 @@ async def follow_change_steps(
 
 def follow_changes(store: Store, paths: Sequence[str]) -> None:
     """Update consolidated metadata above many nodes, each document once. See `follow_change_steps`."""
-    run_steps(_follow_steps(store, paths, _HOLDERS, []))
+    run_steps(_follow_steps(store, paths, HOLDERS, []))
     _follow_outside(store, paths, [])
 
 
@@ -131,7 +119,7 @@ def _follow_outside(store: Store, paths: Sequence[str], removed: Sequence[str]) 
     outside = LocalStore(top)
     try:
         if policy == "update":
-            run_steps(_follow_steps(outside, below, _HOLDERS, left))
+            run_steps(_follow_steps(outside, below, HOLDERS, left))
         else:
             _warn_of_stale(outside, inside, below, left)
     except (OSError, TessarrError) as error:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from tessarr.core import open_transactions
 from tessarr.core.asynchronous.sans_io import Call, gather_calls, run_steps, store_call
-from tessarr.core.stored.consolidated import follow_change_steps
+from tessarr.core.stored.consolidated import HOLDERS, follow_change_steps
 from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.walk import read_entries_steps
 from tessarr.core.stored.write_new import write_new_steps
@@ -80,7 +80,7 @@ async def create_documents_steps(
     if existing is not None and not overwrite and not (keep and existing == "array"):
         raise _contains(store, path, existing)
     made = await _create_ancestors_steps(store, path, zarr_format, kinds)
-    clears = store.supports_deletes and settings.get("zarr_python.overwrite_all")
+    clears = overwrite and store.supports_deletes and settings.get("zarr_python.overwrite_all")
     if overwrite and (existing is not None or clears):
         await store_call(store, "replace_prefix", prefix_of(path), documents)
     else:
@@ -90,7 +90,13 @@ async def create_documents_steps(
                 raise _contains(store, other, (await read_kinds_steps(store, other))[other])
             await store_call(store, "replace_prefix", prefix_of(path), documents)
     below = dict.fromkeys(key.rpartition("/")[0] for key in reversed(documents))
-    await follow_change_steps(store, path, replaced=not keep, below=[*made, *below])
+    names = HOLDERS if overwrite or keep else _holders_of(zarr_format)
+    await follow_change_steps(store, path, names=names, replaced=not keep, below=[*made, *below])
+
+
+def _holders_of(zarr_format: ZarrFormat) -> tuple[str]:
+    """Name the document of a group that may hold consolidated metadata, which describes nodes of its own format only."""
+    return (formats.KEYS[3].array,) if zarr_format == 3 else (V2_KEY,)
 
 
 def _contains(store: Store, path: str, kind: str | None) -> TessarrError:
@@ -196,18 +202,17 @@ async def _create_ancestors_steps(
     store: Store, path: str, zarr_format: ZarrFormat, kinds: Mapping[str, str | None]
 ) -> list[str]:
     """Create the missing groups above `path`, and return their paths, which consolidated metadata do not have yet."""
-    if zarr_format == 1:
-        return []
-    missing = [ancestor for ancestor in ancestors(path) if kinds[ancestor] is None]
-    for ancestor in ancestors(path):
+    above = [] if zarr_format == 1 else [*ancestors(path)]
+    missing = [ancestor for ancestor in above if kinds[ancestor] is None]
+    for ancestor in above:
         kind = kinds[ancestor]
         if kind == "array":
             message = f"A parent of '/{path}' is an array - only groups may have child nodes"
             raise ContainsArrayError(message, store=store.url, path=f"/{ancestor}")
-    group = GroupMetadata(zarr_format=zarr_format)
-    documents = [item for ancestor in missing for item in keyed_documents(ancestor, group.documents()).items()]
-    # Concurrently for remote stores only: elsewhere a crash should leave parents without children, not the reverse.
-    if documents:
+    if missing:
+        group = GroupMetadata(zarr_format=zarr_format)
+        documents = [item for ancestor in missing for item in keyed_documents(ancestor, group.documents()).items()]
+        # Concurrently for remote stores only: elsewhere a crash should leave parents without children, not the reverse.
         await gather_calls([store_call(store, "set_if_not_exists", *item) for item in documents])
     return missing
 
@@ -365,5 +370,5 @@ async def change_steps(
 
     update = store_call(store, "update", key, rewrite)
     await (update if sent is None else sent(update))
-    if follow:  # consolidated metadata describes nodes of its own format only
-        await follow_change_steps(store, path, names=(name,) if name == formats.KEYS[3].array else (V2_KEY,))
+    if follow:
+        await follow_change_steps(store, path, names=_holders_of(3 if name == formats.KEYS[3].array else 2))

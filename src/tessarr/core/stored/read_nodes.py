@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import TypeAlias
 
 from tessarr.common.warn import warn
@@ -28,6 +28,7 @@ from tessarr.errors import (
 )
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata.consolidated import V2_KEY
 from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import config as settings
 from tessarr.stores.base import Fetch, Store
@@ -67,6 +68,18 @@ async def read_node_and_key_steps(
     keys = [key] if key else []
     found, beside = await _read_steps(store, [path], zarr_format, kind, keys)
     return found[0], dict(zip(keys, beside, strict=True))
+
+
+def key_of_consolidated(store: Store, path: str, zarr_format: int | None, use: bool | str | None) -> str | None:
+    """Return the key of v2's consolidated metadata, to be read together with a node's documents, for remote stores only."""
+    if (
+        not isinstance(store, Remote)
+        or zarr_format in (1, 3)
+        or use is False
+        or not store.supports_consolidated_metadata
+    ):
+        return None
+    return prefix_of(path) + (use if isinstance(use, str) else V2_KEY)
 
 
 async def _read_steps(
@@ -179,13 +192,10 @@ def warn_of_nested_chunks(store: Store, path: str, metadata: ArrayMetadata) -> N
 
     Nested stores of zarr-python used "/" before documents had this member; read with ".", such an array is all fill value.
     """
+    if len(metadata.shape) < 2 or not _lacks_separator(metadata):
+        return
     root = getattr(store, "root", None)
-    if (
-        len(metadata.shape) > 1
-        and _lacks_separator(metadata)
-        and isinstance(root, Path)
-        and (root / path / "0").is_dir()
-    ):
+    if isinstance(root, os.PathLike) and os.path.isdir(os.path.join(root, path, "0")):
         message = f"/{path} has no dimension_separator, so its chunks are 0.0, 0.1, …; yet there is a directory 0"
         warn(f"{message}. If they are 0/0, 0/1, … open it with dimension_separator='/'", ZarrRuntimeWarning)
 

@@ -166,8 +166,11 @@ async def read_entries_steps(
     if not paths:
         return []
     late = [name for name in names if name not in _V1_NAMES]
-    wanted = [(path, name) for i, path in enumerate(paths) for name in (names if v1 and i == 0 else late)]
-    answers = await fetch_settled_steps(store, [Fetch(prefix_of(path) + name) for path, name in wanted], paths)
+    prefixes = map(prefix_of, paths)
+    places = [(path, at, names if v1 and i == 0 else late) for i, (path, at) in enumerate(zip(paths, prefixes))]
+    wanted = [(path, name) for path, _, here in places for name in here]
+    requests = [Fetch(prefix + name) for _, prefix, here in places for name in here]
+    answers = await fetch_settled_steps(store, requests, paths)
     values: dict[str, dict[str, Buffer]] = {path: {} for path in paths}
     for (path, name), answer in zip(wanted, answers, strict=True):
         if answer is not None:

@@ -8,7 +8,6 @@ from typing import cast
 
 import numpy as np
 
-from tessarr.codecs.array_to_array.transpose import TransposeCodec
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.array_to_bytes.packbits import PackBitsCodec
 from tessarr.codecs.base import BytesToBytes
@@ -140,8 +139,8 @@ def _leading_codecs(chain: BoundChain) -> tuple[list[JSON], list[JSON] | None]:
     filters: list[JSON] | None = None
     moved = False
     for codec, spec in chain.before:
-        if isinstance(codec, TransposeCodec):
-            order = codec.permutation(len(spec.shape))
+        order = codec.permutation(len(spec.shape))
+        if order is not None:
             if moved and list(order) != sorted(order):
                 raise UnsupportedError("a transposition after a codec that combines several elements")
             codecs += [] if moved else [named("transpose", {"order": list(order)})]

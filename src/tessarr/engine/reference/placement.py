@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tessarr.codecs.array_to_array.transpose import TransposeCodec
 from tessarr.codecs.chain import BoundChain
 from tessarr.engine.bound import BoundArray
 from tessarr.errors import ChunkNotFoundError
@@ -20,8 +19,8 @@ def inner_parts(chain: BoundChain, where: Selection, values: AnyArray) -> tuple[
     """
     assert chain.shard is not None
     for codec, spec in chain.before:
-        assert isinstance(codec, TransposeCodec)
         order = codec.permutation(len(spec.shape))
+        assert order is not None
         if isinstance(where, Points):
             where = Points(tuple(where.coords[axis] for axis in order))
         else:

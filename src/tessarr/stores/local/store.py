@@ -21,8 +21,7 @@ import contextlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from tessarr.common.segments import Piece, Stored
 from tessarr.errors import ConflictError, KeyValidationError, StoreError
@@ -39,16 +38,12 @@ from tessarr.stores.local.sync import make_directories, sync_names
 from tessarr.stores.local.transactions.methods import Transactional
 from tessarr.stores.local.trouble import trouble
 from tessarr.stores.locks import KEYED_LOCKS
-from tessarr.stores.path import (
-    check_key,
-    check_prefix,
-    file_url,
-    is_plain_key,
-    windows_extended,
-    windows_path,
-)
+from tessarr.stores.path import check_key, check_prefix, file_url, is_plain_key, windows_extended, windows_path
 from tessarr.stores.protocols import JOURNAL, Commit, ConditionalSet, Lock, PlainFiles, Snapshot, Update
 from tessarr.types import AccessMode, Buffer, ByteRange
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _List = list
 _WINDOWS = os.name == "nt"
@@ -111,6 +106,8 @@ class LocalStore(Transactional):
     @property
     def root(self) -> Path:
         """The absolute path of the directory."""
+        from pathlib import Path
+
         return Path(self._root)
 
     @property

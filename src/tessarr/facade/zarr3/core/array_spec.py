@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes, ChunkSpec, Codec
-from tessarr.core.creation.metadata import ArrayConfig
+from tessarr.core.creation.array_config import ArrayConfig
 from tessarr.dtypes.base import DataType
 from tessarr.dtypes.parse import from_numpy
 from tessarr.facade.zarr3.buffer.cpu import Buffer, BufferPrototype, NDBuffer, buffer_prototype
