@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from tessarr.stores.path import StorePath
     from tessarr.stores.remote.fsspec import FsspecStore
     from tessarr.stores.remote.obstore.store import ObjectStore
+    from tessarr.stores.transformed.checksummed import ChecksummingStore
+    from tessarr.stores.transformed.normalized import NormalizingStore
     from tessarr.stores.url import StoreLike, same_place, store_from
     from tessarr.stores.virtual.n5 import N5FSStore, N5Store
     from tessarr.stores.virtual.reference import ReferenceStore
@@ -79,6 +81,8 @@ _HOMES = {
     "stores.remote.obstore.store": "ObjectStore",
     "stores.wrappers.cache": "CacheStore LRUStoreCache",
     "stores.wrappers.retry": "RetryStore",
+    "stores.transformed.checksummed": "ChecksummingStore",
+    "stores.transformed.normalized": "NormalizingStore",
     "stores.virtual.reference": "ReferenceStore",
     "stores.zip.remote": "RemoteZipStore",
     "stores.virtual.zarr_python": "ZarrPythonStore",
@@ -97,14 +101,14 @@ _HOMES = {
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
-    "ABSStore", "ANY", "AsyncStore", "CacheStore", "ConditionalStore", "ConsolidatedMetadataStore", "CountingStore",
-    "DBMStore", "DictStore", "DirectoryStore", "FSStore", "ForwardingStore", "FsspecStore", "GpuMemoryStore", "KVStore",
-    "LMDBStore", "LRUStoreCache", "LatencyStore", "LocalStore", "LoggingStore", "ManagedMemoryStore", "MappingStore",
-    "MemoryStore", "MongoDBStore", "N5FSStore", "N5Store", "NestedDirectoryStore", "ObjectStore", "PrefixStore",
-    "ReadOnlyStore", "RedisStore", "ReferenceStore", "RemoteZipStore", "RetryStore", "SQLiteStore", "Store",
-    "StoreLike", "StorePath", "TempStore", "WrapperStore", "ZarrPythonStore", "ZipStore", "atexit_rmtree",
-    "contains_array", "contains_group", "getsize", "init_array", "init_group", "listdir", "migrate_1to2", "rename",
-    "rmdir", "same_place", "store_from", "to_async", "to_sync",
+    "ABSStore", "ANY", "AsyncStore", "CacheStore", "ChecksummingStore", "ConditionalStore", "ConsolidatedMetadataStore",
+    "CountingStore", "DBMStore", "DictStore", "DirectoryStore", "FSStore", "ForwardingStore", "FsspecStore",
+    "GpuMemoryStore", "KVStore", "LMDBStore", "LRUStoreCache", "LatencyStore", "LocalStore", "LoggingStore",
+    "ManagedMemoryStore", "MappingStore", "MemoryStore", "MongoDBStore", "N5FSStore", "N5Store", "NestedDirectoryStore",
+    "NormalizingStore", "ObjectStore", "PrefixStore", "ReadOnlyStore", "RedisStore", "ReferenceStore", "RemoteZipStore",
+    "RetryStore", "SQLiteStore", "Store", "StoreLike", "StorePath", "TempStore", "WrapperStore", "ZarrPythonStore",
+    "ZipStore", "atexit_rmtree", "contains_array", "contains_group", "getsize", "init_array", "init_group", "listdir",
+    "migrate_1to2", "rename", "rmdir", "same_place", "store_from", "to_async", "to_sync",
 ]  # fmt: skip
 
 

@@ -40,7 +40,4 @@ def test_chunks_are_spread_over_directories_by_the_checksum_of_their_keys() -> N
     directories = [key.split("/")[1] for key in store if key.startswith("a/") and key != "a/zarr.json"]
     assert len(directories) == 64
     assert len(set(directories)) > 40
-    # CRC-32C("c/0") and ("c/63") by the crc32c command of RFC 3720's polynomial
-    import google_crc32c
-
-    assert f"a/{google_crc32c.value(b'c/0'):08x}"[:4] + "/c/0" in store
+    assert {"a/04/c/0", "a/f6/c/1"} <= store.keys()  # CRC-32C by google-crc32c

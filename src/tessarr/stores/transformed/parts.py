@@ -25,7 +25,17 @@ from tessarr.stores.base import ANY, Any_, Fetch, Listing, Store, Version
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.fetch import Extent, Located
 from tessarr.stores.path import check_key, check_prefix
-from tessarr.stores.protocols import Commit, ConditionalDelete, ConditionalSet, Delete, ListDir, Locate, PlainFiles, Set
+from tessarr.stores.protocols import (
+    Commit,
+    ConditionalDelete,
+    ConditionalSet,
+    Delete,
+    ListDir,
+    Locate,
+    PlainFiles,
+    Set,
+    Settle,
+)
 from tessarr.stores.wrappers.base import WrapperStore
 from tessarr.types import JSON, Buffer, ByteRange
 
@@ -71,7 +81,7 @@ class PartsTransformer:
         return cls(parts)
 
     def wrap(self, store: Store, path: str, metadata: object) -> Store:
-        return PartsStore(store, self.parts)
+        return PartsStore(store, self.parts, path)
 
 
 def _wrong_part(item: object) -> str | None:
@@ -86,9 +96,16 @@ def _wrong_part(item: object) -> str | None:
 class PartsStore(WrapperStore):
     """A store over values that are in `parts` in the wrapped store."""
 
-    def __init__(self, store: Store, parts: Sequence[Part]) -> None:
+    def __init__(self, store: Store, parts: Sequence[Part], path: str = "") -> None:
         super().__init__(store)
         self.parts = tuple(parts)
+        below = store
+        while isinstance(below, WrapperStore):
+            below = below.store
+        self._journals: _List[tuple[Settle, str]] = (
+            [(below, node) for node in sorted({"", path})] if isinstance(below, Settle) else []
+        )
+        """The nodes at which a commit of another process may have left a journal, and the store that completes it."""
         unsized = [part for part in parts if part.size is None]
         self._main = unsized[0] if unsized else parts[0]
         self._divides = len(unsized) < 2
@@ -124,9 +141,19 @@ class PartsStore(WrapperStore):
         for _ in range(_ATTEMPTS):
             before = self.version(key)
             found = self.store.fetch(requests)
+            self._settle()
             if before == self.version(key):
                 return found
         raise ConflictError("the parts of the value are replaced faster than they can be read", store=self.url, key=key)
+
+    def _settle(self) -> None:
+        """Complete pending commits.
+
+        A commit to files replaces the parts one after another, while there is a journal. Without a journal at this moment,
+        versions that are the same before and afterwards are of one commit.
+        """
+        for below, node in self._journals:
+            below.settle(node)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
         """See `Store.get_ranges`: requests ranges of the parts. A range within the last sized parts needs no other part."""
@@ -193,19 +220,21 @@ class PartsStore(WrapperStore):
 
     def locate(self, keys: Sequence[str]) -> _List[Located | None] | None:
         """See `tessarr.stores.protocols.Locate`: the parts, if all are there."""
+        versions = [self._part_versions(key) for key in keys]
         located: _List[Located | None] = []
-        for key in keys:
+        for key, of_parts in zip(keys, versions, strict=True):
             sizes = self._stored_sizes(key)
             if sizes is None:
                 located.append(None)
                 continue
-            if (
-                any(sizes[part.key_suffix] != part.size for part in self.parts if part.size is not None)
-                or None in sizes.values()
-            ):
-                return None
-            located.append(Located(tuple(Extent(self.store, key + suffix, 0, n) for suffix, n in sizes.items())))
-        return located
+            if None in sizes.values() or any(part.size not in (None, sizes[part.key_suffix]) for part in self.parts):
+                return None  # torn: `get` explains it
+            extents = zip(sizes.items(), of_parts, strict=True)
+            located.append(
+                Located(tuple(Extent(self.store, key + name, 0, n, version) for (name, n), version in extents))
+            )
+        self._settle()
+        return located if versions == [self._part_versions(key) for key in keys] else None
 
     def _stored_sizes(self, key: str) -> dict[str, int | None] | None:
         """Return the size of each part by its suffix; ``None`` where all are missing."""
@@ -218,8 +247,11 @@ class PartsStore(WrapperStore):
 
     def version(self, key: str) -> Version | None:
         """Return the versions of all parts, joined; ``None`` where all are missing, or the store has no versions."""
-        versions = [self.store.version(key + part.key_suffix) for part in self.parts]
+        versions = self._part_versions(key)
         return None if not any(versions) else "|".join(version or "" for version in versions)
+
+    def _part_versions(self, key: str) -> _List[Version | None]:
+        return [self.store.version(key + part.key_suffix) for part in self.parts]
 
     # -- writing -----------------------------------------------------------------------------------------------
 
