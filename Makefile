@@ -73,7 +73,7 @@ test-busy: $(STAMP) servers ## the whole suite, TIMES=5 times, beside BUSY=4 bus
 	$(PY) scripts/busy.py --times $(or $(TIMES),5) --busy $(or $(BUSY),4) --jobs $(JOBS) -- $(TESTS) </dev/null
 
 test-browser: $(STAMP) servers ## the page of `tessarr view` in Chromium (a Debian package, which `servers` installs as root)
-	$(PY) -m pytest -q tests/browser </dev/null
+	WHOLE_BROWSER=1 $(PY) -m pytest -q -s tests/browser </dev/null
 
 test-apps: ## napari, iohub, PyTorch and anndata with tessarr, in an environment of their own (PYTHON=python3.12 or newer for iohub)
 	test -x $(APPS)/bin/python || $(PYTHON) -m venv $(APPS)

@@ -46,6 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "short: a test of tests/browser that `make test` runs too")
     config.addinivalue_line("markers", "spec(*ids): the requirements of tests/conformance/requirements.csv it shows")
     path = config.getoption("--spec-report")
     if path and not hasattr(config, "workerinput"):  # under xdist the controller sees every report

@@ -1,5 +1,5 @@
-// Builds viewer.js into src/tessarr/viewer, beside the HTML and CSS of the page, with a manifest of the sources that it was built
-// from; `--tests`: the unit tests into build/.
+// Builds the scripts of the page into src/tessarr/viewer, beside its HTML and CSS: viewer.js, coast lines, the licences of what is
+// bundled, and a manifest of the sources that they were built from. `--tests`: the unit tests into build/.
 import { build } from "esbuild";
 import { createHash } from "node:crypto";
 import { readdir, readFile, writeFile } from "node:fs/promises";
@@ -8,23 +8,65 @@ import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const target = join(here, "..", "src", "tessarr", "viewer");
+const packages = join(here, "node_modules");
+/** Packages of which something is in the built files. */
+const BUNDLED = ["world-atlas"];
 
-if (process.argv.includes("--tests")) {
+/** Convert the borders of land (TopoJSON) to lines in tenths of a degree: the first point, then the steps to the next. */
+function coastLines({ arcs, transform: { scale, translate } }) {
+  const lines = [];
+  for (const arc of arcs) {
+    let [x, y, line, last] = [0, 0, [], [0, 0]];
+    const close = () => {
+      if (line.length > 2) lines.push(line);
+      [line, last] = [[], [0, 0]];
+    };
+    for (const [dx, dy] of arc) {
+      [x, y] = [x + dx, y + dy];
+      const point = [Math.round(10 * (x * scale[0] + translate[0])), Math.round(10 * (y * scale[1] + translate[1]))];
+      if (Math.abs(point[0]) >= 1799 || point[1] <= -899) close(); // the edges of the map are no coast
+      else if (line.length === 0 || point[0] !== last[0] || point[1] !== last[1]) {
+        line.push(point[0] - last[0], point[1] - last[1]);
+        last = point;
+      }
+    }
+    close();
+  }
+  return lines;
+}
+
+async function licenses() {
+  const texts = BUNDLED.map(async (name) => {
+    const { version, license } = JSON.parse(await readFile(join(packages, name, "package.json"), "utf8"));
+    const file = (await readdir(join(packages, name))).find((one) => /^licen[cs]e/i.test(one));
+    return `${name} ${version} (${license})\n\n${(await readFile(join(packages, name, file), "utf8")).trim()}\n`;
+  });
+  return `The page of tessarr contains parts of these packages.\n\n${(await Promise.all(texts)).join("\n\n")}`;
+}
+
+async function buildTests() {
   const names = (await readdir(join(here, "test"))).filter((name) => name.endsWith(".test.ts"));
   await build({
     entryPoints: names.map((name) => join(here, "test", name)), outdir: join(here, "build"), bundle: true, platform: "node",
     format: "esm", outExtension: { ".js": ".mjs" }, logLevel: "warning",
   });
-} else {
+}
+
+async function buildPage() {
   await build({
     entryPoints: [join(here, "src", "main.ts")], outfile: join(target, "viewer.js"), bundle: true, minify: true, format: "esm",
     target: "es2022", charset: "utf8", legalComments: "eof", logLevel: "warning",
   });
+  const land = JSON.parse(await readFile(join(packages, "world-atlas", "land-110m.json"), "utf8"));
+  await writeFile(join(target, "coast.json"), `${JSON.stringify(coastLines(land))}\n`);
+  await writeFile(join(target, "licenses.txt"), await licenses());
   const sources = ["package.json", "package-lock.json", "tsconfig.json", "build.mjs"];
   for (const name of await readdir(join(here, "src"))) sources.push(`src/${name}`);
   const digest = async (path) => createHash("sha256").update(await readFile(path)).digest("hex");
   const manifest = { sources: {}, files: {} };
   for (const name of sources.sort()) manifest.sources[name] = await digest(join(here, name));
-  manifest.files["viewer.js"] = await digest(join(target, "viewer.js"));
+  for (const name of ["coast.json", "licenses.txt", "viewer.js"]) manifest.files[name] = await digest(join(target, name));
   await writeFile(join(target, "manifest.json"), `${JSON.stringify(manifest, null, 2)}\n`);
 }
+
+await (process.argv.includes("--tests") ? buildTests() : buildPage());

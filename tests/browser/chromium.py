@@ -84,6 +84,9 @@ class Browser:
     def listen(self, listener: Callable[[dict[str, Any]], None]) -> None:
         self._listeners.append(listener)
 
+    def ignore(self, listener: Callable[[dict[str, Any]], None]) -> None:
+        self._listeners.remove(listener)
+
     def _receive(self) -> None:
         left = b""
         while data := os.read(self._from, 1 << 20):
@@ -93,7 +96,7 @@ class Browser:
                 if "id" in message:
                     self._answers.pop(message["id"]).put(message)
                 else:
-                    for listener in self._listeners:
+                    for listener in list(self._listeners):
                         listener(message)
         os.close(self._from)
 
@@ -107,8 +110,8 @@ class Page:
 
     def __init__(self, browser: Browser, url: str) -> None:
         self._browser = browser
-        target = browser.call("Target.createTarget", url="about:blank")["targetId"]
-        self._session: str = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._target: str = browser.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session: str = browser.call("Target.attachToTarget", targetId=self._target, flatten=True)["sessionId"]
         self.requests: list[str] = []
         """URLs of all requests."""
         self.problems: list[str] = []
@@ -117,6 +120,10 @@ class Page:
         for domain in ("Page", "Network", "Runtime", "Log"):
             self.call(f"{domain}.enable")
         self.go(url)
+
+    def close(self) -> None:
+        self._browser.ignore(self._event)
+        self._browser.call("Target.closeTarget", targetId=self._target)
 
     def call(self, method: str, **parameters: object) -> dict[str, Any]:
         return self._browser.call(method, self._session, **parameters)

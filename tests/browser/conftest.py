@@ -1,8 +1,13 @@
-"""A browser, and a hierarchy of many kinds of arrays on a page."""
+"""A browser, and a hierarchy of many kinds of arrays on a page.
+
+`make test` runs the tests that are marked ``short``, `make test-browser` all.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +21,14 @@ from tests.browser.chromium import Browser, find_chromium
 AIR = (np.arange(3 * 60 * 80, dtype="i2") % 3001).reshape(3, 60, 80)
 GRADIENT = np.arange(256 * 256, dtype="u2").reshape(256, 256)
 HOSTILE = '<img src=x onerror="window.hacked=1">'
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if "WHOLE_BROWSER" in os.environ:
+        return
+    for item in items:
+        if Path(__file__).parent in item.path.parents and item.get_closest_marker("short") is None:
+            item.add_marker(pytest.mark.skip(reason="runs in `make test-browser`, because it takes minutes"))
 
 
 @pytest.fixture(scope="session")
@@ -45,19 +58,17 @@ def fill(store: MemoryStore) -> None:
     huge[500_000:501_000, :3000] = 5
 
 
+def serving(store: MemoryStore, name: str = "demo.zarr") -> tuple[BackgroundServer, str]:
+    """Serve a page of a store; return the server, which ends by ``with``, and the URL of the page."""
+    application = app(store, name=name, token="secret", page=page_files())
+    server = serve_background(application, port=0)
+    return server, f"http://127.0.0.1:{server.port}{page_path(application)}"
+
+
 @pytest.fixture(scope="session")
-def server() -> Iterator[BackgroundServer]:
+def url() -> Iterator[str]:
     store = MemoryStore()
     fill(store)
-    application = app(store, name="demo.zarr", token="secret", page=page_files())
-    with serve_background(application, port=0) as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def url(server: BackgroundServer) -> str:
-    from tessarr.serve import App
-
-    application = server._server.app  # type: ignore[union-attr]
-    assert isinstance(application, App)
-    return f"http://127.0.0.1:{server.port}{page_path(application)}"
+    server, address = serving(store)
+    with server:
+        yield address

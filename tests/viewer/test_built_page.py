@@ -28,7 +28,7 @@ def test_the_page_was_built_from_the_present_sources() -> None:
     found |= {"package.json", "package-lock.json", "tsconfig.json", "build.mjs"}
     assert {name: digest(SOURCES / name) for name in sorted(found)} == MANIFEST["sources"], "run `make viewer`"
     assert {name: digest(BUILT / name) for name in MANIFEST["files"]} == MANIFEST["files"], "run `make viewer`"
-    assert set(MANIFEST["files"]) == {name for name in page_files() if name.endswith(".js")}
+    assert set(page_files()) - set(MANIFEST["files"]) == {"icon.svg", "index.html", "viewer.css"}
 
 
 def test_a_build_gives_the_same_bytes(tmp_path: Path) -> None:

@@ -24,6 +24,16 @@ export interface Packing {
   missing: (number | string | null)[];
 }
 
+/** One result of `tessarr check`. */
+export interface Finding {
+  rule: string;
+  severity: "error" | "warning" | "info";
+  message: string;
+  path: string;
+  /** What `tessarr repair` would do. */
+  repair: string | null;
+}
+
 interface Common {
   name: string;
   path: string;
@@ -35,6 +45,7 @@ interface Common {
 
 export interface GroupNode extends Common {
   kind: "group";
+  findings?: Finding[] | null;
   members?: Member[];
   /** Name after which the next page of members begins; `null`: there are no more. */
   next?: string | null;
@@ -43,12 +54,15 @@ export interface GroupNode extends Common {
 
 export interface ArrayNode extends Common {
   kind: "array";
+  findings?: Finding[] | null;
   shape: number[];
   dimensions: (string | null)[];
   dtype: string;
   numpy: string;
   itemsize: number;
   is_raw: boolean;
+  /** Names of the fields of structs; `null` for elements without fields. */
+  fields: string[] | null;
   grid: { chunks: number[] | null; shards: number[] | null };
   nchunks: number[];
   codecs: string[];
@@ -88,6 +102,7 @@ export interface Statistics {
 
 export interface Slice {
   data: unknown;
+  units: string | null;
   shape: number[];
   coords: Record<string, unknown[]>;
 }
@@ -118,6 +133,11 @@ export function encodePath(path: string): string {
 export class Api {
   constructor(private readonly root: string) {}
 
+  /** Return the whole URL of a node. */
+  place(path: string): string {
+    return new URL(path === "" ? this.root : `${this.root}/${encodePath(path)}`, location.href).href.replace(/\/$/, "");
+  }
+
   /** Return the URL of computed content of an array. */
   url(path: string, suffix: string, query: string): string {
     const place = path === "" ? (this.root === ".." ? "../" : this.root) : `${this.root}/${encodePath(path)}`;
@@ -128,6 +148,17 @@ export class Api {
     const place = path === "" ? `${this.root}/` : `${this.root}/${encodePath(path)}/`;
     const query = after === "" ? "?json" : `?json&after=${encodeURIComponent(after)}`;
     return (await (await ask(place + query)).json()) as ZarrNode;
+  }
+
+  /** Check the documents of a node and of all below it; `null`: there are too many. */
+  async check(path: string): Promise<Finding[] | null> {
+    const place = path === "" ? `${this.root}/` : `${this.root}/${encodePath(path)}/`;
+    return ((await (await ask(`${place}?json&check`)).json()) as ZarrNode).findings ?? null;
+  }
+
+  /** Return the version of the answer for a URL. */
+  async version(url: string): Promise<string | null> {
+    return (await ask(url, undefined, "HEAD")).headers.get("ETag");
   }
 
   async raw(path: string, query: string, signal?: AbortSignal): Promise<Raw> {
@@ -154,8 +185,11 @@ export class Api {
   }
 }
 
-async function ask(url: string, signal?: AbortSignal): Promise<Response> {
-  const answer = await fetch(url, signal === undefined ? {} : { signal });
+async function ask(url: string, signal?: AbortSignal, method = "GET"): Promise<Response> {
+  const answer = await fetch(url, signal === undefined ? { method } : { method, signal }).catch((error: unknown) => {
+    if (signal?.aborted === true) throw error;
+    throw new ApiError(0, "the server does not answer", "Is `tessarr view` still running?");
+  });
   if (answer.ok) return answer;
   const text = await answer.text();
   let message = text.trim() || `the server answered ${answer.status}`;

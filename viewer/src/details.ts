@@ -28,7 +28,7 @@ export function factsOf(node: ArrayNode): [string, string][] {
   return facts;
 }
 
-/** Make the sections below the data. */
+/** Make the sections with attributes and documents. */
 export function details(node: ZarrNode): HTMLElement[] {
   const attributes = Object.entries(node.attributes ?? {});
   const table = el(

@@ -1,6 +1,6 @@
 /** Elements of arrays: bytes to values of their type, exactly, and values to text. */
 
-import type { Packing } from "./api.js";
+import type { ArrayNode, Packing } from "./api.js";
 
 export type Element = number | bigint | boolean | [number, number] | string;
 
@@ -28,11 +28,6 @@ const UNITS: Record<string, bigint> = { ns: 1n, us: 1_000n, ms: 1_000_000n, s: 1
 /** Whether elements of a type (NumPy's name of it) can be read from bytes here. */
 export function isKnown(dtype: string): boolean {
   return /^[|<](b1|[iu][1248]|f[248]|c8|c16)$/.test(dtype) || /^<[mM]8\[\d*(ns|us|ms|s|m|h|D)\]$/.test(dtype);
-}
-
-/** Whether elements of a type are drawn as numbers. */
-export function isNumeric(dtype: string): boolean {
-  return isKnown(dtype);
 }
 
 /** Read elements from little-endian bytes. */
@@ -134,6 +129,15 @@ export function unpack(packing: Packing | null, stored: number): number {
     if (missing === stored || (missing === null && Number.isNaN(stored))) return NaN;
   }
   return stored * packing.scale + packing.offset;
+}
+
+/** Write an element of an array: decoded, with its unit, and as it is stored where that differs. */
+export function elementText(node: ArrayNode, element: Element, dtype: string): string {
+  const stored = textOf(element, dtype);
+  const unit = node.units === null ? "" : ` ${node.units}`;
+  if (node.packing === null || typeof element === "object") return stored + unit;
+  const decoded = unpack(node.packing, Number(element));
+  return Number.isNaN(decoded) ? `missing (stored ${stored})` : `${shortText(decoded)}${unit} (stored ${stored})`;
 }
 
 /** Write a number shortly, for axes and colour bars. */

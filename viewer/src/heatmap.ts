@@ -1,61 +1,68 @@
-/** A plane of numbers in colours: tiles of stored values, drawn on a canvas; pan, zoom, and the element under the cursor. */
+/** A plane in colours: layers of tiles on a canvas; pan, zoom, axes, and the element under the cursor. */
 
 import type { Api, ChunkMap } from "./api.js";
-import { colorOf, colorTable, limitsOf } from "./colors.js";
 import { el } from "./dom.js";
-import { type Element, type Elements, elements, unpack } from "./elements.js";
+import { type Element, type Elements, elements } from "./elements.js";
+import type { Layer } from "./layer.js";
 import { paintChunks } from "./overlay.js";
-import { type Box, choose, coverage, keyOf, overview, type Plane, sizeOf, stridesOf, ticks, tileQuery, tilesIn, type TileId } from "./plane.js";
+import { type Box, type Plane, type Scale, sizeOf } from "./plane.js";
+import { ticks } from "./ticks.js";
 
-interface Tile {
-  id: TileId;
-  elements: Elements;
-  dtype: string;
-  shape: number[];
-  isSample: boolean;
-  picture: HTMLCanvasElement | null;
-}
-
-export interface Cursor {
+export interface Point {
   x: number;
   y: number;
-  /** The element as stored; `undefined` until it is known. */
+}
+
+export interface Cursor extends Point {
+  /** The element as stored, or the elements along the axis of colours; `undefined` until they are known. */
   element: Element | Element[] | undefined;
   dtype: string;
 }
 
+export type Overlay = (context: CanvasRenderingContext2D, scale: Scale) => void;
+
 export interface HeatmapOptions {
+  /** What the axes and the cursor are of. */
   plane: Plane;
-  map: string;
-  limits: [number, number] | null;
+  /** Drawn one after the other. */
+  layers: Layer[];
+  /** How many of the layers add their light on black; the others cover what is below them. */
+  added: number;
   box: [number, number, number] | undefined;
+  /** The first row is at the bottom, as where latitudes rise. */
+  isUpwards: boolean;
+  titleX: string;
+  titleY: string;
   labelX: (index: number) => string;
   labelY: (index: number) => string;
   onCursor: (cursor: Cursor | null) => void;
-  onLimits: (low: number, high: number) => void;
+  /** An element was chosen: by a click, or by Enter. */
+  onPick: (at: Point) => void;
   onBox: (box: [number, number, number] | undefined) => void;
   onError: (error: unknown) => void;
 }
 
-const MARGIN = { left: 72, bottom: 24 };
-const MAX_TILES = 400;
+const MARGIN = { left: 78, bottom: 40, top: 6 };
 const MAX_SIZE = 64;
+/** Pixels by which a pointer may move within a click. */
+const CLICK = 4;
 
 export class Heatmap {
-  readonly canvas = el("canvas", { tabindex: 0, role: "img", class: "plot" });
-  private readonly tiles = new Map<string, Tile>();
-  private readonly loading = new Map<string, AbortController>();
+  readonly canvas = el("canvas", { tabindex: 0, role: "application", "aria-roledescription": "picture", class: "plot" });
   private left = 0;
   private top = 0;
   /** Pixels of the page per element. */
   private size = 1;
   private isFitted = true;
   private frame = 0;
-  private limits: [number, number] | null;
-  private cursor: { x: number; y: number } | null = null;
+  private cursor: Point | null = null;
+  private picked: Point | null = null;
   private exact: AbortController | null = null;
   private timer = 0;
   private chunkMap: ChunkMap | null = null;
+  private overlay: Overlay | null = null;
+  /** Where one layer is drawn before it is added to the others: its tiles cover each other. */
+  private readonly own = el("canvas");
   private readonly observer: ResizeObserver;
   private closed = false;
 
@@ -63,7 +70,6 @@ export class Heatmap {
     private readonly api: Api,
     private readonly options: HeatmapOptions,
   ) {
-    this.limits = options.limits;
     if (options.box !== undefined) {
       [this.left, this.top, this.size] = options.box;
       this.isFitted = false;
@@ -76,22 +82,30 @@ export class Heatmap {
   close(): void {
     this.closed = true;
     this.observer.disconnect();
-    for (const request of this.loading.values()) request.abort();
+    for (const layer of this.options.layers) layer.close();
     this.exact?.abort();
     clearTimeout(this.timer);
     cancelAnimationFrame(this.frame);
   }
 
-  setColors(map: string, limits: [number, number] | null): void {
-    this.options.map = map;
-    this.limits = limits;
-    for (const tile of this.tiles.values()) tile.picture = null;
-    if (limits === null) this.autoLimits();
+  setChunks(map: ChunkMap | null): void {
+    this.chunkMap = map;
     this.draw();
   }
 
-  setChunks(map: ChunkMap | null): void {
-    this.chunkMap = map;
+  setOverlay(overlay: Overlay | null): void {
+    this.overlay = overlay;
+    this.draw();
+  }
+
+  setPicked(at: Point | null): void {
+    this.picked = at;
+    this.draw();
+  }
+
+  /** Read the values again, because they changed. */
+  refresh(): void {
+    for (const layer of this.options.layers) layer.refresh();
     this.draw();
   }
 
@@ -101,10 +115,8 @@ export class Heatmap {
     const [w, h] = this.room();
     this.size = Math.min(w / width, h / height);
     this.size = this.size > 1 ? Math.min(MAX_SIZE, this.size) : this.size;
-    this.left = width / 2 - w / this.size / 2;
-    this.top = height / 2 - h / this.size / 2;
-    if (width * this.size <= w) this.left = 0;
-    if (height * this.size <= h) this.top = 0;
+    this.left = width * this.size <= w ? 0 : width / 2 - w / this.size / 2;
+    this.top = height * this.size <= h ? 0 : height / 2 - h / this.size / 2;
     this.isFitted = true;
     this.options.onBox(undefined);
     this.draw();
@@ -133,7 +145,7 @@ export class Heatmap {
 
   private room(): [number, number] {
     const { clientWidth, clientHeight } = this.canvas;
-    return [Math.max(1, clientWidth - MARGIN.left), Math.max(1, clientHeight - MARGIN.bottom)];
+    return [Math.max(1, clientWidth - MARGIN.left), Math.max(1, clientHeight - MARGIN.bottom - MARGIN.top)];
   }
 
   private resize(): void {
@@ -144,109 +156,17 @@ export class Heatmap {
     else this.draw();
   }
 
-  // -- tiles ---------------------------------------------------------------------------------------------------------
-
+  /** Return the edges of what is visible, in elements. */
   private visible(): Box {
     const [w, h] = this.room();
-    return { left: this.left, top: this.top, right: this.left + w / this.size, bottom: this.top + h / this.size };
+    const [, height] = sizeOf(this.options.plane);
+    const [left, right, top, bottom] = [this.left, this.left + w / this.size, this.top, this.top + h / this.size];
+    return this.options.isUpwards ? { left, right, top: height - bottom, bottom: height - top } : { left, right, top, bottom };
   }
 
-  private wanted(): TileId[] {
-    const { plane } = this.options;
-    const ratio = window.devicePixelRatio || 1;
-    const { source, step } = choose(plane, 1 / (this.size * ratio));
-    return [overview(plane), ...tilesIn(plane, this.visible(), source, step)];
-  }
-
-  private request(wanted: TileId[]): void {
-    const keys = new Set(wanted.map(keyOf));
-    for (const [key, request] of this.loading) {
-      if (!keys.has(key)) {
-        request.abort();
-        this.loading.delete(key);
-      }
-    }
-    for (const id of wanted) {
-      const key = keyOf(id);
-      if (!this.tiles.has(key) && !this.loading.has(key)) void this.load(id, key);
-    }
-    while (this.tiles.size > MAX_TILES) {
-      const oldest = [...this.tiles.keys()].find((key) => !keys.has(key));
-      if (oldest === undefined) break;
-      this.tiles.delete(oldest);
-    }
-  }
-
-  private async load(id: TileId, key: string): Promise<void> {
-    const { plane } = this.options;
-    const request = new AbortController();
-    this.loading.set(key, request);
-    try {
-      const path = plane.sources[id.source]?.node.path ?? "";
-      const raw = await this.api.raw(path, tileQuery(plane, id), request.signal);
-      this.tiles.set(key, {
-        id, elements: elements(raw.bytes, raw.dtype), dtype: raw.dtype, shape: raw.shape, isSample: raw.isSample, picture: null,
-      });
-      if (this.limits === null) this.autoLimits();
-      this.readCursor();
-      this.draw();
-    } catch (error) {
-      if (!request.signal.aborted) this.options.onError(error);
-    } finally {
-      if (this.loading.get(key) === request && !request.signal.aborted) this.loading.delete(key);
-      this.canvas.dataset["pending"] = String(this.loading.size);
-    }
-  }
-
-  /** Choose limits by the values of the whole plane, as far as they are known. */
-  private autoLimits(): void {
-    const { plane } = this.options;
-    const whole = this.tiles.get(keyOf(overview(plane)));
-    if (whole === undefined || plane.color !== undefined) return;
-    const packing = plane.sources[0]?.node.packing ?? null;
-    const values = new Float64Array(whole.elements.length);
-    for (let at = 0; at < values.length; at++) values[at] = unpack(packing, whole.elements.number(at));
-    this.limits = limitsOf(values);
-    for (const tile of this.tiles.values()) tile.picture = null;
-    this.options.onLimits(...this.limits);
-  }
-
-  private pictureOf(tile: Tile): HTMLCanvasElement {
-    if (tile.picture !== null) return tile.picture;
-    const { plane } = this.options;
-    const { left, top, right, bottom } = coverage(plane, tile.id);
-    const width = Math.ceil((right - left) / tile.id.step);
-    const height = Math.ceil((bottom - top) / tile.id.step);
-    const picture = el("canvas", { width, height });
-    const context = picture.getContext("2d");
-    if (context === null) throw new Error("this browser draws no canvas");
-    const image = context.createImageData(width, height);
-    const strides = stridesOf(plane, tile.shape);
-    const table = colorTable(this.options.map);
-    const [low, high] = this.limits ?? [0, 1];
-    const packing = plane.sources[0]?.node.packing ?? null;
-    const parts = plane.color === undefined ? 0 : (plane.sources[0]?.node.shape[plane.color] ?? 3);
-    let out = 0;
-    for (let y = 0; y < height; y++) {
-      for (let x = 0; x < width; x++, out += 4) {
-        const at = y * strides.y + x * strides.x;
-        if (parts > 0) {
-          for (let part = 0; part < 4; part++) {
-            image.data[out + part] = part < parts ? tile.elements.number(at + part * strides.color) : 255;
-          }
-          continue;
-        }
-        const color = colorOf(unpack(packing, tile.elements.number(at)), low, high);
-        if (color < 0) continue; // transparent
-        image.data[out] = table[3 * color] ?? 0;
-        image.data[out + 1] = table[3 * color + 1] ?? 0;
-        image.data[out + 2] = table[3 * color + 2] ?? 0;
-        image.data[out + 3] = 255;
-      }
-    }
-    context.putImageData(image, 0, 0);
-    tile.picture = picture;
-    return picture;
+  /** Return a row as it is counted from the top of the picture, and back. */
+  private turned(row: number): number {
+    return this.options.isUpwards ? sizeOf(this.options.plane)[1] - 1 - row : row;
   }
 
   // -- drawing -------------------------------------------------------------------------------------------------------
@@ -260,104 +180,109 @@ export class Heatmap {
     }
   }
 
+  /** Draw again after a tile of a layer arrived, and show the element under the cursor if it was among them. */
+  update(): void {
+    this.readCursor();
+    this.draw();
+  }
+
   private paint(): void {
     const context = this.canvas.getContext("2d");
     if (context === null || this.canvas.clientWidth === 0) return;
-    const wanted = this.wanted();
-    this.request(wanted);
     const ratio = window.devicePixelRatio || 1;
     const [w, h] = this.room();
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, this.canvas.clientWidth, this.canvas.clientHeight);
     context.save();
+    context.translate(0, MARGIN.top);
     context.beginPath();
     context.rect(MARGIN.left, 0, w, h);
     context.clip();
-    context.imageSmoothingEnabled = false;
-    const keys = new Set(wanted.map(keyOf));
-    const order = [...this.tiles.values()].sort((a, b) => this.coarseness(b) - this.coarseness(a));
-    if (this.limits !== null || this.options.plane.color !== undefined) {
-      const finest = Math.min(...wanted.map((id) => this.coarsenessOf(id)));
-      for (const tile of order) {
-        if (keys.has(keyOf(tile.id)) || this.coarseness(tile) > finest) this.paintTile(context, tile);
-      }
+    const scale: Scale = { left: this.left, top: this.top, size: this.size, x: MARGIN.left };
+    if (this.options.isUpwards) {
+      scale.top = 0;
+      context.translate(0, Math.round((sizeOf(this.options.plane)[1] - this.top) * this.size * ratio) / ratio);
+      context.scale(1, -1);
     }
-    if (this.chunkMap !== null) {
-      paintChunks(context, this.options.plane, this.chunkMap, { left: this.left, top: this.top, size: this.size, x: MARGIN.left });
-    }
-    if (this.cursor !== null) this.paintCursor(context, this.cursor);
+    this.paintLayers(context, scale);
+    if (this.chunkMap !== null) paintChunks(context, this.options.plane, this.chunkMap, scale);
+    this.overlay?.(context, scale);
+    if (this.picked !== null) paintMark(context, scale, this.picked, "#ff5d5d");
+    if (this.cursor !== null) paintMark(context, scale, this.cursor, "#ffffff");
     context.restore();
     this.paintAxes(context);
-    this.canvas.dataset["pending"] = String(this.loading.size);
-    this.canvas.dataset["box"] = [MARGIN.left, 0, this.left, this.top, this.size].join(",");
+    this.canvas.dataset["pending"] = String(this.options.layers.reduce((sum, layer) => sum + layer.pending, 0));
+    this.canvas.dataset["box"] = [MARGIN.left, MARGIN.top, this.left, this.top, this.size, this.options.isUpwards ? sizeOf(this.options.plane)[1] : 0].join(",");
   }
 
-  private coarseness(tile: Tile): number {
-    return this.coarsenessOf(tile.id);
-  }
-
-  private coarsenessOf(id: TileId): number {
-    const source = this.options.plane.sources[id.source];
-    return id.step * (source === undefined ? 1 : Math.max(source.factorX, source.factorY));
-  }
-
-  private paintTile(context: CanvasRenderingContext2D, tile: Tile): void {
-    const source = this.options.plane.sources[tile.id.source];
-    if (source === undefined || tile.elements.length === 0) return;
-    const cover = coverage(this.options.plane, tile.id);
-    const picture = this.pictureOf(tile);
-    const x = MARGIN.left + (cover.left * source.factorX - this.left) * this.size;
-    const y = (cover.top * source.factorY - this.top) * this.size;
-    const width = picture.width * tile.id.step * source.factorX * this.size;
-    const height = picture.height * tile.id.step * source.factorY * this.size;
-    context.imageSmoothingEnabled = this.size * this.coarseness(tile) < 0.9;
-    context.drawImage(picture, x, y, width, height);
-  }
-
-  private paintCursor(context: CanvasRenderingContext2D, cursor: { x: number; y: number }): void {
-    const side = Math.max(5, this.size);
-    const shift = (side - this.size) / 2;
-    const x = MARGIN.left + (cursor.x - this.left) * this.size - shift;
-    const y = (cursor.y - this.top) * this.size - shift;
-    context.lineWidth = 1;
-    context.strokeStyle = "#000";
-    context.strokeRect(x - 1, y - 1, side + 2, side + 2);
-    context.strokeStyle = "#fff";
-    context.strokeRect(x, y, side, side);
+  private paintLayers(context: CanvasRenderingContext2D, scale: Scale): void {
+    const { layers, added, plane } = this.options;
+    if (added > 0) {
+      const [width, height] = sizeOf(plane);
+      context.fillStyle = "#000";
+      context.fillRect(scale.x - scale.left * scale.size, -scale.top * scale.size, width * scale.size, height * scale.size);
+    }
+    const own = this.own.getContext("2d");
+    if (own === null) return;
+    layers.forEach((layer, at) => {
+      const wanted = layer.wanted(this.visible(), this.size);
+      layer.request(wanted);
+      [this.own.width, this.own.height] = [this.canvas.width, this.canvas.height];
+      own.setTransform(context.getTransform());
+      layer.draw(own, wanted, scale);
+      context.save();
+      context.resetTransform();
+      context.globalCompositeOperation = at < added ? "lighter" : "source-over";
+      context.drawImage(this.own, 0, 0);
+      context.restore();
+    });
   }
 
   private paintAxes(context: CanvasRenderingContext2D): void {
     const [w, h] = this.room();
     const [width, height] = sizeOf(this.options.plane);
     const box = this.visible();
+    const { titleX, titleY, labelX, labelY } = this.options;
+    const bottom = Math.min(h, (height - this.top) * this.size) + MARGIN.top;
+    const right = MARGIN.left + Math.min(w, (width - this.left) * this.size);
     context.fillStyle = getComputedStyle(this.canvas).color;
-    context.strokeStyle = context.fillStyle;
     context.font = "11px system-ui, sans-serif";
     context.textAlign = "center";
     context.textBaseline = "top";
     for (const at of ticks(Math.max(0, box.left), Math.min(width, box.right), Math.floor(w / 90))) {
       const x = MARGIN.left + (at + 0.5 - this.left) * this.size;
-      context.fillRect(x, h, 1, 4);
-      context.fillText(this.options.labelX(at), x, h + 6, 88);
+      context.fillRect(x, bottom, 1, 4);
+      context.fillText(labelX(at), x, bottom + 6, 88);
     }
     context.textAlign = "right";
     context.textBaseline = "middle";
     for (const at of ticks(Math.max(0, box.top), Math.min(height, box.bottom), Math.floor(h / 40))) {
-      const y = (at + 0.5 - this.top) * this.size;
+      const y = MARGIN.top + (this.turned(at) + 0.5 - this.top) * this.size;
       context.fillRect(MARGIN.left - 4, y, 4, 1);
-      context.fillText(this.options.labelY(at), MARGIN.left - 6, Math.max(6, y), MARGIN.left - 8);
+      context.fillText(labelY(at), MARGIN.left - 6, Math.max(6, y), MARGIN.left - 24);
     }
+    context.font = "600 11px system-ui, sans-serif";
+    context.textAlign = "center";
+    context.fillText(titleX, (MARGIN.left + right) / 2, bottom + 28, w);
+    context.save();
+    context.translate(9, (MARGIN.top + bottom) / 2);
+    context.rotate(-Math.PI / 2);
+    context.fillText(titleY, 0, 0, h);
+    context.restore();
   }
 
   // -- the cursor ----------------------------------------------------------------------------------------------------
 
   /** Move the cursor to an element; `null` removes it. */
-  setCursor(at: { x: number; y: number } | null): void {
-    const [width, height] = sizeOf(this.options.plane);
-    const inside = at !== null && at.x >= 0 && at.y >= 0 && at.x < width && at.y < height;
-    this.cursor = inside ? at : null;
+  private setCursor(at: Point | null): void {
+    this.cursor = at !== null && this.isInside(at) ? at : null;
     this.readCursor();
     this.draw();
+  }
+
+  private isInside({ x, y }: Point): boolean {
+    const [width, height] = sizeOf(this.options.plane);
+    return x >= 0 && y >= 0 && x < width && y < height;
   }
 
   private readCursor(): void {
@@ -368,13 +293,10 @@ export class Heatmap {
       this.options.onCursor(null);
       return;
     }
-    const { plane } = this.options;
-    const id = { source: 0, step: 1, column: Math.floor(at.x / 256), row: Math.floor(at.y / 256) };
-    const tile = this.tiles.get(keyOf(id));
-    if (tile !== undefined && !tile.isSample) {
-      const strides = stridesOf(plane, tile.shape);
-      const first = (at.y % 256) * strides.y + (at.x % 256) * strides.x;
-      this.options.onCursor({ ...at, element: this.pick(tile.elements, first, strides.color), dtype: tile.dtype });
+    const layer = this.options.layers.find((one) => one.plane === this.options.plane);
+    const known = layer?.exact(at.x, at.y) ?? null;
+    if (known !== null) {
+      this.options.onCursor({ ...at, element: this.pick(known.tile.elements, known.at, known.color), dtype: known.tile.dtype });
       return;
     }
     this.options.onCursor({ ...at, element: undefined, dtype: "" });
@@ -387,7 +309,7 @@ export class Heatmap {
     return Array.from({ length: sources[0]?.node.shape[color] ?? 3 }, (_, part) => values.at(first + part * stride));
   }
 
-  private async readExactly(at: { x: number; y: number }): Promise<void> {
+  private async readExactly(at: Point): Promise<void> {
     const { plane } = this.options;
     const node = plane.sources[0]?.node;
     if (node === undefined) return;
@@ -409,26 +331,30 @@ export class Heatmap {
     const { canvas } = this;
     const place = (event: MouseEvent): [number, number] => {
       const bounds = canvas.getBoundingClientRect();
-      return [event.clientX - bounds.left - MARGIN.left, event.clientY - bounds.top];
+      return [event.clientX - bounds.left - MARGIN.left, event.clientY - bounds.top - MARGIN.top];
     };
-    let drag: { px: number; py: number; left: number; top: number } | null = null;
+    const elementAt = ([px, py]: [number, number]): Point => ({ x: Math.floor(this.left + px / this.size), y: this.turned(Math.floor(this.top + py / this.size)) });
+    let drag: { px: number; py: number; left: number; top: number; isClick: boolean } | null = null;
     canvas.addEventListener("pointerdown", (event) => {
       const [px, py] = place(event);
-      drag = { px, py, left: this.left, top: this.top };
+      drag = { px, py, left: this.left, top: this.top, isClick: true };
       canvas.setPointerCapture(event.pointerId);
     });
     canvas.addEventListener("pointermove", (event) => {
       const [px, py] = place(event);
-      if (drag !== null && event.buttons === 1) {
-        this.move(drag.left - (px - drag.px) / this.size, drag.top - (py - drag.py) / this.size);
+      if (drag === null || event.buttons !== 1) {
+        this.setCursor(elementAt([px, py]));
         return;
       }
-      this.setCursor({ x: Math.floor(this.left + px / this.size), y: Math.floor(this.top + py / this.size) });
+      drag.isClick &&= Math.hypot(px - drag.px, py - drag.py) < CLICK;
+      if (!drag.isClick) this.move(drag.left - (px - drag.px) / this.size, drag.top - (py - drag.py) / this.size);
     });
-    canvas.addEventListener("pointerup", () => (drag = null));
-    canvas.addEventListener("pointerleave", () => {
+    canvas.addEventListener("pointerup", (event) => {
+      const at = elementAt(place(event));
+      if (drag?.isClick === true && this.isInside(at)) this.options.onPick(at);
       drag = null;
     });
+    canvas.addEventListener("pointercancel", () => (drag = null));
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
       this.zoom(2 ** (-event.deltaY / 300), place(event));
@@ -438,6 +364,7 @@ export class Heatmap {
   }
 
   private key(event: KeyboardEvent): void {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     const [width, height] = sizeOf(this.options.plane);
     const middle = this.visible();
     const at = this.cursor ?? {
@@ -445,18 +372,32 @@ export class Heatmap {
       y: Math.floor((Math.max(0, middle.top) + Math.min(height, middle.bottom)) / 2),
     };
     const jump = event.shiftKey ? 10 : 1;
+    const down = this.options.isUpwards ? -jump : jump;
     const moves: Record<string, [number, number]> = {
-      ArrowLeft: [-jump, 0], ArrowRight: [jump, 0], ArrowUp: [0, -jump], ArrowDown: [0, jump],
+      ArrowLeft: [-jump, 0], ArrowRight: [jump, 0], ArrowUp: [0, -down], ArrowDown: [0, down],
     };
     const move = moves[event.key];
     if (move !== undefined) {
       const x = Math.min(width - 1, Math.max(0, at.x + (this.cursor === null ? 0 : move[0])));
       const y = Math.min(height - 1, Math.max(0, at.y + (this.cursor === null ? 0 : move[1])));
       this.setCursor({ x, y });
-    } else if (event.key === "+" || event.key === "=") this.zoom(1.5);
+    } else if (event.key === "Enter") this.options.onPick(at);
+    else if (event.key === "+" || event.key === "=") this.zoom(1.5);
     else if (event.key === "-") this.zoom(1 / 1.5);
     else if (event.key === "0") this.fit();
     else return;
     event.preventDefault();
   }
+}
+
+function paintMark(context: CanvasRenderingContext2D, scale: Scale, at: Point, color: string): void {
+  const side = Math.max(5, scale.size);
+  const shift = (side - scale.size) / 2;
+  const x = scale.x + (at.x - scale.left) * scale.size - shift;
+  const y = (at.y - scale.top) * scale.size - shift;
+  context.lineWidth = 1;
+  context.strokeStyle = "#000";
+  context.strokeRect(x - 1, y - 1, side + 2, side + 2);
+  context.strokeStyle = color;
+  context.strokeRect(x, y, side, side);
 }

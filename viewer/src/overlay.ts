@@ -1,15 +1,7 @@
 /** The grid of chunks and shards over a picture, and gray over what is not stored. */
 
 import type { ChunkMap } from "./api.js";
-import { type Plane, sizeOf } from "./plane.js";
-
-/** Where elements are on the canvas: the first element, pixels per element, and the left edge of the picture. */
-export interface Scale {
-  left: number;
-  top: number;
-  size: number;
-  x: number;
-}
+import { type Plane, type Scale, sizeOf } from "./plane.js";
 
 /** Lines that are closer than this are not drawn. */
 const MIN_GAP = 4;
@@ -26,6 +18,16 @@ export function paintChunks(context: CanvasRenderingContext2D, plane: Plane, map
   const thickness = map.unit === "shard" ? 2 : 1;
   paintLines(context, plane, xs, true, thickness, scale);
   paintLines(context, plane, ys, false, thickness, scale);
+}
+
+/** Say what the lines are, and how many values are stored. Pure. */
+export function gridText(plane: Plane, map: ChunkMap): string {
+  const count = (edges: number[][]): number => ((edges[plane.x]?.length ?? 1) - 1) * ((edges[plane.y]?.length ?? 1) - 1);
+  const values = count(map.values);
+  const kinds = map.unit === "shard" ? `${values} shards (red) of ${count(map.chunks)} chunks (white)` : `${values} chunks (red)`;
+  if (map.stored === null) return `${kinds}; too many to look which are stored`;
+  const stored = map.stored.split("1").length - 1;
+  return `${kinds} in this plane, ${stored === values ? "all" : stored} stored${stored === values ? "" : "; gray: not stored, read as the fill value"}`;
 }
 
 /** Return whether the value at a column and row of stored values is missing; the text is in the order of the array's axes. Pure. */

@@ -24,6 +24,14 @@ export interface Plane {
   sources: Source[];
 }
 
+/** Where elements of the finest level are on the canvas: the first element, pixels per element, and the left edge of the picture. */
+export interface Scale {
+  left: number;
+  top: number;
+  size: number;
+  x: number;
+}
+
 export interface TileId {
   source: number;
   step: number;
@@ -125,15 +133,4 @@ export function stridesOf(plane: Plane, shape: number[]): { x: number; y: number
     stride *= shape[at] ?? 1;
   }
   return { x: strides[plane.x] ?? 1, y: strides[plane.y] ?? 1, color: plane.color === undefined ? 0 : (strides[plane.color] ?? 1) };
-}
-
-/** Return round positions for the labels of an axis between two edges, at most `count` of them. */
-export function ticks(from: number, to: number, count: number): number[] {
-  const least = Math.max(1, (to - from) / Math.max(1, count));
-  const power = 10 ** Math.floor(Math.log10(least));
-  const step = [1, 2, 5, 10].map((part) => part * power).find((one) => one >= least * 0.999) ?? least;
-  const whole = Math.max(1, Math.round(step));
-  const found: number[] = [];
-  for (let at = Math.ceil(from / whole) * whole; at < to && found.length <= count + 1; at += whole) found.push(at);
-  return found;
 }

@@ -1,5 +1,7 @@
 /** What the page shows, as the fragment of its URL: `#/path/of/node?i0=3&x=2`. The fragment is never sent to the server. */
 
+type Range = [number, number];
+
 export interface State {
   path: string;
   /** Index along each axis that is neither x nor y. */
@@ -8,52 +10,96 @@ export interface State {
   y?: number;
   view?: string;
   map?: string;
+  /** How limits of colours follow from the values (`LIMITS`), where they are not given. */
+  limits?: string;
   low?: number;
   high?: number;
+  /** How numbers between the limits become colours (`NORMS`). */
+  norm?: string;
+  /** Part of complex numbers (`PARTS`). */
+  part?: string;
   /** First element and elements per pixel of the plane that is shown: x, y, size of an element in pixels. */
   box?: [number, number, number];
   grid?: boolean;
+  coast?: boolean;
+  /** Element of the plane whose series is shown: index along x and y. */
+  at?: Range;
+  /** Axis of the series. */
+  along?: number;
+  /** Channels that are shown, and the limits of each where they are given. */
+  channels?: number[];
+  windows: Record<number, Range>;
+  /** Path of the labels over the image. */
+  labels?: string;
+}
+
+const WORDS = ["view", "map", "limits", "norm", "part", "labels"] as const;
+const INTEGERS = ["x", "y", "along"] as const;
+const NUMBERS = ["low", "high"] as const;
+const FLAGS = ["grid", "coast"] as const;
+
+const isOneOf = <T extends string>(names: readonly T[], name: string): name is T => (names as readonly string[]).includes(name);
+
+/** Make the state of a node that is shown for the first time. */
+export function stateOf(path: string): State {
+  return { path, indices: {}, windows: {} };
 }
 
 /** Read a state from the fragment of a URL; what is not understood is left out. */
 export function parseState(hash: string): State {
   const [place = "", query = ""] = splitOnce(hash.replace(/^#/, ""), "?");
   const segments = place.split("/").filter((segment) => segment !== "");
-  const state: State = { path: segments.map(decoded).join("/"), indices: {} };
-  for (const [name, text] of new URLSearchParams(query)) {
-    const axis = /^i(\d+)$/.exec(name);
-    const value = Number(text);
-    if (axis !== null) {
-      if (Number.isInteger(value)) state.indices[Number(axis[1])] = value;
-    } else if (name === "x" || name === "y") {
-      if (Number.isInteger(value)) state[name] = value;
-    } else if (name === "low" || name === "high") {
-      if (text !== "" && Number.isFinite(value)) state[name] = value;
-    } else if (name === "view" || name === "map") state[name] = text;
-    else if (name === "grid") state.grid = text === "1";
-    else if (name === "box") {
-      const parts = text.split(",").map(Number);
-      const [left, top, size] = parts;
-      if (parts.length === 3 && parts.every(Number.isFinite) && left !== undefined && top !== undefined && size !== undefined && size > 0) {
-        state.box = [left, top, size];
-      }
-    }
-  }
+  const state = stateOf(segments.map(decoded).join("/"));
+  for (const [name, text] of new URLSearchParams(query)) readMember(state, name, text);
   return state;
+}
+
+function readMember(state: State, name: string, text: string): void {
+  const value = text === "" ? NaN : Number(text);
+  const numbers = text.split(",").map((part) => (part === "" ? NaN : Number(part)));
+  const areFinite = numbers.every(Number.isFinite);
+  const axis = /^([iw])(\d+)$/.exec(name);
+  if (axis?.[1] === "i") {
+    if (Number.isInteger(value)) state.indices[Number(axis[2])] = value;
+  } else if (axis?.[1] === "w") {
+    if (areFinite && numbers.length === 2) state.windows[Number(axis[2])] = numbers as Range;
+  } else if (isOneOf(WORDS, name)) state[name] = text;
+  else if (isOneOf(INTEGERS, name)) {
+    if (Number.isInteger(value)) state[name] = value;
+  } else if (isOneOf(NUMBERS, name)) {
+    if (Number.isFinite(value)) state[name] = value;
+  } else if (isOneOf(FLAGS, name)) state[name] = text === "1";
+  else if (name === "channels") state.channels = numbers.filter(Number.isInteger);
+  else if (name === "at" && areFinite && numbers.length === 2) state.at = numbers as Range;
+  else if (name === "box" && areFinite && numbers.length === 3 && (numbers[2] ?? 0) > 0) state.box = numbers as [number, number, number];
 }
 
 /** Write a state as the fragment of a URL. */
 export function dumpState(state: State): string {
-  const query = new URLSearchParams();
-  for (const [axis, index] of Object.entries(state.indices)) query.set(`i${axis}`, String(index));
-  for (const name of ["x", "y", "view", "map", "low", "high"] as const) {
+  const query: [string, string][] = Object.entries(state.indices).map(([axis, index]) => [`i${axis}`, String(index)]);
+  for (const name of [...INTEGERS, ...WORDS, ...NUMBERS]) {
     const value = state[name];
-    if (value !== undefined) query.set(name, String(value));
+    if (value !== undefined) query.push([name, String(value)]);
   }
-  if (state.grid) query.set("grid", "1");
-  if (state.box !== undefined) query.set("box", state.box.map((part) => Number(part.toPrecision(8))).join(","));
-  const text = query.toString();
+  for (const name of FLAGS) {
+    const flag = state[name];
+    if (flag !== undefined) query.push([name, flag ? "1" : "0"]);
+  }
+  for (const [channel, range] of Object.entries(state.windows)) query.push([`w${channel}`, short(range)]);
+  if (state.channels !== undefined) query.push(["channels", state.channels.join(",")]);
+  if (state.at !== undefined) query.push(["at", state.at.join(",")]);
+  if (state.box !== undefined) query.push(["box", short(state.box)]);
+  const text = query.map(([name, value]) => `${name}=${encodeURIComponent(value).replaceAll("%2C", ",").replaceAll("%2F", "/")}`).join("&");
   return `#/${state.path.split("/").map(encodeURIComponent).join("/")}${text === "" ? "" : `?${text}`}`;
+}
+
+/** Write the fragment of a node as it is shown for the first time. */
+export function linkTo(path: string): string {
+  return dumpState(stateOf(path));
+}
+
+function short(numbers: number[]): string {
+  return numbers.map((one) => Number(one.toPrecision(8))).join(",");
 }
 
 function splitOnce(text: string, separator: string): [string, string] {

@@ -15,6 +15,16 @@ export function cellText(value: unknown): string {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
+export interface TableOptions {
+  /** Axis of the rows and of the columns, where there are such. */
+  rows: number | undefined;
+  columns: number | undefined;
+  /** Index along every axis. */
+  indices: () => Record<number, number>;
+  labels: (axis: number, index: number) => string;
+  onError: (error: unknown) => void;
+}
+
 export class Table {
   readonly element = el("div", { class: "table" });
   private firstRow = 0;
@@ -24,43 +34,50 @@ export class Table {
   constructor(
     private readonly api: Api,
     private readonly node: ArrayNode,
-    /** Axis of the rows and of the columns, where there are such. */
-    private readonly rows: number | undefined,
-    private readonly columns: number | undefined,
-    private readonly indices: Record<number, number>,
-    private readonly labels: (axis: number, index: number) => string,
-    private readonly onError: (error: unknown) => void,
-  ) {
-    void this.load();
-  }
+    private readonly options: TableOptions,
+  ) {}
 
   close(): void {
     this.request?.abort();
   }
 
-  private async load(): Promise<void> {
+  /** Read the elements of the window, and show them. */
+  async load(): Promise<void> {
     this.request?.abort();
     const request = new AbortController();
     this.request = request;
-    const height = this.lengthOf(this.rows);
-    const width = this.lengthOf(this.columns);
-    const query = this.node.shape
-      .map((_, axis) => {
-        if (axis === this.rows) return `${axis}=${this.firstRow}:${Math.min(height, this.firstRow + ROWS)}`;
-        if (axis === this.columns) return `${axis}=${this.firstColumn}:${Math.min(width, this.firstColumn + COLUMNS)}`;
-        return `${axis}=${this.indices[axis] ?? 0}`;
-      })
-      .join("&");
     try {
-      this.paint(this.matrix(await this.read(query, request.signal)), height, width);
+      const { rows, columns } = this.options;
+      this.paint(this.matrix(await this.read(this.query(), request.signal)), this.lengthOf(rows), this.lengthOf(columns));
     } catch (error) {
-      if (!request.signal.aborted) this.onError(error);
+      if (!request.signal.aborted) this.options.onError(error);
     }
+  }
+
+  /** Return a URL whose answer changes with the values that are shown. */
+  probe(): string {
+    return this.api.url(this.node.path, this.isRead() ? "raw" : "json", this.query());
+  }
+
+  private query(): string {
+    const { rows, columns } = this.options;
+    const indices = this.options.indices();
+    const window = (first: number, axis: number, most: number): string => `${axis}=${first}:${Math.min(this.lengthOf(axis), first + most)}`;
+    const parts = this.node.shape.map((_, axis) => {
+      if (axis === rows) return window(this.firstRow, axis, ROWS);
+      return axis === columns ? window(this.firstColumn, axis, COLUMNS) : `${axis}=${indices[axis] ?? 0}`;
+    });
+    return parts.join("&");
+  }
+
+  /** Whether elements are read from bytes here. */
+  private isRead(): boolean {
+    return this.node.is_raw && isKnown(this.node.numpy);
   }
 
   /** Read elements: from bytes where their type is known here, because numbers in JSON are not exact beyond 53 bits. */
   private async read(query: string, signal: AbortSignal): Promise<unknown> {
-    if (!this.node.is_raw || !isKnown(this.node.numpy)) {
+    if (!this.isRead()) {
       return (await this.api.slice(this.node.path, `${query}&decode=0`.replace(/^&/, ""), signal)).data;
     }
     const raw = await this.api.raw(this.node.path, query, signal);
@@ -75,26 +92,27 @@ export class Table {
     return axis === undefined ? 1 : (this.node.shape[axis] ?? 1);
   }
 
-  /** Bring what the server sent, whose axes are in the order of the array, into rows and columns. */
+  /** Bring elements, whose axes are in the order of the array, into rows and columns; the fields of structs are columns where no axis is. */
   private matrix(data: unknown): unknown[][] {
-    if (this.rows === undefined) return [[data]];
-    if (this.columns === undefined) return (data as unknown[]).map((value) => [value]);
+    const { rows, columns } = this.options;
+    const cells = (value: unknown): unknown[] => (this.node.fields === null ? [value] : (value as unknown[]));
+    if (rows === undefined) return [cells(data)];
+    if (columns === undefined) return (data as unknown[]).map(cells);
     const lines = data as unknown[][];
-    if (this.rows < this.columns) return lines;
+    if (rows < columns) return lines;
     return (lines[0] ?? []).map((_, row) => lines.map((line) => line[row]));
   }
 
   private paint(cells: unknown[][], height: number, width: number): void {
-    const { rows, columns } = this;
-    const head =
-      columns === undefined
-        ? null
-        : el("thead", {}, el("tr", {}, el("th", {}), ...(cells[0] ?? []).map((_, at) => el("th", { scope: "col" }, this.labels(columns, this.firstColumn + at)))));
+    const { rows, columns, labels } = this.options;
+    const titles = columns === undefined ? this.node.fields : (cells[0] ?? []).map((_, at) => labels(columns, this.firstColumn + at));
+    const corner = rows === undefined ? null : el("td", {});
+    const head = titles === null ? null : el("thead", {}, el("tr", {}, corner, ...titles.map((title) => el("th", { scope: "col" }, title))));
     const body = cells.map((line, at) =>
       el(
         "tr",
         {},
-        rows === undefined ? null : el("th", { scope: "row" }, this.labels(rows, this.firstRow + at)),
+        rows === undefined ? null : el("th", { scope: "row" }, labels(rows, this.firstRow + at)),
         ...line.map((value) => el("td", { class: value === null ? "missing" : "" }, cellText(value))),
       ),
     );

@@ -6,6 +6,16 @@ import { el, fill } from "./dom.js";
 const ROW = 26;
 const OPEN_AT_FIRST = 40;
 const ROWS_AT_FIRST = 300;
+/** Groups that a search lists before it waits for Enter, and at once. */
+const LISTED_PER_SEARCH = 300;
+const LISTED_AT_ONCE = 6;
+const PAUSE_BEFORE_SEARCH = 250;
+
+export interface TreeOptions {
+  onSelect: (path: string) => void;
+  /** Return what is wrong with a node, in one line; empty: nothing is known. */
+  problemOf: (path: string) => string;
+}
 
 export interface Entry {
   path: string;
@@ -42,16 +52,21 @@ export function shownEntries(roots: Entry[], search: string): Entry[] {
 export class Tree {
   private root: Entry;
   private rows: Entry[] = [];
+  private readonly listing = new Map<Entry, Promise<void>>();
   private selected = "";
   private search = "";
   private readonly list = el("div", { class: "rows", role: "tree", "aria-label": "Nodes" });
   private active = 0;
+  /** Counts searches, so that an older one ends. */
+  private turn = 0;
+  private timer = 0;
+  private note = "";
 
   constructor(
     private readonly scroller: HTMLElement,
     private readonly api: Api,
     name: string,
-    private readonly select: (path: string) => void,
+    private readonly options: TreeOptions,
   ) {
     this.root = entryOf("", name, 0, { name, kind: "group" });
     fill(scroller, this.list);
@@ -102,13 +117,65 @@ export class Tree {
     this.paint();
   }
 
+  /** Show the nodes whose path contains a text, and list groups that were not listed yet to find more. */
   filter(text: string): void {
-    this.search = text;
+    this.search = text.trim();
+    this.note = "";
+    this.turn++;
+    clearTimeout(this.timer);
+    if (this.search !== "") this.timer = window.setTimeout(() => void this.seek(), PAUSE_BEFORE_SEARCH);
     this.show();
   }
 
-  private async list_(entry: Entry, after = ""): Promise<void> {
-    if (entry.member.kind !== "group") return;
+  /** Go on with a search that waits. */
+  searchOn(): void {
+    if (this.search === "") return;
+    clearTimeout(this.timer);
+    void this.seek();
+  }
+
+  private async seek(): Promise<void> {
+    const turn = ++this.turn;
+    let listed = 0;
+    let waiting = this.unlisted(LISTED_AT_ONCE);
+    while (waiting.length > 0 && listed < LISTED_PER_SEARCH) {
+      this.note = "Searching …";
+      this.show();
+      listed += waiting.length;
+      await Promise.all(waiting.map((entry) => this.listMore(entry)));
+      if (turn !== this.turn) return;
+      waiting = this.unlisted(LISTED_AT_ONCE);
+    }
+    this.note = waiting.length > 0 ? "Not everything was searched: Enter searches on" : "";
+    this.show();
+  }
+
+  /** Return groups with members that are not listed, those near the root first. */
+  private unlisted(count: number): Entry[] {
+    const found: Entry[] = [];
+    let level = [this.root];
+    while (level.length > 0 && found.length < count) {
+      found.push(...level.filter((entry) => entry.member.kind === "group" && (entry.children === null || entry.next !== null)));
+      level = level.flatMap((entry) => entry.children ?? []);
+    }
+    return found.slice(0, count);
+  }
+
+  private async listMore(entry: Entry): Promise<void> {
+    const after = entry.next ?? "";
+    entry.next = null;
+    await this.list_(entry, after);
+  }
+
+  /** List the members of a group after a name; a second call waits for the first. */
+  private list_(entry: Entry, after = ""): Promise<void> {
+    if (entry.member.kind !== "group") return Promise.resolve();
+    const running = this.listing.get(entry) ?? this.read(entry, after).finally(() => this.listing.delete(entry));
+    this.listing.set(entry, running);
+    return running;
+  }
+
+  private async read(entry: Entry, after: string): Promise<void> {
     try {
       const node = await this.api.node(entry.path, after);
       if (node.kind === "array") {
@@ -132,12 +199,13 @@ export class Tree {
     this.paint();
   }
 
-  private paint(): void {
+  /** Make the rows in sight. */
+  paint(): void {
     const first = Math.max(0, Math.floor(this.scroller.scrollTop / ROW) - 10);
     const last = Math.min(this.rows.length, Math.ceil((this.scroller.scrollTop + (this.scroller.clientHeight || 800)) / ROW) + 10);
-    this.list.style.height = `${this.rows.length * ROW}px`;
+    this.list.style.height = `${(this.rows.length + (this.note === "" ? 0 : 1)) * ROW}px`;
     const hadFocus = this.list.contains(document.activeElement);
-    fill(this.list, ...this.rows.slice(first, last).map((entry, at) => this.row(entry, first + at)));
+    fill(this.list, ...this.rows.slice(first, last).map((entry, at) => this.row(entry, first + at)), this.noteRow());
     if (hadFocus) this.list.querySelector<HTMLElement>('[tabindex="0"]')?.focus({ preventScroll: true });
     const end = this.rows[last - 1];
     if (end !== undefined) void this.more(end);
@@ -147,9 +215,7 @@ export class Tree {
   private async more(entry: Entry): Promise<void> {
     const parent = this.parentOf(entry);
     if (parent?.next == null || parent.children?.at(-1) !== entry) return;
-    const after = parent.next;
-    parent.next = null;
-    await this.list_(parent, after);
+    await this.listMore(parent);
     this.show();
   }
 
@@ -164,7 +230,16 @@ export class Tree {
     return entry === this.root ? undefined : at;
   }
 
+  private noteRow(): HTMLElement | null {
+    if (this.note === "") return null;
+    const row = el("div", { class: "row note", role: "status" }, this.note);
+    row.style.top = `${this.rows.length * ROW}px`;
+    row.style.paddingLeft = "1rem";
+    return row;
+  }
+
   private row(entry: Entry, at: number): HTMLElement {
+    const problem = entry.problem || entry.member.problem || this.options.problemOf(entry.path);
     const isGroup = entry.member.kind === "group";
     const mark = isGroup ? (entry.isOpen ? "▾" : "▸") : "";
     const facts = isGroup ? "" : `${(entry.member.shape ?? []).join(" × ") || "scalar"} ${entry.member.dtype ?? ""}`;
@@ -177,7 +252,7 @@ export class Tree {
         "aria-selected": entry.path === this.selected ? "true" : "false",
         "aria-expanded": isGroup ? (entry.isOpen ? "true" : "false") : undefined,
         tabindex: at === this.active ? 0 : -1,
-        title: entry.problem || entry.member.problem || (entry.path === "" ? entry.name : `/${entry.path}`),
+        title: problem || (entry.path === "" ? entry.name : `/${entry.path}`),
         onclick: (event) => {
           this.active = at;
           if ((event.target as Element).classList.contains("mark")) void this.toggle(entry);
@@ -187,7 +262,7 @@ export class Tree {
       },
       el("span", { class: "mark", "aria-hidden": "true" }, mark),
       el("span", { class: isGroup ? "name group" : "name" }, entry.name),
-      entry.problem !== "" || entry.member.problem !== undefined ? el("span", { class: "warning", title: entry.problem }, "!") : null,
+      problem === "" ? null : el("span", { class: "warning", title: problem, "aria-label": `Problem: ${problem}`, role: "img" }, "!"),
       el("span", { class: "facts" }, facts),
     );
     row.style.top = `${at * ROW}px`;
@@ -196,7 +271,7 @@ export class Tree {
   }
 
   private choose(entry: Entry): void {
-    this.select(entry.path);
+    this.options.onSelect(entry.path);
     if (entry.member.kind === "group" && !entry.isOpen) void this.toggle(entry);
   }
 

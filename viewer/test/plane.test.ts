@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ArrayNode } from "../src/api.js";
-import { choose, coverage, overview, type Plane, stridesOf, ticks, tileQuery, tilesIn } from "../src/plane.js";
+import { choose, coverage, overview, type Plane, stridesOf, tileQuery, tilesIn } from "../src/plane.js";
+import { ticks, valueTicks } from "../src/ticks.js";
 import { isMissing } from "../src/overlay.js";
-import { colorAxis, viewsOf } from "../src/array_view.js";
+import { viewsOf } from "../src/array_view.js";
+import { colorAxis } from "../src/plane_axes.js";
+import { isGeographic, positionOf } from "../src/coast.js";
+import { channelsOf } from "../src/image.js";
 
 const node = (shape: number[], numpy = "<f4", chunks = shape.map(() => 64)): ArrayNode =>
   ({ kind: "array", path: "a", shape, numpy, is_raw: true, itemsize: 4, dimensions: shape.map(() => null), grid: { chunks, shards: null } }) as unknown as ArrayNode;
@@ -44,6 +48,8 @@ test("strides follow the axes of the array, not of the picture", () => {
 test("ticks are round and few", () => {
   assert.deepEqual(ticks(0, 100, 5), [0, 20, 40, 60, 80]);
   assert.deepEqual(ticks(3.2, 6, 9), [4, 5]);
+  assert.deepEqual(valueTicks(-1.03, 1.03, 4), [-1, 0, 1]);
+  assert.deepEqual(valueTicks(5, 5, 4), [5]);
 });
 
 test("views suit the type and the axes", () => {
@@ -60,4 +66,19 @@ test("stored values are found in the order of the array's axes", () => {
   assert.ok(isMissing(plane, map, 2, 0));
   assert.ok(isMissing({ ...plane, x: 1, y: 2 }, map, 0, 2));
   assert.ok(!isMissing(plane, map, 2, 1));
+});
+
+test("a position among coordinates is found whichever way they run, and beyond their ends", () => {
+  assert.equal(positionOf(15, [0, 10, 20]), 1.5);
+  assert.equal(positionOf(15, [20, 10, 0]), 0.5);
+  assert.equal(positionOf(-5, [0, 10, 20]), -0.5);
+  assert.ok(isGeographic("lon", "x", "degrees_east") && isGeographic("lat", "latitude", null) && !isGeographic("lat", "lat", "m"));
+});
+
+test("channels of an image have the colours and limits that it says, and some where it says none", () => {
+  const attributes = { ome: { omero: { channels: [{ label: "DAPI", color: "0000FF", window: { start: 5, end: 50 }, active: false }, "not a channel"] } } };
+  assert.deepEqual(channelsOf(attributes, 2), [
+    { name: "DAPI", color: [0, 0, 255], window: [5, 50], isShown: false },
+    { name: "Channel 1", color: [255, 0, 255], window: null, isShown: true },
+  ]);
 });

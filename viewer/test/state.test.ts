@@ -1,19 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { encodePath } from "../src/api.js";
-import { colorOf, colorTable, limitsOf } from "../src/colors.js";
+import { colorTable, histogramOf, limitsOf, shareOf, valueAt } from "../src/colors.js";
 import { ranges } from "../src/line.js";
 import { dumpState, parseState, type State } from "../src/state.js";
 import { shownEntries } from "../src/tree.js";
 
 test("a state survives the URL, with any name", () => {
-  const state: State = { path: "a b+ü%#?:/x&y=z", indices: { 0: 3, 2: 0 }, x: 1, y: 3, view: "heatmap", map: "gray", low: -1.5, high: 2, box: [1.5, -2, 0.125], grid: true };
+  const state: State = { path: "a b+ü%#?:/x&y=z", indices: { 0: 3, 2: 0 }, x: 1, y: 3, view: "heatmap", map: "gray", low: -1.5, high: 2, box: [1.5, -2, 0.125], grid: true, coast: false, limits: "full", norm: "log", part: "phase", at: [3, 4], along: 0, channels: [], windows: { 1: [0, 2.5] }, labels: "labels/a b" };
   assert.deepEqual(parseState(dumpState(state)), state);
-  assert.deepEqual(parseState(""), { path: "", indices: {} });
+  assert.deepEqual(parseState(""), { path: "", indices: {}, windows: {} });
 });
 
 test("what is not understood in a URL is left out", () => {
-  assert.deepEqual(parseState("#/a%ff?x=1.5&i0=b&low=&box=1,2&other=1&high=Infinity"), { path: "a%ff", indices: {} });
+  assert.deepEqual(parseState("#/a%ff?x=1.5&i0=b&low=&box=1,2&other=1&high=Infinity&at=1&w1=a,2"), { path: "a%ff", indices: {}, windows: {} });
 });
 
 test("names are encoded segment by segment", () => {
@@ -23,7 +23,9 @@ test("names are encoded segment by segment", () => {
 test("colours begin and end with the map, and NaN has none", () => {
   assert.deepEqual([...colorTable("gray").slice(0, 3), ...colorTable("gray").slice(-3)], [0, 0, 0, 255, 255, 255]);
   assert.deepEqual([...colorTable("viridis").slice(0, 3)], [68, 1, 84]);
-  assert.deepEqual([NaN, -1, 5, 11].map((value) => colorOf(value, 0, 10)), [-1, 0, 128, 255]);
+  assert.deepEqual([NaN, -1, 5, 11].map((value) => shareOf(value, 0, 10)), [NaN, 0, 0.5, 1]);
+  assert.deepEqual([-1, 0, 10].map((value) => shareOf(value, 1, 100, "log")), [NaN, NaN, 0.5]);
+  for (const norm of ["linear", "log", "sqrt"]) assert.ok(Math.abs(valueAt(shareOf(7, 2, 50, norm), 2, 50, norm) - 7) < 1e-9);
 });
 
 test("limits ignore a few extremes and what is no number", () => {
@@ -34,6 +36,9 @@ test("limits ignore a few extremes and what is no number", () => {
   assert.ok(low > 10 && low < 30 && high > 970 && high < 990);
   assert.deepEqual(limitsOf(Float64Array.of(NaN)), [0, 1]);
   assert.deepEqual(limitsOf(Float64Array.of(4, 4)), [4, 5]);
+  assert.deepEqual(limitsOf(Float64Array.of(-1, 3), "symmetric"), [-3, 3]);
+  assert.deepEqual(limitsOf(Float64Array.of(-1, 0, 2, 3), "full", "log"), [2, 3]);
+  assert.deepEqual(histogramOf(Float64Array.of(0, 1, 1.5, 4, NaN, 9), 0, 4, 4), [1, 2, 0, 1]);
 });
 
 test("a line keeps every peak", () => {

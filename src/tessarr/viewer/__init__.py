@@ -3,7 +3,7 @@
 The page needs no network: it loads only its own files, and data from the server that it comes from (`tessarr.serve`).
 
 >>> sorted(page_files())
-['icon.svg', 'index.html', 'viewer.css', 'viewer.js']
+['coast.json', 'icon.svg', 'index.html', 'licenses.txt', 'viewer.css', 'viewer.js']
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ _KINDS = {
     "viewer.css": "text/css; charset=utf-8",
     "viewer.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
+    "coast.json": "application/json",
+    "licenses.txt": "text/plain; charset=utf-8",
 }
 """The files of the page, and their media types."""
 

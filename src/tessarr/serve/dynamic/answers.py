@@ -225,7 +225,16 @@ def _description(served: Served, path: Path, request: Request) -> Response | Non
             found |= _members(served, path, asked.get("after", [""])[0])
     except (TessarrError, ValueError) as error:
         found |= {"kind": entry.kind, "problem": _problem(error)}
+    if "check" in asked:
+        found["findings"] = _findings(served, path)
     return content_of(exports.dumps(found), "application/json", request, served.boundary)
+
+
+def _findings(served: Served, path: Path) -> JSON:
+    found = description.findings(served.store, served.key(path.key))
+    for one in cast("list[dict[str, JSON]]", found or []):
+        one["path"] = served.relative(str(one["path"]))
+    return found
 
 
 def _attributes(entry: Entry) -> JSONObject:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from tessarr.conventions import layout, multiscales
 from tessarr.conventions.ome import images
 from tessarr.conventions.xarray import read_dimensions
 from tessarr.core.array import Array
+from tessarr.core.stored.walk import walk
 from tessarr.errors import TessarrError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.serve.dynamic import exports
 from tessarr.serve.dynamic.decoded import packing_of, time_units
 from tessarr.serve.dynamic.exports import json_of
+from tessarr.stores.base import Store
+from tessarr.tools.check import check
 from tessarr.types import JSON, Buffer, JSONObject
 
 _MAX_DOCUMENT = 1 << 20
 """Bytes of a document that are shown."""
+MAX_CHECKED = 2000
+"""Nodes whose documents one response checks."""
 
 
 def dimension_names(metadata: ArrayMetadata) -> tuple[str | None, ...]:
@@ -60,6 +66,7 @@ def of_array(array: Array, names: Sequence[str | None]) -> JSONObject:
         "dtype": array._metadata.data_type.name,
         "numpy": exports.numpy_name(dtype) if dtype.names is None else "struct",
         "itemsize": dtype.itemsize,
+        "fields": None if dtype.names is None else list(dtype.names),
         "is_raw": not dtype.hasobject and dtype.kind not in "OT",
         "grid": grid,
         "nchunks": list(array.cdata_shape),
@@ -100,6 +107,22 @@ def pyramids(attributes: Mapping[str, JSON]) -> list[JSON]:
     except (TessarrError, ValueError, TypeError, KeyError, AttributeError):
         return []  # attributes of other writers, however malformed, do not keep data from being shown
     return found
+
+
+def findings(store: Store, path: str) -> list[JSON] | None:
+    """Check the documents of a node and of all below it, without their chunks; ``None``: there are too many nodes.
+
+    Paths are from the root of the store.
+    """
+    if sum(1 for _ in islice(walk(store, path), MAX_CHECKED + 1)) > MAX_CHECKED:
+        return None
+    return [
+        {
+            "rule": one.rule, "severity": one.severity, "message": one.message, "path": one.path,
+            "repair": None if one.action is None else str(one.action),
+        }
+        for one in check(store, path=path).findings
+    ]  # fmt: skip
 
 
 def _text(value: object) -> str | None:

@@ -1,0 +1,91 @@
+/** The axes of an array: names, units, and the coordinates along them. */
+
+import type { Api, ArrayNode } from "./api.js";
+import { shortText } from "./elements.js";
+
+const MAX_LABELS = 20_000;
+
+export class Axes {
+  /** Coordinates along each axis, where they were read. */
+  private readonly labels: (unknown[] | null)[];
+  private readonly units: (string | null)[];
+
+  constructor(
+    private readonly api: Api,
+    private readonly node: ArrayNode,
+  ) {
+    this.labels = node.shape.map(() => null);
+    this.units = node.shape.map(() => null);
+  }
+
+  /** Read the arrays of coordinates; an axis whose array cannot be read has indices. Returns whether there are any. */
+  async read(): Promise<boolean> {
+    await Promise.all(
+      this.node.coordinates.map(async (path, axis) => {
+        if (path === null || path === this.node.path || (this.node.shape[axis] ?? 0) > MAX_LABELS) return;
+        try {
+          const found = await this.api.slice(path, "");
+          this.labels[axis] = found.data as unknown[];
+          this.units[axis] = found.units;
+        } catch {
+          this.labels[axis] = null;
+        }
+      }),
+    );
+    return this.labels.some((one) => one !== null);
+  }
+
+  nameOf(axis: number): string {
+    return this.node.dimensions[axis] ?? this.imageAxis(axis)?.name ?? `dim_${axis}`;
+  }
+
+  unitOf(axis: number): string | null {
+    return this.units[axis] ?? (this.scaleOf(axis) === undefined ? null : (this.imageAxis(axis)?.unit ?? null));
+  }
+
+  /** Write the name of an axis, with the unit of its coordinates. */
+  titleOf(axis: number): string {
+    const unit = this.unitOf(axis);
+    return unit === null ? this.nameOf(axis) : `${this.nameOf(axis)} (${unit})`;
+  }
+
+  hasLabels(axis: number): boolean {
+    return this.labels[axis] !== null || this.scaleOf(axis) !== undefined;
+  }
+
+  /** Write the coordinate of an index, or the index. */
+  labelOf(axis: number, index: number): string {
+    const label = this.labels[axis]?.[index];
+    if (label === undefined || label === null) {
+      const scale = this.scaleOf(axis);
+      return scale === undefined ? String(index) : shortText(index * scale);
+    }
+    if (typeof label === "number") return shortText(label);
+    return String(label).replace(/\.0+$/, "").replace(/T00:00(:00)?$/, "");
+  }
+
+  /** Write an index, with its coordinate where there is one. */
+  placeOf(axis: number, index: number): string {
+    return this.hasLabels(axis) ? `${index} (${this.labelOf(axis, index)})` : String(index);
+  }
+
+  /** Return the coordinates along an axis if all are numbers. */
+  numbers(axis: number): number[] | null {
+    const labels = this.labels[axis];
+    return labels?.every((one) => typeof one === "number") ? labels : null;
+  }
+
+  private imageAxis(axis: number): { name: string; type: string | null; unit: string | null } | undefined {
+    const axes = this.node.pyramid?.axes ?? [];
+    return axes.length === this.node.shape.length ? axes[axis] : undefined;
+  }
+
+  /** Return the physical size of an element of an image; `undefined` where it is unknown, or where an axis has no unit. */
+  private scaleOf(axis: number): number | undefined {
+    const { pyramid } = this.node;
+    const unit = this.imageAxis(axis)?.unit;
+    if (pyramid === undefined || unit === undefined || unit === null) return undefined;
+    const own = this.node.path.slice(pyramid.group ? pyramid.group.length + 1 : 0);
+    return pyramid.scales[pyramid.paths.indexOf(own)]?.[axis];
+  }
+}

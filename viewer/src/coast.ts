@@ -1,0 +1,74 @@
+/** Coast lines over a plane of longitude and latitude. They come with the page (`coast.json`), and are read when first needed. */
+
+import type { Overlay } from "./heatmap.js";
+
+/** Lines of longitudes and latitudes in tenths of a degree: the first point, then the steps to the next. */
+type Lines = number[][];
+
+let lines: Promise<Lines> | null = null;
+
+/** Whether an axis is a longitude or a latitude, by the units of its coordinates, or by its name where they have none. */
+export function isGeographic(kind: "lon" | "lat", name: string, units: string | null): boolean {
+  const pattern = kind === "lon" ? /^degrees?_?e(ast)?$/i : /^degrees?_?n(orth)?$/i;
+  if (units !== null && units !== "") return pattern.test(units.trim());
+  return kind === "lon" ? /^lon(gitude)?$/i.test(name) : /^lat(itude)?$/i.test(name);
+}
+
+/** Return the position of a number among coordinates that rise or fall, in elements; beyond the ends by the last step. */
+export function positionOf(value: number, coordinates: number[]): number {
+  const last = coordinates.length - 1;
+  const sign = (coordinates[last] ?? 0) >= (coordinates[0] ?? 0) ? 1 : -1;
+  let [low, high] = [0, last];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (sign * (coordinates[middle] ?? 0) <= sign * value) low = middle;
+    else high = middle;
+  }
+  const [from, to] = [coordinates[low] ?? 0, coordinates[high] ?? 0];
+  return to === from ? low : low + (value - from) / (to - from);
+}
+
+/** Make an overlay that draws coast lines; the longitudes may be −180 to 180, 0 to 360, or a part of either. */
+export async function coastOverlay(longitudes: number[], latitudes: number[]): Promise<Overlay> {
+  lines ??= fetch("coast.json").then(async (answer) => (await answer.json()) as Lines);
+  const found = await lines;
+  const [west, east] = [Math.min(...longitudes), Math.max(...longitudes)];
+  const paths = [-360, 0, 360].flatMap((turn) => found.map((line) => placed(line, turn, west, east, longitudes, latitudes))).filter((path) => path.length > 0);
+  const [width, height] = [longitudes.length, latitudes.length];
+  return (context, scale) => {
+    context.save();
+    context.beginPath();
+    context.rect(scale.x - scale.left * scale.size, -scale.top * scale.size, width * scale.size, height * scale.size);
+    context.clip();
+    context.beginPath();
+    for (const path of paths) {
+      path.forEach(([x, y], at) => {
+        const [px, py] = [scale.x + (x + 0.5 - scale.left) * scale.size, (y + 0.5 - scale.top) * scale.size];
+        if (at === 0) context.moveTo(px, py);
+        else context.lineTo(px, py);
+      });
+    }
+    context.lineJoin = "round";
+    context.strokeStyle = "rgba(0, 0, 0, 0.75)";
+    context.lineWidth = 2.2;
+    context.stroke();
+    context.strokeStyle = "rgba(255, 255, 255, 0.95)";
+    context.lineWidth = 0.9;
+    context.stroke();
+    context.restore();
+  };
+}
+
+/** Place one line on the axes, turned by whole circles; empty where none of it is between west and east. */
+function placed(line: number[], turn: number, west: number, east: number, longitudes: number[], latitudes: number[]): [number, number][] {
+  const path: [number, number][] = [];
+  let [longitude, latitude] = [turn, 0];
+  let isNear = false;
+  for (let at = 0; at + 1 < line.length; at += 2) {
+    longitude += (line[at] ?? 0) / 10;
+    latitude += (line[at + 1] ?? 0) / 10;
+    isNear ||= longitude >= west && longitude <= east;
+    path.push([positionOf(longitude, longitudes), positionOf(latitude, latitudes)]);
+  }
+  return isNear ? path : [];
+}
