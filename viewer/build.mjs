@@ -2,7 +2,7 @@
 // bundled, and a manifest of the sources that they were built from. `--tests`: the unit tests into build/.
 import { build } from "esbuild";
 import { createHash } from "node:crypto";
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, unlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -10,7 +10,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 const target = join(here, "..", "src", "tessarr", "viewer");
 const packages = join(here, "node_modules");
 /** Packages of which something is in the built files. */
-const BUNDLED = ["world-atlas"];
+const BUNDLED = ["world-atlas", "zarrita", "@zarrita/storage", "numcodecs", "fzstd"];
 
 /** Convert the borders of land (TopoJSON) to lines in tenths of a degree: the first point, then the steps to the next. */
 function coastLines({ arcs, transform: { scale, translate } }) {
@@ -53,9 +53,12 @@ async function buildTests() {
 }
 
 async function buildPage() {
+  for (const name of await readdir(target)) if (/^part-.*\.js$/.test(name)) await unlink(join(target, name));
   await build({
-    entryPoints: [join(here, "src", "main.ts")], outfile: join(target, "viewer.js"), bundle: true, minify: true, format: "esm",
-    target: "es2022", charset: "utf8", legalComments: "eof", logLevel: "warning",
+    entryPoints: { viewer: join(here, "src", "main.ts") }, outdir: target, bundle: true, splitting: true, chunkNames: "part-[hash]",
+    minify: true, format: "esm", target: "es2022", charset: "utf8", legalComments: "none", logLevel: "warning",
+    preserveSymlinks: true, // names of parts follow from the paths below this folder alone
+    alias: { "numcodecs/zstd": join(here, "src", "zstd.ts") },
   });
   const land = JSON.parse(await readFile(join(packages, "world-atlas", "land-110m.json"), "utf8"));
   await writeFile(join(target, "coast.json"), `${JSON.stringify(coastLines(land))}\n`);
@@ -65,7 +68,8 @@ async function buildPage() {
   const digest = async (path) => createHash("sha256").update(await readFile(path)).digest("hex");
   const manifest = { sources: {}, files: {} };
   for (const name of sources.sort()) manifest.sources[name] = await digest(join(here, name));
-  for (const name of ["coast.json", "licenses.txt", "viewer.js"]) manifest.files[name] = await digest(join(target, name));
+  const built = (await readdir(target)).filter((name) => name.endsWith(".js"));
+  for (const name of ["coast.json", "licenses.txt", ...built].sort()) manifest.files[name] = await digest(join(target, name));
   await writeFile(join(target, "manifest.json"), `${JSON.stringify(manifest, null, 2)}\n`);
 }
 

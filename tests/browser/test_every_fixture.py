@@ -37,6 +37,7 @@ def times() -> Iterator[list[float]]:
         print(f"\nfrom the URL to the first picture or table, {len(found)} arrays: {shares}")
 
 
+@pytest.mark.filterwarnings("ignore")  # what the library says about odd documents is tested elsewhere
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_an_array_of_another_writer_is_shown_or_its_error_in_words(
     browser: Browser, case: Case, times: list[float]

@@ -88,18 +88,6 @@ export interface ChunkMap {
   stored: string | null;
 }
 
-export interface Statistics {
-  count: number;
-  finite: number;
-  min: number | null;
-  max: number | null;
-  mean: number | null;
-  std: number | null;
-  percentiles: Record<string, number>;
-  histogram: { edges: number[]; counts: number[] } | null;
-  is_sample: boolean;
-}
-
 export interface Slice {
   data: unknown;
   units: string | null;
@@ -131,6 +119,9 @@ export function encodePath(path: string): string {
 }
 
 export class Api {
+  /** Whether nothing is computed: there is no server of tessarr. */
+  readonly isStatic: boolean = false;
+
   constructor(private readonly root: string) {}
 
   /** Return the whole URL of a node. */
@@ -178,10 +169,6 @@ export class Api {
 
   async chunks(path: string, query: string): Promise<ChunkMap> {
     return (await (await ask(this.url(path, "chunks", query))).json()) as ChunkMap;
-  }
-
-  async statistics(path: string, query: string): Promise<Statistics> {
-    return (await (await ask(this.url(path, "stats", query))).json()) as Statistics;
   }
 }
 

@@ -1,15 +1,17 @@
 /** The page: the tree on the left, the selected node on the right, the state in the URL. */
 
-import { Api } from "./api.js";
 import { byId, fill } from "./dom.js";
 import { Findings } from "./findings.js";
 import { failure, Page } from "./page.js";
 import { linkTo, parseState } from "./state.js";
+import { apiOf } from "./static_api.js";
 import { Tree } from "./tree.js";
 
 interface Place {
   root: string;
   name: string;
+  /** The file with descriptions of all nodes, where there is no server. */
+  nodes?: string;
 }
 
 function setTheme(theme: string): void {
@@ -53,7 +55,7 @@ async function main(): Promise<void> {
   const place = (await (await fetch("place.json")).json()) as Place;
   document.title = `${place.name} · tessarr view`;
   byId("place").textContent = place.name;
-  const api = new Api(place.root);
+  const api = await apiOf(place);
   const findings: Findings = new Findings(api, () => tree.paint());
   const tree: Tree = new Tree(byId("tree"), api, place.name, {
     onSelect: (path) => (location.hash = linkTo(path)),

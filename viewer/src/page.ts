@@ -27,7 +27,7 @@ export class Page {
     private readonly tree: Tree,
     private readonly findings: Findings,
   ) {
-    window.setTimeout(() => void this.watch(), PAUSE);
+    if (!api.isStatic) window.setTimeout(() => void this.watch(), PAUSE);
   }
 
   async show(state: State): Promise<void> {
@@ -80,12 +80,13 @@ export class Page {
 
   private data(array: ArrayNode): HTMLElement[] {
     const files = el("div");
+    const showFiles = (state: State): void => fill(files, this.api.isStatic ? null : downloads(this.api, array, state));
     const onState = (state: State): void => {
       history.replaceState(null, "", dumpState(state));
-      fill(files, downloads(this.api, array, state));
+      showFiles(state);
     };
     this.view = new ArrayView(this.api, array, { state: this.state, onState, onError: (error) => this.fail(error) });
-    fill(files, downloads(this.api, array, this.state));
+    showFiles(this.state);
     const facts = el("dl", { class: "facts" }, ...factsOf(array).flatMap(([label, text]) => [el("dt", {}, label), el("dd", {}, text)]));
     return [this.view.element, files, facts];
   }

@@ -22,7 +22,7 @@ from tessarr.serve.dynamic.budget import Budget
 from tessarr.serve.http.cors import CorsOptions
 from tessarr.stores.base import Store
 from tessarr.stores.local import lock as filelock
-from tessarr.stores.path import join
+from tessarr.stores.path import join, prefix_of
 
 Scope = Literal["hierarchy", "store"]
 """Whether only the keys of the hierarchy are served, or every key."""
@@ -121,6 +121,10 @@ class Served:
     def relative(self, path: str) -> str:
         """Return the path below the root of URLs of a node in the store: the inverse of `key`."""
         return path[len(self.path) :].strip("/")
+
+    def holds(self, path: str) -> bool:
+        """Whether a node of the store is the served one or below it."""
+        return path == self.path or path.startswith(prefix_of(self.path))
 
     def is_private(self, segments: Sequence[str]) -> bool:
         """Whether a key is never served: a hidden file, or a file of this library's writers."""

@@ -2,32 +2,34 @@
 
 The page needs no network: it loads only its own files, and data from the server that it comes from (`tessarr.serve`).
 
->>> sorted(page_files())
+>>> [name for name in page_files() if not name.startswith("part-")]
 ['coast.json', 'icon.svg', 'index.html', 'licenses.txt', 'viewer.css', 'viewer.js']
 """
 
 from __future__ import annotations
 
 from importlib.resources import files
+from pathlib import PurePosixPath
 
 from tessarr.serve import App
 from tessarr.serve.served import PAGE_SEGMENT
 
 _KINDS = {
-    "index.html": "text/html; charset=utf-8",
-    "viewer.css": "text/css; charset=utf-8",
-    "viewer.js": "text/javascript; charset=utf-8",
-    "icon.svg": "image/svg+xml",
-    "coast.json": "application/json",
-    "licenses.txt": "text/plain; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
 }
-"""The files of the page, and their media types."""
+"""Ending of a file of the page → media type."""
 
 
 def page_files() -> dict[str, tuple[bytes, str]]:
     """Read the files of the page: name → content and media type, for the argument `page` of `tessarr.serve.app`."""
-    here = files("tessarr.viewer")
-    return {name: ((here / name).read_bytes(), kind) for name, kind in _KINDS.items()}
+    found = {one.name: one for one in files("tessarr.viewer").iterdir() if one.name != "manifest.json"}
+    kinds = {name: _KINDS.get(PurePosixPath(name).suffix) for name in sorted(found)}
+    return {name: (found[name].read_bytes(), kind) for name, kind in kinds.items() if kind is not None}
 
 
 def page_path(application: App) -> str:

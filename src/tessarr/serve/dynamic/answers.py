@@ -250,7 +250,7 @@ def _surroundings(served: Served, array: Array) -> JSONObject:
     found: list[JSON] = []
     for axis in range(array.ndim):
         one = coordinates.array(axis)
-        found.append(None if one is None else served.relative(one.path))
+        found.append(None if one is None or not served.holds(one.path) else served.relative(one.path))
     result: JSONObject = {"coordinates": found, "attributes": strict(dict(array._metadata.attributes))}
     group, _, own = array.path.rpartition("/")
     if array.path != served.path:
