@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -163,7 +164,7 @@ def test_parts_of_complex_numbers_are_drawn(browser: Browser, url: str, part: st
     low, high = (-np.pi, np.pi) if part == "phase" else (-2, 2)
     page = browser.open(f"{url}#/complex?part={part}&map=gray&low={low}&high={high}")
     shown(page)
-    functions = {"abs": np.abs, "phase": np.angle, "real": np.real, "imag": np.imag}
+    functions: dict[str, Callable[[Any], Any]] = {"abs": np.abs, "phase": np.angle, "real": np.real, "imag": np.imag}
     pixels = page.screenshot()
     for x, y in [(0, 0), (39, 29), (20, 11), (5, 25)]:
         expected = (functions[part](COMPLEX[y, x]) - low) / (high - low) * 255
