@@ -2,6 +2,7 @@
 
 import type { Api, ArrayNode } from "./api.js";
 import { shortText } from "./elements.js";
+import { type Tick, ticks, valueTicks } from "./ticks.js";
 
 const MAX_LABELS = 20_000;
 
@@ -69,6 +70,18 @@ export class Axes {
     return this.hasLabels(axis) ? `${index} (${this.labelOf(axis, index)})` : String(index);
   }
 
+  /** Return about `count` places between two indices with their labels: round coordinates where they are numbers in order. */
+  ticksOf(axis: number, from: number, to: number, count: number): Tick[] {
+    const numbers = this.numbers(axis);
+    const scale = this.scaleOf(axis);
+    if (numbers !== null && isInOrder(numbers)) {
+      const ends = [from, to - 1].map((at) => numbers[Math.min(numbers.length - 1, Math.max(0, Math.round(at)))] ?? 0);
+      return valueTicks(Math.min(...ends), Math.max(...ends), count).map((value) => ({ at: positionOf(value, numbers), text: shortText(value) }));
+    }
+    if (scale !== undefined && scale > 0) return valueTicks(from * scale, (to - 1) * scale, count).map((value) => ({ at: value / scale, text: shortText(value) }));
+    return ticks(from, to, count).map((at) => ({ at, text: this.labelOf(axis, at) }));
+  }
+
   /** Return the coordinates along an axis if all are numbers. */
   numbers(axis: number): number[] | null {
     const labels = this.labels[axis];
@@ -88,4 +101,23 @@ export class Axes {
     const own = this.node.path.slice(pyramid.group ? pyramid.group.length + 1 : 0);
     return pyramid.scales[pyramid.paths.indexOf(own)]?.[axis];
   }
+}
+
+function isInOrder(numbers: number[]): boolean {
+  const isRising = (numbers[1] ?? 0) > (numbers[0] ?? 0);
+  return numbers.length > 1 && numbers.every((one, at) => at === 0 || (isRising ? one > (numbers[at - 1] ?? 0) : one < (numbers[at - 1] ?? 0)));
+}
+
+/** Return the position of a number among coordinates that rise or fall, in elements; beyond the ends by the last step. */
+export function positionOf(value: number, coordinates: number[]): number {
+  const last = coordinates.length - 1;
+  const sign = (coordinates[last] ?? 0) >= (coordinates[0] ?? 0) ? 1 : -1;
+  let [low, high] = [0, last];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (sign * (coordinates[middle] ?? 0) <= sign * value) low = middle;
+    else high = middle;
+  }
+  const [from, to] = [coordinates[low] ?? 0, coordinates[high] ?? 0];
+  return to === from ? low : low + (value - from) / (to - from);
 }

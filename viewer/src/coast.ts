@@ -1,5 +1,6 @@
 /** Coast lines over a plane of longitude and latitude. They come with the page (`coast.json`), and are read when first needed. */
 
+import { positionOf } from "./axes.js";
 import type { Overlay } from "./heatmap.js";
 
 /** Lines of longitudes and latitudes in tenths of a degree: the first point, then the steps to the next. */
@@ -12,20 +13,6 @@ export function isGeographic(kind: "lon" | "lat", name: string, units: string | 
   const pattern = kind === "lon" ? /^degrees?_?e(ast)?$/i : /^degrees?_?n(orth)?$/i;
   if (units !== null && units !== "") return pattern.test(units.trim());
   return kind === "lon" ? /^lon(gitude)?$/i.test(name) : /^lat(itude)?$/i.test(name);
-}
-
-/** Return the position of a number among coordinates that rise or fall, in elements; beyond the ends by the last step. */
-export function positionOf(value: number, coordinates: number[]): number {
-  const last = coordinates.length - 1;
-  const sign = (coordinates[last] ?? 0) >= (coordinates[0] ?? 0) ? 1 : -1;
-  let [low, high] = [0, last];
-  while (high - low > 1) {
-    const middle = (low + high) >> 1;
-    if (sign * (coordinates[middle] ?? 0) <= sign * value) low = middle;
-    else high = middle;
-  }
-  const [from, to] = [coordinates[low] ?? 0, coordinates[high] ?? 0];
-  return to === from ? low : low + (value - from) / (to - from);
 }
 
 /** Make an overlay that draws coast lines; the longitudes may be −180 to 180, 0 to 360, or a part of either. */

@@ -36,7 +36,7 @@ export class Contrast {
       return select;
     };
     const maps = Object.fromEntries(MAP_NAMES.map((name) => [name, name]));
-    const map = choice("Colours", maps, this.coloring()?.map ?? "viridis", (value) => this.change({ map: value }));
+    const map = choice("Colours", maps, this.map, (value) => this.change({ map: value }));
     const norm = choice("Scale of colours", NORMS, state.norm ?? "linear", (value) => this.change({ norm: value }));
     this.how = choice("Limits of colours", { ...LIMITS, given: "given" }, this.isGiven() ? "given" : (state.limits ?? "robust"), (value) => {
       if (value === "given") this.give();
@@ -58,13 +58,20 @@ export class Contrast {
     return this.options.state.part !== undefined && this.options.state.part in PARTS ? this.options.state.part : "abs";
   }
 
+  private get isPhase(): boolean {
+    return this.options.isComplex && this.part === "phase";
+  }
+
+  private get map(): string {
+    return this.options.state.map ?? (this.isPhase ? "phase" : "viridis");
+  }
+
   /** Return the colours by the state and the values; `null`: the limits are not known yet. */
   coloring(): Coloring | null {
     const { state } = this.options;
-    const isPhase = this.options.isComplex && this.part === "phase";
-    const norm = isPhase ? "linear" : (state.norm ?? "linear");
-    const limits: [number, number] | null = isPhase ? [-Math.PI, Math.PI] : this.isGiven() ? [state.low ?? 0, state.high ?? 1] : this.known;
-    return limits === null ? null : { map: state.map ?? (isPhase ? "phase" : "viridis"), limits, norm };
+    const norm = this.isPhase ? "linear" : (state.norm ?? "linear");
+    const limits: [number, number] | null = this.isPhase ? [-Math.PI, Math.PI] : this.isGiven() ? [state.low ?? 0, state.high ?? 1] : this.known;
+    return limits === null ? null : { map: this.map, limits, norm };
   }
 
   /** Take the values of the whole plane, from which limits follow and of which the histogram is. */

@@ -6,7 +6,7 @@ import { type Element, type Elements, elements } from "./elements.js";
 import type { Layer } from "./layer.js";
 import { paintChunks } from "./overlay.js";
 import { type Box, type Plane, type Scale, sizeOf } from "./plane.js";
-import { ticks } from "./ticks.js";
+import type { Tick } from "./ticks.js";
 
 export interface Point {
   x: number;
@@ -33,8 +33,8 @@ export interface HeatmapOptions {
   isUpwards: boolean;
   titleX: string;
   titleY: string;
-  labelX: (index: number) => string;
-  labelY: (index: number) => string;
+  ticksX: (from: number, to: number, count: number) => Tick[];
+  ticksY: (from: number, to: number, count: number) => Tick[];
   onCursor: (cursor: Cursor | null) => void;
   /** An element was chosen: by a click, or by Enter. */
   onPick: (at: Point) => void;
@@ -242,24 +242,24 @@ export class Heatmap {
     const [w, h] = this.room();
     const [width, height] = sizeOf(this.options.plane);
     const box = this.visible();
-    const { titleX, titleY, labelX, labelY } = this.options;
+    const { titleX, titleY, ticksX, ticksY } = this.options;
     const bottom = Math.min(h, (height - this.top) * this.size) + MARGIN.top;
     const right = MARGIN.left + Math.min(w, (width - this.left) * this.size);
     context.fillStyle = getComputedStyle(this.canvas).color;
     context.font = "11px system-ui, sans-serif";
     context.textAlign = "center";
     context.textBaseline = "top";
-    for (const at of ticks(Math.max(0, box.left), Math.min(width, box.right), Math.floor(w / 90))) {
+    for (const { at, text } of ticksX(Math.max(0, box.left), Math.min(width, box.right), Math.floor(w / 90))) {
       const x = MARGIN.left + (at + 0.5 - this.left) * this.size;
       context.fillRect(x, bottom, 1, 4);
-      context.fillText(labelX(at), x, bottom + 6, 88);
+      context.fillText(text, x, bottom + 6, 88);
     }
     context.textAlign = "right";
     context.textBaseline = "middle";
-    for (const at of ticks(Math.max(0, box.top), Math.min(height, box.bottom), Math.floor(h / 40))) {
+    for (const { at, text } of ticksY(Math.max(0, box.top), Math.min(height, box.bottom), Math.floor(h / 40))) {
       const y = MARGIN.top + (this.turned(at) + 0.5 - this.top) * this.size;
       context.fillRect(MARGIN.left - 4, y, 4, 1);
-      context.fillText(labelY(at), MARGIN.left - 6, Math.max(6, y), MARGIN.left - 24);
+      context.fillText(text, MARGIN.left - 6, Math.max(6, y), MARGIN.left - 24);
     }
     context.font = "600 11px system-ui, sans-serif";
     context.textAlign = "center";

@@ -2,7 +2,7 @@
 
 import { el } from "./dom.js";
 import { shortText } from "./elements.js";
-import { ticks, valueTicks } from "./ticks.js";
+import { type Tick, valueTicks } from "./ticks.js";
 
 export interface LineOptions {
   values: Float64Array;
@@ -10,7 +10,7 @@ export interface LineOptions {
   mark: number | null;
   title: string;
   titleY: string;
-  label: (index: number) => string;
+  ticks: (count: number) => Tick[];
   onCursor: (index: number | null) => void;
   onPick: (index: number) => void;
 }
@@ -149,13 +149,13 @@ export class Line {
     context.textBaseline = "top";
     context.fillStyle = style.color;
     const bottom = MARGIN.top + h;
-    for (const at of ticks(0, this.options.values.length, Math.floor(w / 90))) {
+    for (const { at, text } of this.options.ticks(Math.floor(w / 90))) {
       context.fillRect(x(at), bottom, 1, 4);
-      context.fillText(this.options.label(at), x(at), bottom + 6, 88);
+      context.fillText(text, x(at), bottom + 6, 88);
     }
     context.textAlign = "right";
     context.textBaseline = "middle";
-    for (const value of valueTicks(this.low, this.high, Math.max(2, Math.floor(h / 60)))) {
+    for (const value of valueTicks(this.low, this.high, Math.max(2, Math.floor(h / 36)))) {
       context.fillStyle = line;
       context.fillRect(MARGIN.left, y(value), w, 1);
       context.fillStyle = style.color;

@@ -132,8 +132,8 @@ export class Picture {
     const heatmap = new Heatmap(this.api, {
       plane, layers, added, box: state.box, isUpwards: this.isUpwards(plane.y),
       titleX: this.axes.titleOf(plane.x), titleY: this.axes.titleOf(plane.y),
-      labelX: (index) => this.axes.labelOf(plane.x, index),
-      labelY: (index) => this.axes.labelOf(plane.y, index),
+      ticksX: (from, to, count) => this.axes.ticksOf(plane.x, from, to, count),
+      ticksY: (from, to, count) => this.axes.ticksOf(plane.y, from, to, count),
       onCursor: (cursor) => this.showCursor(plane, cursor),
       onPick: (at) => {
         this.options.onChange({ at: [at.x, at.y] });

@@ -86,7 +86,7 @@ export class Series {
       mark: mark === null ? null : Math.floor(mark / step),
       title: axes.titleOf(along),
       titleY: [node.label ?? node.name, node.units === null ? "" : `(${node.units})`].join(" ").trim(),
-      label: (at) => axes.labelOf(along, at * step),
+      ticks: (count) => axes.ticksOf(along, 0, (node.shape[along] ?? 1), count).map(({ at, text }) => ({ at: at / step, text })),
       onCursor: (at) => this.options.onCursor(at === null ? " " : `${axes.nameOf(along)} ${axes.placeOf(along, at * step)}: ${elementText(node, read.at(at), dtype)}`),
       onPick: (at) => this.options.onPick(at * step),
     });

@@ -1,5 +1,11 @@
 /** Round numbers along an axis. Pure. */
 
+export interface Tick {
+  /** Index, which may lie between two elements. */
+  at: number;
+  text: string;
+}
+
 /** Return round indices between two edges, at most `count` of them. */
 export function ticks(from: number, to: number, count: number): number[] {
   const step = Math.max(1, Math.round(roundStep((to - from) / Math.max(1, count))));

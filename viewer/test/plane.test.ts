@@ -6,7 +6,8 @@ import { ticks, valueTicks } from "../src/ticks.js";
 import { isMissing } from "../src/overlay.js";
 import { viewsOf } from "../src/array_view.js";
 import { colorAxis } from "../src/plane_axes.js";
-import { isGeographic, positionOf } from "../src/coast.js";
+import { positionOf } from "../src/axes.js";
+import { isGeographic } from "../src/coast.js";
 import { channelsOf } from "../src/image.js";
 
 const node = (shape: number[], numpy = "<f4", chunks = shape.map(() => 64)): ArrayNode =>

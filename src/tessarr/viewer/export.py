@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from tessarr.core.stored.walk import walk
 from tessarr.errors import UnsupportedOperationError
@@ -19,6 +19,7 @@ from tessarr.serve import App, app
 from tessarr.serve.http.messages import Request
 from tessarr.serve.http.paths import quoted
 from tessarr.stores.url import StoreLike
+from tessarr.types import JSONObject
 from tessarr.viewer import page_files
 
 MAX_NODES = 10_000
@@ -52,7 +53,9 @@ def export(
     """
     application = app(place, path, storage_options=storage_options)
     nodes = dict(_nodes(application))
-    coordinates = {one for node in nodes.values() for one in node.get("coordinates", []) if one is not None}
+    coordinates = {
+        one for node in nodes.values() for one in cast("list[str | None]", node.get("coordinates", [])) if one
+    }
     target = Path(directory)
     target.mkdir(parents=True, exist_ok=True)
     for file, (data, _) in page_files().items():
@@ -64,7 +67,7 @@ def export(
     return len(nodes)
 
 
-def _nodes(application: App) -> Iterator[tuple[str, dict[str, Any]]]:
+def _nodes(application: App) -> Iterator[tuple[str, JSONObject]]:
     """Describe every node, groups with all of their members."""
     served = application.served
     paths = [served.relative(entry.path) for entry in walk(served.store, served.path)]
@@ -76,28 +79,31 @@ def _nodes(application: App) -> Iterator[tuple[str, dict[str, Any]]]:
     for path in paths:
         place = f"/{quoted(path)}/" if path else "/"
         node = _answer(application, f"{place}?json&check")
-        while node.get("next") is not None:
-            more = _answer(application, f"{place}?json&after={quoted(node['next'])}")
-            node["members"] += more["members"]
+        while (last := node.get("next")) is not None:
+            more = _answer(application, f"{place}?json&after={quoted(str(last))}")
+            node["members"] = [*_objects(node, "members"), *_objects(more, "members")]
             node["next"] = more["next"]
-        node["findings"] = [one for one in node.get("findings") or [] if one["path"] == path]
+        node["findings"] = [one for one in _objects(node, "findings") if one["path"] == path]
         yield path, node
 
 
+def _objects(node: JSONObject, name: str) -> list[JSONObject]:
+    return cast("list[JSONObject]", node.get(name) or [])
+
+
 def _coordinates(
-    application: App, nodes: Mapping[str, dict[str, Any]], paths: set[str]
-) -> Iterator[tuple[str, dict[str, Any]]]:
+    application: App, nodes: Mapping[str, JSONObject], paths: set[str]
+) -> Iterator[tuple[str, JSONObject]]:
     """Decode the arrays of coordinates, as far as the page shows them."""
     for path in sorted(paths):
-        shape = nodes.get(path, {}).get("shape")
+        shape = cast("list[int] | None", nodes.get(path, {}).get("shape"))
         if shape is not None and len(shape) == 1 and shape[0] <= MAX_LABELS:
             yield path, _answer(application, f"/{quoted(path)}.json")
 
 
-def _answer(application: App, target: str) -> dict[str, Any]:
+def _answer(application: App, target: str) -> JSONObject:
     response = application.respond(Request.of("GET", target))
     content = b"".join(bytes(window) for window in response.windows if not callable(window))
-    found: dict[str, Any] = json.loads(content)
     if response.status != 200:
-        raise UnsupportedOperationError(f"a node cannot be described: {found['error']['message']}")
-    return found
+        raise UnsupportedOperationError(f"a node cannot be described: {content.decode()}")
+    return cast("JSONObject", json.loads(content))

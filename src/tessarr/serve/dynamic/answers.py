@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import islice
 from math import prod
 from typing import cast
 from urllib.parse import parse_qs
@@ -272,9 +273,9 @@ def _members(served: Served, path: Path, after: str) -> JSONObject:
         listing = served.store.list_dir(prefix)
     except UnsupportedOperationError:
         return {"members": [], "next": None, "problem": "this store cannot list its keys"}
-    names = sorted(name[len(prefix) : -1] for name in listing.prefixes)
-    names = [name for name in names if not served.is_private([*path.segments, name, "zarr.json"]) and name > after]
-    page = names[:PAGE]
+    names = sorted(name for listed in listing.prefixes if (name := listed[len(prefix) : -1]) > after)
+    left = (name for name in names if not served.is_private([*path.segments, name, "zarr.json"]))
+    page = list(islice(left, PAGE))
     paths = [prefix + name for name in page]
     entries = run_steps(read_entries_steps(served.store, paths, _ARRAY_DOCUMENTS, v1=False))
     members: list[JSON] = []
@@ -290,7 +291,7 @@ def _members(served: Served, path: Path, after: str) -> JSONObject:
             except (TessarrError, ValueError) as error:
                 member["problem"] = _problem(error)
         members.append(member)
-    return {"members": members, "next": page[-1] if len(names) > PAGE else None}
+    return {"members": members, "next": None if next(left, None) is None else page[-1]}
 
 
 def _problem(error: Exception) -> str:
