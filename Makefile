@@ -36,7 +36,7 @@ APPS := build/apps
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup demo test test-busy test-apps test-browser servers check format conformance fixtures bench campaign ecosystem freethreaded fuzz wheel docs docs-serve viewer changelog api-snapshot clean
+.PHONY: help setup demo screenshots test test-busy test-apps test-browser servers check format conformance fixtures bench campaign ecosystem freethreaded fuzz wheel docs docs-serve viewer changelog api-snapshot clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -74,6 +74,9 @@ test-busy: $(STAMP) servers ## the whole suite, TIMES=5 times, beside BUSY=4 bus
 
 test-browser: $(STAMP) servers ## the page of `tessarr view` in Chromium (a Debian package, which `servers` installs as root)
 	WHOLE_BROWSER=1 $(PY) -m pytest -q -s tests/browser </dev/null
+
+screenshots: $(STAMP) servers ## the pictures of the page and of a notebook in docs/images, by Chromium
+	$(PY) scripts/screenshots.py docs/images
 
 test-apps: ## napari, iohub, PyTorch and anndata with tessarr, in an environment of their own (PYTHON=python3.12 or newer for iohub)
 	test -x $(APPS)/bin/python || $(PYTHON) -m venv $(APPS)
