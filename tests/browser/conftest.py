@@ -15,6 +15,7 @@ import pytest
 import tessarr
 from tessarr.serve import BackgroundServer, app, serve_background
 from tessarr.storage import MemoryStore
+from tessarr.stores.base import Store
 from tessarr.viewer import page_files, page_path
 from tests.browser.chromium import Browser, find_chromium
 
@@ -58,7 +59,7 @@ def fill(store: MemoryStore) -> None:
     huge[500_000:501_000, :3000] = 5
 
 
-def serving(store: MemoryStore, name: str = "demo.zarr") -> tuple[BackgroundServer, str]:
+def serving(store: Store, name: str = "demo.zarr") -> tuple[BackgroundServer, str]:
     """Serve a page of a store; return the server, which ends by ``with``, and the URL of the page."""
     application = app(store, name=name, token="secret", page=page_files())
     server = serve_background(application, port=0)
