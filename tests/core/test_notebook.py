@@ -92,7 +92,7 @@ def test_a_regular_grid_is_drawn_to_scale() -> None:
     parsed = described(make((50, 100), (20, 30)))
     assert parsed.lines("chunk") == [("v", scaled([30, 60, 90], 100)), ("h", scaled([20, 40], 50, SIDE / 2))]
     assert parsed.lines("shard") == []
-    assert "3 × 4 = 12 chunks." in parsed.text
+    assert "3 × 4 = 12 chunks; 0 stored" in parsed.text
 
 
 def test_a_rectilinear_grid_is_drawn_to_scale() -> None:
@@ -105,7 +105,7 @@ def test_shards_are_drawn_over_their_chunks() -> None:
     parsed = described(make((10, 80), (5, 10), shards=(10, 40)))
     assert parsed.lines("shard") == [("v", scaled([40], 80))]
     assert parsed.lines("chunk") == [("v", scaled(list(range(10, 80, 10)), 80)), ("h", scaled([5], 10, 25))]
-    assert "1 × 2 = 2 shards (thick lines) of 2 × 8 = 16 chunks (thin lines)." in parsed.text
+    assert "1 × 2 = 2 shards (thick lines) of 2 × 8 = 16 chunks (thin lines); 0 stored" in parsed.text
     assert "sharding_indexed of chunks by bytes" in parsed.text
 
 
@@ -123,7 +123,7 @@ def test_axes_before_the_last_two_are_bars() -> None:
 
 
 def test_arrays_without_axes_and_without_elements_are_drawn() -> None:
-    assert "One element in one chunk." in described(make((), ())).text
+    assert "One element, not stored." in described(make((), ())).text
     empty = described(make((0, 5), (1, 5)))
     assert "0 × 1 = 0 chunks; no elements." in empty.text
     assert "stroke-dasharray" in empty.all("rect")[0]
@@ -145,7 +145,7 @@ def test_the_number_of_lines_is_bounded_and_said() -> None:
 def test_the_drawing_has_a_text_alternative() -> None:
     (svg,) = described(make((4, 4), (2, 2))).all("svg")
     assert svg["role"] == "img"
-    assert svg["aria-label"] == "2 × 2 = 4 chunks."
+    assert svg["aria-label"] == "2 × 2 = 4 chunks; 0 stored, where the plane is shaded."
 
 
 def test_names_and_attributes_are_escaped_and_cut() -> None:
@@ -257,3 +257,31 @@ def test_the_import_does_not_load_it() -> None:
     code = "import sys, tessarr; tessarr.group(); print([m for m in sys.modules if 'core.notebook' in m])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("shards", [None, (4, 4)])
+def test_a_drawing_is_shaded_where_values_are_stored(tmp_path: Path, shards: tuple[int, ...] | None) -> None:
+    for store in (MemoryStore(), tmp_path / "x.zarr"):
+        array = tessarr.create_array(
+            store, shape=(3, 8, 16), chunks=(1, 2, 4), shards=shards and (1, *shards), dtype="i1"
+        )
+        assert "; 0 stored, where the plane is shaded" in array._repr_html_()
+        array[1, 2, 5:9] = 1
+        html = array._repr_html_()
+        places = re.findall(r'd="(M[^"]*z)" fill="currentColor"', html)
+        if shards is None:  # columns 1 and 2 of 4 in row 1 of 4
+            assert "; 2 stored, where the plane is shaded" in html
+            assert places == [f"M{26 + SIDE / 4:g} 73h{SIDE / 2:g}v{SIDE / 8:g}h-{SIDE / 2:g}z"]
+        else:  # columns 1 and 2 of 4 in row 0 of 2
+            assert places == [f"M{26 + SIDE / 4:g} 48h{SIDE / 2:g}v{SIDE / 4:g}h-{SIDE / 2:g}z"]
+        array[...] = 1
+        assert "; all stored" in array._repr_html_()
+        assert not re.findall(r'd="M[^"]*z" fill="currentColor"', array._repr_html_())
+
+
+def test_no_store_behind_a_network_is_asked_what_is_stored() -> None:
+    store = CountingStore(MemoryStore())
+    array = tessarr.create_array(store, data=np.arange(8), chunks=(2,))
+    store.counter.clear()
+    assert "stored" not in array._repr_html_()
+    assert store.counter == {}

@@ -2,7 +2,7 @@
 
 The files are those of the page, ``place.json``, and ``nodes.json``: for each node what a server says about it (its documents,
 facts and findings), and the decoded coordinates. The page reads chunks from the hierarchy by its URL, and decodes them in the
-browser. Any server of files, or a bucket, can publish the directory.
+browser. Every server of files, and a bucket, can publish the directory.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Collect what a notebook shows of an array or a group, without reading data.
 
-An array is described by its metadata, which are in memory. The members of a group come from its consolidated metadata. Where
+An array is described by its metadata, which are in memory; which of its values are stored is looked up where there are few, in
+this process or on this machine's file system. The members of a group come from its consolidated metadata. Where
 there are none, a store in this process or on this machine's file system is listed once, and the documents of the first members
 are read; any other store is not asked.
 """
@@ -8,10 +9,13 @@ are read; any other store is not asked.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
+
 from tessarr.core.info import array_info, group_info
-from tessarr.core.notebook.grid_svg import DrawnAxis, caption, draw
+from tessarr.core.notebook.grid_svg import DrawnAxis, Stored, caption, draw
 from tessarr.core.notebook.node_html import Branch, node_html
 from tessarr.core.stored import read_nodes
 from tessarr.core.stored.walk import read_entries
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
 MAX_MEMBERS = 60
 """Members that a tree shows at all depths."""
 MAX_DEPTH = 4
+MAX_LOOKS = 256
+"""Values (chunks or shards) of an array that are looked up."""
 _DESCRIBED_BY_THE_TITLE = {"Name", "Type"}
 
 
@@ -41,7 +47,24 @@ def array_html(array: ChunkProperties) -> str:
     if array._sharding is not None:
         inner = ", ".join(codec.name for codec in array._sharding.codecs)
         rows = [(key, f"{text} of chunks by {inner}" if key == "Codecs" else text) for key, text in rows]
-    return node_html(f"Array {array.name}", rows, array._metadata.attributes, figure=draw(axes), caption=caption(axes))
+    stored = _stored(array)
+    return node_html(
+        f"Array {array.name}",
+        rows,
+        array._metadata.attributes,
+        figure=draw(axes, stored),
+        caption=caption(axes, stored),
+    )
+
+
+def _stored(array: ChunkProperties) -> Stored | None:
+    """Look which values are stored; ``None`` where each look is a request, or where there are many."""
+    bound = array._bound
+    counts = [axis.nchunks for axis in bound.axes]
+    if not isinstance(bound.store, LocalStore | MemoryStore) or not 0 < prod(counts) <= MAX_LOOKS:
+        return None
+    found = [bound.store.exists(bound.key(coords)) for coords in np.ndindex(*counts)]
+    return np.array(found, bool).reshape(counts)
 
 
 def drawn_axes(array: ChunkProperties) -> list[DrawnAxis]:

@@ -1,5 +1,7 @@
 """Draw the grid of an array as SVG, true to scale: a plane of the last two axes, and a bar for each axis before them.
 
+Where it is known which values (chunks or shards) are stored, the plane is shaded where any of them is.
+
 Pure. At most `MAX_LINES` lines per axis: where there are more chunks, a line stands for several of them, and `caption` says so.
 The drawing has no identifier, no style of its own and no script; its colour is that of the text around it.
 """
@@ -11,6 +13,9 @@ from dataclasses import dataclass
 from html import escape
 from math import prod
 
+import numpy as np
+import numpy.typing as npt
+
 from tessarr.grids.base import Axis
 
 MAX_LINES = 32
@@ -21,6 +26,7 @@ MIN_SIDE = 20
 _LINE_PIXELS = 4
 _LEFT, _TOP, _BAR, _TEXT = 26, 16, 14, 14
 _NAME_CHARS = 20
+_SHADE = 0.08
 
 
 @dataclass(frozen=True)
@@ -41,8 +47,17 @@ class DrawnAxis:
         """The name, cut where it is long."""
         return self.name if len(self.name) <= _NAME_CHARS else f"{self.name[: _NAME_CHARS - 1]}…"
 
+    @property
+    def values(self) -> Axis:
+        """How stored values cut the axis: as shards, or as chunks."""
+        return self.shards or self.chunks
 
-def draw(axes: Sequence[DrawnAxis]) -> str:
+
+Stored = npt.NDArray[np.bool_]
+"""Whether each value is stored: one dimension per axis of the grid of values."""
+
+
+def draw(axes: Sequence[DrawnAxis], stored: Stored | None = None) -> str:
     """Draw the grid; the caption is the text alternative."""
     bars = axes[:-2][:MAX_BARS]
     width, height = _sides(axes)
@@ -51,25 +66,28 @@ def draw(axes: Sequence[DrawnAxis]) -> str:
     for axis in bars:
         parts += _bar(axis, top)
         top += _BAR + _TEXT + 4
-    parts += _plane(axes[-2:], top, width, height)
+    parts += _plane(axes[-2:], top, width, height, stored)
     total = top + height + _TEXT + 6
     return (
-        f'<svg class="tsr-grid" role="img" aria-label="{escape(caption(axes))}" width="{SIDE + _LEFT + 6}" '
+        f'<svg class="tsr-grid" role="img" aria-label="{escape(caption(axes, stored))}" width="{SIDE + _LEFT + 6}" '
         f'height="{_number(total)}" viewBox="0 0 {SIDE + _LEFT + 6} {_number(total)}" fill="none" '
         f'stroke="currentColor" font-size="11">{"".join(parts)}</svg>'
     )
 
 
-def caption(axes: Sequence[DrawnAxis]) -> str:
+def caption(axes: Sequence[DrawnAxis], stored: Stored | None = None) -> str:
     """Say what the drawing shows: numbers of chunks and shards, and what is not drawn one by one."""
     if not axes:
-        return "One element in one chunk."
+        return "One element in one chunk." if stored is None or stored.all() else "One element, not stored."
     said = [f"{_count([axis.chunks for axis in axes], 'chunk')}"]
     shards = [axis.shards for axis in axes if axis.shards is not None]
     if shards:
         said = [f"{_count(shards, 'shard')} (thick lines) of {said[0]} (thin lines)"]
     if not all(axis.length for axis in axes):
         said.append("no elements")
+    elif stored is not None:
+        count = int(stored.sum())
+        said.append("all stored" if count == stored.size else f"{count:,} stored, where the plane is shaded")
     if len(axes) > 2:
         said.append(f"plane: {axes[-2].short}, {axes[-1].short}; bars: the axes before them")
     if len(axes) - 2 > MAX_BARS:
@@ -145,12 +163,37 @@ def _lines(axis: DrawnAxis, sideways: bool, side: float, across: float, left: fl
         yield f'<path class="tsr-{kind}" d="{moves}" stroke-width="{width}"/>'
 
 
-def _box(left: float, top: float, width: float, height: float, empty: bool) -> str:
+def _box(left: float, top: float, width: float, height: float, empty: bool, shaded: bool = True) -> str:
     dashes = ' stroke-dasharray="4 3"' if empty else ""
     return (
         f'<rect x="{_number(left)}" y="{_number(top)}" width="{_number(width)}" height="{_number(height)}" '
-        f'fill="currentColor" fill-opacity="{0 if empty else 0.08}" stroke-width="1.5"{dashes}/>'
+        f'fill="currentColor" fill-opacity="{0 if empty or not shaded else _SHADE}" stroke-width="1.5"{dashes}/>'
     )
+
+
+def _shading(axes: Sequence[DrawnAxis], stored: Stored, left: float, top: float, width: float, height: float) -> str:
+    """Shade the plane where a value is stored at any place along the axes before it; neighbours in a row are one rectangle."""
+    rows, columns = [None, None, *axes][-2:]
+    whole = stored.reshape(-1, *stored.shape[-2:]) if stored.ndim >= 2 else stored.reshape(1, 1, -1)
+    plane: Stored = np.asarray(whole.any(axis=0), bool)
+    moves = []
+    for row, places in enumerate(plane):
+        y, below = _edges(rows, row, row + 1, height)
+        changes = np.flatnonzero(np.diff(np.concatenate(([0], places.astype(np.int8), [0]))))
+        for first, stop in zip(changes[::2].tolist(), changes[1::2].tolist(), strict=True):
+            x, right = _edges(columns, first, stop, width)
+            moves.append(
+                f"M{_number(left + x)} {_number(top + y)}h{_number(right - x)}v{_number(below - y)}h{_number(x - right)}z"
+            )
+    return f'<path d="{"".join(moves)}" fill="currentColor" fill-opacity="{_SHADE}" stroke="none"/>' if moves else ""
+
+
+def _edges(axis: DrawnAxis | None, first: int, stop: int, side: float) -> tuple[float, float]:
+    """Return the pixels at which values begin and end."""
+    if axis is None:
+        return 0.0, side
+    end = axis.length if stop >= axis.values.nchunks else axis.values.start(stop)
+    return side * axis.values.start(first) / axis.length, side * end / axis.length
 
 
 def _text(x: float, y: float, axis: DrawnAxis, upright: bool = False) -> str:
@@ -167,8 +210,11 @@ def _bar(axis: DrawnAxis, top: float) -> Iterator[str]:
     yield from _lines(axis, True, SIDE, _BAR, _LEFT, top)
 
 
-def _plane(axes: Sequence[DrawnAxis], top: float, width: float, height: float) -> Iterator[str]:
-    yield _box(_LEFT, top, width, height, not all(axis.length for axis in axes))
+def _plane(axes: Sequence[DrawnAxis], top: float, width: float, height: float, stored: Stored | None) -> Iterator[str]:
+    is_partial = stored is not None and not stored.all()
+    yield _box(_LEFT, top, width, height, not all(axis.length for axis in axes), not is_partial)
+    if stored is not None and is_partial:
+        yield _shading(axes, stored, _LEFT, top, width, height)
     if axes:
         yield from _lines(axes[-1], True, width, height, _LEFT, top)
         yield _text(_LEFT, top + height + _TEXT, axes[-1])
