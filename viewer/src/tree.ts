@@ -87,7 +87,7 @@ export class Tree {
       if (groups.length === 0 || this.rows.length > ROWS_AT_FIRST) return;
       opened += groups.length;
       await Promise.all(groups.map((entry) => this.list_(entry)));
-      for (const entry of groups) entry.isOpen = (entry.children?.length ?? 0) <= 50;
+      for (const entry of groups) entry.isOpen ||= (entry.children?.length ?? 0) <= 50; // a person may have opened it meanwhile
       this.show();
       level = groups.flatMap((entry) => (entry.isOpen ? (entry.children ?? []) : []));
     }
@@ -277,8 +277,9 @@ export class Tree {
 
   private async toggle(entry: Entry): Promise<void> {
     if (entry.member.kind !== "group") return;
+    const isOpen = !entry.isOpen;
     if (entry.children === null) await this.list_(entry);
-    entry.isOpen = !entry.isOpen;
+    entry.isOpen = isOpen;
     this.show();
   }
 
