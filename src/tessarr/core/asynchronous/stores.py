@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from tessarr.errors import TessarrError
@@ -96,9 +96,9 @@ class CoroutineStore(ZarrPythonStore):
         return _rebuild, (store[0], store[1], state, self.read_only)
 
 
-def _rebuild(make: Any, arguments: tuple[Any, ...], state: Mapping[str, object], read_only: bool) -> CoroutineStore:
+def _rebuild(make: Any, arguments: tuple[Any, ...], state: dict[str, object], read_only: bool) -> CoroutineStore:
     store = make(*arguments)
-    store.__dict__.update(state)
+    getattr(store, "__setstate__", store.__dict__.update)(state)
     if hasattr(type(store), "__tessarr_place__"):
         place: CoroutineStore = store.__tessarr_place__()[0]
         return place
