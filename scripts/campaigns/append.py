@@ -28,7 +28,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from campaigns.slices import Slice  # noqa: E402
+from campaigns.slices import Slice, repeated, timed  # noqa: E402
 
 import tessarr  # noqa: E402
 from tests.stores.remote import servers  # noqa: E402
@@ -186,19 +186,12 @@ RUN = (8, 100)
 
 def slices(begin: int, seconds: float) -> Iterator[Slice]:
     """Do runs from `begin` on, for so long, at least one: even numbers on local files, odd ones on the S3 server."""
-    at, until = begin, time.monotonic() + seconds
-    while at == begin or time.monotonic() < until:
-        part = Slice(at + 1)
-        _do(at, part)
-        at = part.to
-        yield part
+    return timed(begin, seconds, _do, slice_s=0)
 
 
 def repeat(number: int) -> str | None:
     """Do one run again."""
-    part = Slice(number)
-    _do(number, part)
-    return "\n".join(part.findings) or None
+    return repeated(number, _do)
 
 
 def _do(number: int, part: Slice) -> None:

@@ -7,45 +7,30 @@ which all workloads are mixed; behind the last one the first one comes again. Ne
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
 
-from campaigns.slices import Slice
+from campaigns.slices import Slice, repeated, timed
 
 from tests.faults.injection import KILL, Cases
 from tests.stores.tracing import strace
 
 SUMMARY = "a workload of which one system call fails, or that is killed there, with both engines"
-SLICE_S = 60
 
 
 def slices(begin: int, seconds: float) -> Iterator[Slice]:
     """Do faults from `begin` on, for so long."""
-    at, until = begin, time.monotonic() + seconds
     warnings.simplefilter("ignore")
-    cases = Cases(strace())
-    try:
-        while time.monotonic() < until:
-            part, ends = Slice(at), min(until, time.monotonic() + SLICE_S)
-            while time.monotonic() < ends:
-                _do(cases, part.to, part)
-                part.to += 1
-            at = part.to
-            yield part
-    finally:
-        cases.close()
+    with closing(Cases(strace())) as cases:
+        yield from timed(begin, seconds, partial(_do, cases))
 
 
 def repeat(number: int) -> str | None:
     """Do one number again."""
-    part = Slice(number)
-    cases = Cases(strace())
-    try:
-        _do(cases, number, part)
-    finally:
-        cases.close()
-    return "\n".join(part.findings) or None
+    with closing(Cases(strace())) as cases:
+        return repeated(number, partial(_do, cases))
 
 
 def _do(cases: Cases, number: int, part: Slice) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+
+SLICE_S = 60
 
 
 @dataclass
@@ -20,3 +24,24 @@ class Slice:
     def find(self, number: int, what: str) -> None:
         """Note what is wrong; `number` repeats it."""
         self.findings.append(f"--repeat {number}: {what}")
+
+
+def timed(
+    begin: int, seconds: float, do: Callable[[int, Slice], None], end: int | None = None, slice_s: float = SLICE_S
+) -> Iterator[Slice]:
+    """Do numbers from `begin` on, at least one, for so long or up to `end`, in slices of `slice_s` seconds."""
+    at, until = begin, time.monotonic() + seconds
+    while (at == begin or time.monotonic() < until) and (end is None or at < end):
+        part, ends = Slice(at), min(until, time.monotonic() + slice_s)
+        while (part.to == at or time.monotonic() < ends) and (end is None or part.to < end):
+            do(part.to, part)
+            part.to += 1
+        at = part.to
+        yield part
+
+
+def repeated(number: int, do: Callable[[int, Slice], None]) -> str | None:
+    """Do one number again. Returns what is wrong."""
+    part = Slice(number)
+    do(number, part)
+    return "\n".join(part.findings) or None

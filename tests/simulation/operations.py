@@ -243,20 +243,91 @@ def read_shard(store: Any, number: int) -> Generator[None, None, Any]:
     return array[0:8].tolist()
 
 
-ALL: dict[str, Operation] = {
-    operation.__name__: operation
-    for operation in (
-        *(append, append_many, grow, shrink, write_part, write_element, write_chunk, clear_chunk, clear_part),
-        *(write_shard, set_attribute, set_same_attribute, create, create_below, create_group, require, overwrite),
-        *(delete, delete_group, move, consolidate, store_model, replace_model, migrate_all, repair_all, rechunk),
-        *(read_chunk, read_shard),
-    )
-}
+def append_to_shard(store: Any, number: int) -> Generator[None, None, Any]:
+    """Append rows that begin a shard, and end within it."""
+    array = _open(store, "g/b")
+    yield
+    return array.append(np.full(3, number, "i4"))
+
+
+def create_other(store: Any, number: int) -> Generator[None, None, Any]:
+    """Create an array of the other format than the hierarchy, where others create one of its own."""
+    zarr_format: Any = {3: 2, 2: 3}[tessarr.open_group(store, mode="r").metadata.zarr_format]
+    yield
+    layout: dict[str, Any] = {"shape": (number,), "chunks": (CHUNK,), "dtype": "i4", "zarr_format": zarr_format}
+    tessarr.create_array(store, name="n", fill_value=0, **layout)
+
+
+def replace_root(store: Any, number: int) -> Generator[None, None, Any]:
+    """Replace the root, and all that is in it, by another group."""
+    zarr_format: Any = tessarr.open_group(store, mode="r").metadata.zarr_format
+    yield
+    tessarr.create_group(store, attributes={"by": number}, zarr_format=zarr_format, overwrite=True)
+
+
+def transact(store: Any, number: int) -> Generator[None, None, Any]:
+    """Change parts of two arrays and an attribute in a transaction."""
+    yield
+    with tessarr.transaction(store) as tx:
+        root: Any = tx.group
+        root["a"][1:3] = number
+        root["g/b"][0:2] = number
+        root.attrs[f"t{number}"] = number
+
+
+def transact_append(store: Any, number: int) -> Generator[None, None, Any]:
+    """Append to two arrays in a transaction."""
+    yield
+    with tessarr.transaction(store) as tx:
+        shapes = [tx.group[path].append(np.full(3, number, "i4")) for path in ("a", "g/b")]
+    return shapes
+
+
+def transact_nodes(store: Any, number: int) -> Generator[None, None, Any]:
+    """Delete a node and create another one in a transaction."""
+    yield
+    with tessarr.transaction(store) as tx:
+        del tx.group["a"]
+        tx.group.create_array("n", data=np.full(number, number, "i4"), chunks=(CHUNK,), fill_value=0)
+
+
+def transact_merge(store: Any, number: int) -> Generator[None, None, Any]:
+    """Set attributes of two nodes, and create a third one, in a transaction that merges documents."""
+    yield
+    with tessarr.transaction(store, on_conflict="merge") as tx:
+        tx.group.attrs[f"t{number}"] = number
+        tx.group["a"].attrs[f"t{number}"] = number
+        tx.group.create_group(f"t{number}")
+
+
+def transact_read(store: Any, number: int) -> Generator[None, None, Any]:
+    """Read two arrays in a transaction, which changes nothing else than an attribute of its own."""
+    yield
+    with tessarr.transaction(store) as tx:
+        root: Any = tx.group
+        found = [root["a"][0:3].tolist(), root["g/b"][0:2].tolist()]
+        root.create_group(f"read{number}")
+    return found
+
+
+_FIRST: tuple[Operation, ...] = (
+    *(append, append_many, grow, shrink, write_part, write_element, write_chunk, clear_chunk, clear_part),
+    *(write_shard, set_attribute, set_same_attribute, create, create_below, create_group, require, overwrite),
+    *(delete, delete_group, move, consolidate, store_model, replace_model, migrate_all, repair_all, rechunk),
+    *(read_chunk, read_shard),
+)
+_TRANSACTIONS: tuple[Operation, ...] = (transact, transact_append, transact_nodes, transact_merge, transact_read)
+_LATER: tuple[Operation, ...] = (*_TRANSACTIONS, append_to_shard, create_other, replace_root)
+
+ALL: dict[str, Operation] = {operation.__name__: operation for operation in (*_FIRST, *_LATER)}
+LATER = frozenset(operation.__name__ for operation in _LATER)
+"""Operations whose pairs come after all others, so that the numbers in the log stay those of the same pairs."""
+TRANSACTIONS = frozenset(operation.__name__ for operation in _TRANSACTIONS)
 
 ATOMIC = frozenset(
     {
         *(append, append_many, grow, write_part, write_element, write_chunk, clear_chunk, clear_part, write_shard),
-        *(set_attribute, set_same_attribute, require, read_chunk, read_shard),
+        *(set_attribute, set_same_attribute, require, read_chunk, read_shard, append_to_shard, *_TRANSACTIONS),
     }
 )
 """Operations of which a client that dies leaves all or nothing."""
@@ -308,6 +379,24 @@ UNPROMISED = (
         frozenset({"create_below"}),
         EVERYWHERE,
         "missing groups and the node below are created one after the other, and may be of two formats",
+    ),
+    Unpromised(
+        "create_other",
+        frozenset({"migrate_all", "transact_nodes"}),
+        EVERYWHERE,
+        "a migration changes which format is the other one; a transaction compares documents before it stores its own",
+    ),
+    Unpromised(
+        "replace_root",
+        frozenset({"store_model", "rechunk", "create_group", "create_below", "migrate_all", "repair_all"}),
+        EVERYWHERE,
+        "a root is replaced entry by entry, and what is created below it by several documents",
+    ),
+    Unpromised(
+        "replace_root",
+        frozenset(ALL),
+        REQUESTS,
+        "to replace a root takes several requests",
     ),
     Unpromised(
         "repair_all",

@@ -57,6 +57,18 @@ def _nodes(store: Any) -> Iterator[tuple[Any, ...]]:
         yield (entry.path, entry.formats, attributes, content)
 
 
+def recover(store: Any) -> str | None:
+    """Open the hierarchy for writing, which completes a transaction of a client that died; tells if readers found something
+    else before."""
+    try:
+        before = (*_nodes(store),)
+        tessarr.open_group(store, mode="r+")
+        after = (*_nodes(store),)
+    except Exception as error:
+        return f"the hierarchy cannot be read after a crash: {error!r}"
+    return None if before == after else f"readers found {before} until a transaction was completed, and then {after}"
+
+
 _DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs")
 
 
@@ -214,7 +226,10 @@ class Oracle:
                 return f"a client does not end: {result}"
             if isinstance(result, BaseException) and not isinstance(result, (TessarrError, *_BUILT_IN)):
                 return f"an error that is not one of tessarr: {result!r}"
-        found = observe(outcome.bucket.connect("observer"), self._found)
+        store = outcome.bucket.connect("observer")
+        if Crashed in outcome.results and (wrong := recover(store)):
+            return wrong
+        found = observe(store, self._found)
         if found[0] == UNREADABLE:
             return f"the hierarchy cannot be read: {found[1]}"
         if Crashed in outcome.results and not self._case.is_atomic:

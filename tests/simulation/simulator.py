@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
-from unittest import mock
 
 import tessarr
 from tessarr.core.asynchronous import clock
@@ -453,6 +453,19 @@ class _VirtualClock(clock.Clock):
         return f"owner-{self._simulation._owners}"
 
 
+@contextmanager
+def replaced(*places: tuple[Any, str, Any]) -> Iterator[None]:
+    """Set attributes (object, name, value) for the block; `unittest.mock` takes a third of the time of a short schedule."""
+    before = [(place, name, getattr(place, name)) for place, name, _ in places]
+    try:
+        for place, name, new in places:
+            setattr(place, name, new)
+        yield
+    finally:
+        for place, name, old in before:
+            setattr(place, name, old)
+
+
 class _Hold:
     """`KeyedLocks.hold` for clients: a lock that another one holds is waited for at a point."""
 
@@ -466,11 +479,11 @@ class _Hold:
 
 @contextmanager
 def _simulated(simulation: Simulation) -> Iterator[None]:
-    with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(KEYED_LOCKS, "hold", _Hold(simulation, KEYED_LOCKS.hold)))
-        stack.enter_context(mock.patch.object(clock, "CLOCK", _VirtualClock(simulation)))
-        stack.enter_context(mock.patch("time.sleep", return_value=None))
-        stack.enter_context(tessarr.config.set({"engine": "reference"}))
+    with (
+        replaced((KEYED_LOCKS, "hold", _Hold(simulation, KEYED_LOCKS.hold))),
+        replaced((clock, "CLOCK", _VirtualClock(simulation)), (time, "sleep", lambda _: None)),
+        tessarr.config.set({"engine": "reference"}),
+    ):
         yield
 
 

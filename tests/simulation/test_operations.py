@@ -49,6 +49,11 @@ FOUND_IN_TREES = {
     "two moves of one node: both places have a part of it": ("move", "move"),
     "a deletion during a move leaves a part of the node": ("delete_group", "move"),
     "of two hierarchies that are stored at one path members of both stay": ("store_model", "store_model"),
+    "the document of a root that was replaced comes back": ("set_attribute", "replace_root"),
+}
+FOUND_IN_TRANSACTIONS = {
+    "an append overwrites rows that a transaction has committed": ("append", "transact_append"),
+    "consolidated metadata lack what a transaction commits while they are written": ("consolidate", "transact"),
 }
 
 
@@ -63,6 +68,18 @@ def test_what_was_found_in_zarr_2_does_not_come_back(what: str, kind: str) -> No
 def test_what_was_found_in_trees_does_not_come_back(what: str, kind: str) -> None:
     for consolidated in (False, True):
         assert wrong(World(kind, consolidated=consolidated), *FOUND_IN_TREES[what])[:1] == []
+
+
+@pytest.mark.parametrize("kind", ["memory", "local"])
+@pytest.mark.parametrize("what", FOUND_IN_TRANSACTIONS)
+def test_what_was_found_in_transactions_does_not_come_back(what: str, kind: str) -> None:
+    assert wrong(World(kind), *FOUND_IN_TRANSACTIONS[what])[:1] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_arrays_of_two_formats_are_not_created_at_one_path(kind: str, zarr_format: int) -> None:
+    assert wrong(World(kind, zarr_format), "create", "create_other")[:1] == []
 
 
 @pytest.mark.parametrize("kind", KINDS)

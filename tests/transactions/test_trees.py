@@ -70,7 +70,8 @@ def test_it_waits_for_a_transaction_that_is_carried_out(
     if how == "move":
         assert found["s"][:].tolist() == [7, 7, 7, 7, 1, 1, 9], "the array moved with what the transaction wrote"
     assert ("t" in found) == (how == "replace")
-    assert hidden(tmp_path / "a") == []
+    # The lock of the shape is held until after the commit; released under its former name, its empty file stays.
+    assert {*hidden(tmp_path / "a")} <= {".shape.tessarr-lock"}
 
 
 @pytest.mark.parametrize("how", ["move", "delete", "replace"])

@@ -205,6 +205,8 @@ def remove_metadata(store: StoreLike, zarr_format: ZarrFormat, *, path: str = ""
 def _plan(store: Store, path: str, to_format: ZarrFormat, keep_dimensions: bool, overwrite: bool) -> Migration:
     found = _from_format(store, path, to_format)
     entries = walk(store, path, zarr_format=found)
+    if not entries:
+        raise NodeNotFoundError("the node was deleted or replaced meanwhile", store=store.url, path=f"/{path}")
     steps = [_step(entry, found, to_format, keep_dimensions) for entry in entries]
     _consolidate(steps, to_format)
     begun = to_format not in entries[0].formats  # the root's document is written last

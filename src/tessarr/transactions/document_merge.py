@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from tessarr.types import Buffer
 
@@ -35,6 +36,25 @@ def merged(base: Buffer | None, own: bytes | None, other: Buffer | None) -> byte
     except (ValueError, _BothChangedError):
         return None
     return json.dumps(found, ensure_ascii=False, allow_nan=True).encode()
+
+
+def resized(changes: Mapping[str, bytes | None], before: Mapping[str, bytes]) -> set[str]:
+    """Return the paths of arrays whose document in `changes` has another shape than the one `before`.
+
+    >>> resized({"a/zarr.json": b'{"shape":[3]}', "b/zarr.json": b'{"shape":[1]}', "a/c/0": b"x"},
+    ...         {"a/zarr.json": b'{"shape":[2]}', "b/zarr.json": b'{"shape":[1]}'})
+    {'a'}
+    """
+    return {
+        key.rpartition("/")[0]
+        for key, new in changes.items()
+        if new is not None and is_document(key) and (old := before.get(key)) is not None and _shape(old) != _shape(new)
+    }
+
+
+def _shape(document: bytes) -> object:
+    found = json.loads(document)
+    return found.get("shape") if isinstance(found, dict) else None
 
 
 class _BothChangedError(Exception):

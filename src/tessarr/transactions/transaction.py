@@ -19,12 +19,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, NamedTuple, Self, TypeAlias
 
 from tessarr.core import open_transactions
 from tessarr.core.array import Array
+from tessarr.core.array_parts.resize import shape_lock
 from tessarr.core.asynchronous.sans_io import async_variant, run_steps, run_steps_async
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
@@ -38,7 +40,7 @@ from tessarr.stores.path import StorePath
 from tessarr.stores.protocols import Commit as CanCommit
 from tessarr.stores.url import StoreLike
 from tessarr.stores.wrappers.base import WrapperStore
-from tessarr.transactions.document_merge import is_document, merged
+from tessarr.transactions.document_merge import is_document, merged, resized
 from tessarr.transactions.overlay import OverlayStore
 
 Mode: TypeAlias = Literal["auto", "journal"]
@@ -257,14 +259,18 @@ class Transaction:
         if not changes:
             return Commit(self.level, (), 0)
         assert isinstance(self._store, CanCommit)
-        for attempt in range(_MERGES):
-            try:
-                self._store.commit(changes, expected, durable=self._durable)
-                break
-            except ConflictError as conflict:
-                if self._on_conflict == "error" or not conflict.keys or attempt == _MERGES - 1:
-                    raise
-                self._merge(conflict, changes, expected)
+        with ExitStack() as held:
+            # An append that is storing rows beyond the old shape would overwrite those of a committed append.
+            for path in sorted(resized(changes, self._overlay.documents)):
+                held.enter_context(shape_lock(self._store, path))
+            for attempt in range(_MERGES):
+                try:
+                    self._store.commit(changes, expected, durable=self._durable)
+                    break
+                except ConflictError as conflict:
+                    if self._on_conflict == "error" or not conflict.keys or attempt == _MERGES - 1:
+                        raise
+                    self._merge(conflict, changes, expected)
         nbytes = sum(len(value) for value in changes.values() if value is not None)
         return Commit(self.level, tuple(changes), nbytes)
 

@@ -156,7 +156,8 @@ async def put_document_steps(store: Store, key: str, data: Buffer, *, overwrite:
     """Write the document at `key` as `put_document` does."""
     if not overwrite:
         return bool(await store_call(store, "set_if_not_exists", key, data))
-    await store_call(store, "set", key, data)
+    # In its lock, so that a transaction that is being committed, and has found another document there, comes first.
+    await store_call(store, "update", key, lambda _: data)
     return True
 
 

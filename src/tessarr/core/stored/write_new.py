@@ -10,8 +10,8 @@ from tessarr.core.stored.walk import read_entries_steps
 from tessarr.metadata import formats
 from tessarr.stores.base import Store
 
-_V2 = formats.KEYS[2]
-_KINDS_OF_2 = (_V2.array, str(_V2.group))
+_OWN_DOCUMENTS = tuple(dict.fromkeys(key for number in (3, 2) for key in formats.KEYS[number][:2] if key))
+"""Names of the documents that each make a node, of one kind and format."""
 
 
 async def write_new_steps(store: Store, path: str, documents: Mapping[str, bytes], *, replace: bool) -> str | None:
@@ -36,11 +36,10 @@ async def write_new_steps(store: Store, path: str, documents: Mapping[str, bytes
         return None
     if not await store_call(store, "set_if_not_exists", own_key, own):
         return await _remove_steps(store, made, path)
-    if own_key.rpartition("/")[2] in _KINDS_OF_2:
-        # In v2 another document makes a node of the other kind, which no condition on this document notices.
-        (entry,) = await read_entries_steps(store, [path], _KINDS_OF_2)
-        if len(entry.values) > 1:
-            return await _remove_steps(store, [*made, own_key], path)
+    # A document of another name makes a node too, of another format or kind, which no condition on this one notices.
+    (entry,) = await read_entries_steps(store, [path], _OWN_DOCUMENTS)
+    if len(entry.values) > 1:
+        return await _remove_steps(store, [*made, own_key], path)
     return None
 
 

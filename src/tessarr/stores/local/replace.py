@@ -86,6 +86,19 @@ def remove(path: str, over: Version | None | Any_ = ANY, *, flock: bool = True) 
             filelock.unlock(held)
 
 
+def move(path: str, target: str) -> None:
+    """Rename the file at `path` to `target`, a name that no writer knows. An update of `path` in flight is retried."""
+    try:
+        held = _hold(path) if IS_EXACT else None
+    except _UnableError:
+        held = None
+    try:
+        os.rename(path, target)
+    finally:
+        if held is not None:
+            filelock.unlock(held)
+
+
 def _link(temporary: str, path: str) -> bool:
     """Link the file to `path`; ``False``: another file has that name. Raises `_UnableError`."""
     try:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from tessarr.errors import StoreError
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.local import file as localfile
+from tessarr.stores.local import replace as localswap
 from tessarr.stores.local.exchange import exchange
 from tessarr.stores.local.lock import SNAPSHOT_SUFFIX, is_hidden, temporary_name
 from tessarr.stores.local.sync import make_directories, sync_directory, sync_names
@@ -200,10 +201,10 @@ def replace_children(path: str, items: Mapping[str, Buffer], *, durable: bool) -
         os.mkdir(doomed)
         old_files, old_folders = children(path)
         new_names = [entry.name for entry in os.scandir(staged)]
-        moves = [(os.path.join(path, name), os.path.join(doomed, name)) for name in (*old_files, *old_folders)]
-        moves += [(os.path.join(staged, name), os.path.join(path, name)) for name in new_names]
-        for source, target in moves:
-            os.rename(source, target)
+        away = [(os.path.join(path, name), os.path.join(doomed, name)) for name in (*old_files, *old_folders)]
+        moves = away + [(os.path.join(staged, name), os.path.join(path, name)) for name in new_names]
+        for at, (source, target) in enumerate(moves):
+            (localswap.move if at < len(old_files) else os.rename)(source, target)
             done.append((source, target))
     except BaseException:
         for source, target in reversed(done):

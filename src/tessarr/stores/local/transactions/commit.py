@@ -1,8 +1,8 @@
 """Commit several changes of local files at once or not at all.
 
-`commit` stages values beside their keys, leaves a mark in the lock file of each key, compares versions, renames the journal
-into place, which is the commit point, carries its steps out, and removes it. `recovery`, beside this module, completes what
-a process that ended has begun. ARCHITECTURE.md, "Transactions", has the reasons.
+`commit` stages values beside their keys, leaves a mark in the lock file of each key and of each document that was read,
+compares versions, renames the journal into place, which is the commit point, carries its steps out, and removes it.
+`recovery`, beside this module, completes what a process that ended has begun. ARCHITECTURE.md, "Transactions", has the reasons.
 
 Roots may be nested (``data.zarr`` and ``data.zarr/t``). Each root has a lock of transactions; marks are made in the order of
 their paths, so that two transactions of different roots wait for each other in one direction only.
@@ -87,6 +87,8 @@ class _Change:
         self.committed = False
         self.staged: dict[str, str | None] = {}
         """Key → version of the staged file; ``None``: the key is removed."""
+        self.kept: list[str] = []
+        """Keys of documents that were read: they stay as they are until the journal is in place."""
 
     def stage(self, changes: Mapping[str, Buffer | None]) -> None:
         """Write the values beside their keys; with `durable`, sync them."""
@@ -105,7 +107,8 @@ class _Change:
 
     def mark(self, expected: Mapping[str, Version | None]) -> None:
         """Leave the marks, and compare the versions. Raises `ConflictError`."""
-        paths = [path_of(self.base, key) for key in self.staged]
+        self.kept = [key for key, version in expected.items() if key not in self.staged and _is_kept(key, version)]
+        paths = [path_of(self.base, key) for key in (*self.staged, *self.kept)]
         self.pointers = _pointers(self.base, self.staged)
         for path in sorted([*paths, *self.pointers, self.base + JOURNAL]):
             self._mark(path)
@@ -158,6 +161,7 @@ class _Change:
             if self.durable:
                 sync_directory(self.base)
             finish(self.base, journal, durable=self.durable)
+            clear(self.base, self.kept, self.id)
         except DurabilityError:
             raise
         except OSError as error:
@@ -171,10 +175,16 @@ class _Change:
         """Remove what was staged, before the commit point."""
         for key in self.staged:
             unlink(self._staged(key))
-        clear(self.base, [*self.staged], self.id)
+        clear(self.base, [*self.staged, *self.kept], self.id)
 
     def _staged(self, key: str) -> str:
         return staged_path(path_of(self.base, key), self.id)
+
+
+def _is_kept(key: str, version: Version | None) -> bool:
+    """Whether writers of a key that was read must wait: others' documents, and consolidated metadata that there may be soon."""
+    name = key.rpartition("/")[2]
+    return name in DOCUMENTS and (version is not None or name == ".zmetadata")
 
 
 def _pointers(base: str, keys: Iterable[str]) -> list[str]:
