@@ -3,41 +3,80 @@
 from __future__ import annotations
 
 import os
+import stat
+import sys
 from collections.abc import Iterator, Sequence
 
+from tessarr.errors import StoreError
 from tessarr.stores.base import Fetch, Listing, Store
+from tessarr.stores.fetch import Fetched
+from tessarr.stores.local.file import ABSENT, FileValue, version_of
 from tessarr.stores.local.store import LocalStore
 from tessarr.types import Buffer, ByteRange
 
 _List = list
+_ATTEMPTS = 5
+"""How often a file is read again that was changed in place while it was read."""
+_WHOLE = (ByteRange(0),)
 
 
 class ContainedStore(LocalStore):
     """A read-only `LocalStore` in which links out of the directory are missing, and links to directories are not listed.
 
-    Links to files within the directory are followed. A link that is made between the check and the read is not noticed:
-    who can write to the directory decides what is served.
+    Links to files within the directory are followed. Where a file is, is asked of the opened file, so that no link that is made
+    meanwhile leads out (on Windows before it is opened). A response of `fetch` has its version and the size of the value.
     """
 
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        super().__init__(root, read_only=True)
+        self._inside = os.path.realpath(self._base).rstrip(os.sep) + os.sep
+
+    def _open_value(self, path: str) -> int:
+        descriptor = super()._open_value(path)
+        if self._is_outside(_real_path(descriptor, path)):
+            os.close(descriptor)
+            raise FileNotFoundError(path)
+        return descriptor
+
+    def _stat_value(self, path: str) -> os.stat_result:
+        descriptor = self._open_value(path)
+        try:
+            return os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _is_outside(self, real: str) -> bool:
+        if real.startswith(self._inside):
+            return False
+        self._inside = os.path.realpath(self._base).rstrip(os.sep) + os.sep  # the directory may be a link that changes
+        return not f"{real}{os.sep}".startswith(self._inside)
+
     def _leads_out(self, key: str) -> bool:
-        root = os.path.realpath(self._base)
-        file = os.path.realpath(self._path(key)) if key else root
-        return file != root and not file.startswith(root.rstrip(os.sep) + os.sep)
-
-    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        return None if self._leads_out(key) else super().get(key, byte_range)
-
-    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
-        return None if self._leads_out(key) else super().get_ranges(key, ranges)
+        return self._is_outside(os.path.realpath(self._path(key)))
 
     def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        inside = [request for request in requests if not self._leads_out(request.key)]
-        found = iter(super().fetch(inside))
-        kept = {id(request) for request in inside}
-        return [next(found) if id(request) in kept else None for request in requests]
+        return [self._fetched(key, _WHOLE if ranges is None else ranges) for key, ranges in requests]
 
-    def _status(self, key: str) -> os.stat_result | None:
-        return None if self._leads_out(key) else super()._status(key)
+    def _fetched(self, key: str, ranges: Sequence[ByteRange]) -> Fetched | None:
+        """Read ranges of a value; ``None``: it is missing. Raises `StoreError`."""
+        try:
+            for _ in range(_ATTEMPTS):
+                descriptor = self._open_value(self._path(key))
+                try:
+                    status = os.fstat(descriptor)
+                    if not stat.S_ISREG(status.st_mode):
+                        return None
+                    value = FileValue(descriptor, status)
+                    parts = [value.read(one) for one in ranges]
+                    if version_of(os.fstat(descriptor)) == value.version:
+                        return Fetched(parts, value.version, value.nbytes)
+                finally:
+                    os.close(descriptor)
+        except ABSENT:
+            return None
+        except OSError as error:
+            raise self._trouble("read", key, error) from error
+        raise StoreError("the value changed while it was read", store=self.url, key=key, got=f"{_ATTEMPTS} times")
 
     def list(self, prefix: str = "") -> Iterator[str]:
         return (key for key in super().list(prefix) if not self._leads_out(key))
@@ -54,4 +93,18 @@ class ContainedStore(LocalStore):
 
 def contained(store: Store) -> Store:
     """Return a directory without links out of it; any other store as it is."""
-    return ContainedStore(store.root, read_only=True) if type(store) is LocalStore else store
+    return ContainedStore(store.root) if type(store) is LocalStore else store
+
+
+def _real_path(descriptor: int, path: str) -> str:
+    """Return the path of an opened file without links."""
+    try:
+        if sys.platform == "linux":
+            return os.readlink(f"/proc/self/fd/{descriptor}")
+        if sys.platform == "darwin":
+            import fcntl
+
+            return os.fsdecode(fcntl.fcntl(descriptor, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
+    except OSError:  # there is no /proc
+        pass
+    return os.path.realpath(path)

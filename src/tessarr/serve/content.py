@@ -10,6 +10,7 @@ from tessarr.core.asynchronous.sans_io import Call, gather_calls, store_call
 from tessarr.errors import StoreError
 from tessarr.metadata.formats import DOCUMENT_NAMES
 from tessarr.serve.consolidated import made_up_steps
+from tessarr.serve.contained import ContainedStore
 from tessarr.serve.http import conditions, ranges
 from tessarr.serve.http.messages import Request, Response, Window, problem, without_content
 from tessarr.serve.http.ranges import Interval, Spec
@@ -112,7 +113,7 @@ async def read_steps(store: Store, key: str, wanted: tuple[ByteRange, ...]) -> F
     Raises `StoreError` for a value that is replaced during each attempt.
     """
     fetch = store_call(store, "fetch", [Fetch(key, wanted)])
-    if isinstance(store, Remote):  # one response has all three
+    if isinstance(store, Remote | ContainedStore):  # one response has all three
         (answer,) = await fetch
         if answer is None:
             return None

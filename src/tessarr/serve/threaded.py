@@ -16,6 +16,7 @@ import threading
 import time
 import weakref
 from contextlib import suppress
+from functools import lru_cache
 
 from tessarr.core.asynchronous.sans_io import run_steps
 from tessarr.serve.apps import App
@@ -201,7 +202,7 @@ def _skip(connection: socket.socket, received: bytes, nbytes: int) -> bytes:
 def _send(connection: socket.socket, response: Response, *, closes: bool) -> None:
     """Send a response, window by window. An error ends the connection before the announced length is reached."""
     connection.settimeout(SEND_S)
-    head = dump_head(response, closes=closes, date=email.utils.formatdate(usegmt=True))
+    head = dump_head(response, closes=closes, date=_date(int(time.time())))
     if not response.windows:
         connection.sendall(head)
     for number, window in enumerate(response.windows):
@@ -213,6 +214,11 @@ def _send(connection: socket.socket, response: Response, *, closes: bool) -> Non
         if number == 0:
             connection.sendall(head)
         connection.sendall(view)
+
+
+@lru_cache(maxsize=2)
+def _date(seconds: int) -> str:
+    return email.utils.formatdate(seconds, usegmt=True)
 
 
 def _shut(connection: socket.socket) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hmac
 import os
+import re
 from collections.abc import Collection
 from typing import NamedTuple
 from urllib.parse import quote, unquote_to_bytes
@@ -20,6 +21,7 @@ from tessarr.stores.path import windows_name_problem
 
 TOKEN_SEGMENT = "t"
 """The segment before the token."""
+_FORBIDDEN = re.compile(r"[/\\\x00-\x1f]").search
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 """Hosts by which a browser on the same machine reaches a server on loopback."""
 
@@ -67,10 +69,10 @@ def parse_path(path: str, *, windows: bool = os.name == "nt") -> Path | None:
     segments: list[str] = []
     for part in parts:
         try:
-            name = unquote_to_bytes(part).decode("utf-8")
+            name = unquote_to_bytes(part).decode("utf-8") if "%" in part else part
         except UnicodeDecodeError:
             return None
-        if name in ("", ".", "..") or "/" in name or "\\" in name or any(ord(letter) < 32 for letter in name):
+        if name in ("", ".", "..") or _FORBIDDEN(name) is not None:
             return None
         if windows and windows_name_problem(name) is not None:
             return None

@@ -10,6 +10,7 @@ Source: RFC 9112.
 from __future__ import annotations
 
 import re
+from http import HTTPStatus
 from typing import NamedTuple
 
 from tessarr.serve.http.messages import Request, Response, grouped
@@ -22,6 +23,7 @@ MAX_CONTENT = 64 << 10
 HEAD_END = b"\r\n\r\n"
 _LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}) ([\x21-\x7e]{1,8192}) HTTP/1\.([01])")
 _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x20-\x7e\x80-\xff\t]*)")
+_STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}" for status in HTTPStatus}
 _ABSOLUTE = re.compile(r"https?://([^/?#]*)(.*)", re.IGNORECASE)
 
 
@@ -96,9 +98,7 @@ def _problem(headers: dict[str, tuple[str, ...]], target: str, is_old: bool) -> 
 
 def dump_head(response: Response, *, closes: bool, date: str | None = None) -> bytes:
     """Return the head of a response, the empty line at its end included."""
-    from http import HTTPStatus
-
-    lines = [f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}"]
+    lines = [_STATUS_LINES[response.status]]
     lines += [f"{name}: {value}" for name, value in response.headers]
     if response.announces_length:
         lines.append(f"Content-Length: {response.nbytes}")
