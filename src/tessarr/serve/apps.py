@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, MutableMapping
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Literal, TypeAlias, TypeVar, cast, get_args
 from urllib.parse import quote
 
-from tessarr.core.asynchronous.sans_io import run_steps, run_steps_async
+from tessarr.core.asynchronous.sans_io import Steps, run_steps, run_steps_async
 from tessarr.core.locate import locate
 from tessarr.core.stored.walk import read_entries
 from tessarr.errors import NodeNotFoundError, UnsupportedOperationError
@@ -23,10 +23,12 @@ from tessarr.serve.respond import respond
 from tessarr.serve.served import METHODS, Scope, Served
 from tessarr.stores.base import Store
 from tessarr.stores.buffers import byte_view
+from tessarr.stores.protocols import Remote
 from tessarr.stores.url import StoreLike
 from tessarr.tools.sources.store import source_store
 from tessarr.types import Buffer
 
+R = TypeVar("R")
 Message: TypeAlias = MutableMapping[str, object]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
@@ -61,13 +63,13 @@ class App:
             await send({"type": "websocket.close", "code": 1000})
 
     async def _http(self, scope: Message, receive: Receive, send: Send) -> None:
-        response = await run_steps_async(respond(self.served, _request_of(scope)))
+        response = await self._run(respond(self.served, _request_of(scope)))
         headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
         if response.announces_length:
             headers.append((b"content-length", str(response.nbytes).encode()))
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         if len(response.windows) < 2:
-            body = await _window(response, 0) if response.windows else b""
+            body = await self._window(response, 0) if response.windows else b""
             await send({"type": "http.response.body", "body": body, "more_body": False})
             return
         gone = asyncio.ensure_future(_disconnected(receive))
@@ -75,17 +77,22 @@ class App:
             for number in range(len(response.windows)):
                 if gone.done():  # no value is read for a client that has left
                     return
-                body = await _window(response, number)
+                body = await self._window(response, number)
                 more = number + 1 < len(response.windows)
                 await send({"type": "http.response.body", "body": body, "more_body": more})
         finally:
             gone.cancel()
 
+    async def _run(self, steps: Steps[R]) -> R:
+        """Run steps: await the calls of a store that waits for a network, make all others in one thread."""
+        if isinstance(self.served.store, Remote):
+            return await run_steps_async(steps)
+        return await asyncio.get_running_loop().run_in_executor(None, run_steps, steps)
 
-async def _window(response: Response, number: int) -> bytes:
-    window = response.windows[number]
-    data: Buffer = await run_steps_async(window()) if callable(window) else window
-    return data if isinstance(data, bytes) else bytes(byte_view(data))
+    async def _window(self, response: Response, number: int) -> bytes:
+        window = response.windows[number]
+        data: Buffer = await self._run(window()) if callable(window) else window
+        return data if isinstance(data, bytes) else bytes(byte_view(data))
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -29,7 +29,7 @@ def bind(host: str, port: Port) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for number in (DEFAULT_PORT, 0) if port == AUTO_PORT else (port,):
-        # With the protocol named, event loops switch Nagle's algorithm off, which delays the second part of a response by 40 ms.
+        # With the protocol named, event loops switch Nagle's algorithm off, which delays a response in two parts by 40 ms.
         sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
