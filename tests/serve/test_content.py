@@ -75,7 +75,9 @@ def test_one_range_is_a_206(client: Client, big: bytes, header: str, expected: t
     assert answer.headers["content-range"] == f"bytes {start}-{start + len(part) - 1}/{len(big)}"
 
 
-@pytest.mark.parametrize("header", ["bytes=4001604-", "bytes=-0", "bytes=99999999-999999999", "bytes=-0,5000000-"])
+@pytest.mark.parametrize(
+    "header", ["bytes=4001604-", "bytes=9-0", "bytes=-0", "bytes=99999999-999999999", "bytes=-0,5000000-"]
+)
 def test_a_range_outside_is_a_416_with_the_size(client: Client, big: bytes, header: str) -> None:
     answer = client.get(BIG, range=header)
     assert answer.status == 416
@@ -83,9 +85,7 @@ def test_a_range_outside_is_a_416_with_the_size(client: Client, big: bytes, head
     assert len(answer.body) < 200
 
 
-@pytest.mark.parametrize(
-    "header", ["bytes=9-0", "bytes=a-b", "lines=0-9", "bytes", "bytes=", "bytes=0-1x", "bytes=--1"]
-)
+@pytest.mark.parametrize("header", ["bytes=a-b", "lines=0-9", "bytes", "bytes=", "bytes=0-1x", "bytes=--1"])
 def test_a_malformed_range_is_ignored(client: Client, big: bytes, header: str) -> None:
     answer = client.get(BIG, range=header)
     assert (answer.status, answer.nbytes) == (200, len(big))

@@ -9,29 +9,16 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.serve import App, BackgroundServer, app, serve_background
+from tessarr.serve import BackgroundServer, app, serve_background
 from tessarr.serve.content import WINDOW
-from tessarr.serve.http.messages import Request, Response
-from tests.serve.client import Client
+from tests.serve.client import Client, Counting
 from tests.serve.conftest import SHARD
-
-
-class Counting(App):
-    """Records the requests that it answers."""
-
-    seen: list[tuple[str, str, str | None]]
-
-    def respond(self, request: Request) -> Response:
-        self.seen.append((request.method, request.path, request.header("range")))
-        return super().respond(request)
 
 
 @pytest.fixture
 def origin(place: Path) -> Counting:
     tessarr.consolidate_metadata(place)
-    counting = Counting(app(place).served)
-    counting.seen = []
-    return counting
+    return Counting(app(place).served)
 
 
 @pytest.fixture

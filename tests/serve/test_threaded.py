@@ -7,7 +7,6 @@ import socket
 import threading
 import tracemalloc
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from tessarr.serve import BackgroundServer, app, serve_background, store_app, th
 from tessarr.serve.content import WINDOW
 from tessarr.serve.http.wire import MAX_CONTENT, MAX_HEAD, BadHead, Head, parse_head
 from tessarr.storage import MemoryStore, WrapperStore
+from tests.serve import load
 from tests.serve.client import Raw
 from tests.waiting import PATIENCE_S, until
 
@@ -157,26 +157,17 @@ def test_a_value_that_changes_while_it_is_sent_ends_the_connection_early(place: 
     assert changed.is_set()
 
 
-def test_200_clients_at_once_get_right_answers(served: BackgroundServer, place: Path) -> None:
-    keys = ["/air/zarr.json", "/air/c/0/0", "/air/c/1/1", "/nothing", "/shard/c/0/0"]
-    expected = [(place / key[1:]).read_bytes() if key != "/nothing" else b"404 Not Found\n" for key in keys]
-    ready = threading.Barrier(200)
-
-    def work(number: int) -> int:
-        right = 0
-        with Raw(served.port) as raw:
-            ready.wait(PATIENCE_S)
-            for turn in range(5):
-                at = (number + turn) % len(keys)
-                ranged = b"Range: bytes=-1000\r\n" if at == 4 else b""
-                raw.send(f"GET {keys[at]} HTTP/1.1\r\nHost: localhost\r\n".encode() + ranged + b"\r\n")
-                answer = raw.answer()
-                wanted = expected[at][-1000:] if at == 4 else expected[at]
-                right += answer.body == wanted and answer.status == (404 if at == 3 else 206 if at == 4 else 200)
-        return right
-
-    with ThreadPoolExecutor(200) as pool:
-        assert sum(pool.map(work, range(200))) == 1000
+def test_200_clients_at_once_get_right_answers_in_bounded_memory(place: Path) -> None:
+    with load.served(place) as (port, prefix, pid):
+        asked = load.mixture(place)
+        load.load(port, prefix, asked, 1, lambda turn: turn < len(asked))
+        before = load.peak_mib(pid)
+        report = load.load(port, prefix, asked, 200, lambda turn: turn < len(asked))
+        print(report)
+        assert (len(report.seconds), report.wrong) == (200 * len(asked), 0)
+        after = load.peak_mib(pid)
+        if before is not None and after is not None:  # a window of 1 MiB and a few decoded chunks for each of 200
+            assert after - before < 200 * 3
 
 
 def test_memory_does_not_grow_with_a_value() -> None:

@@ -2,7 +2,8 @@
 
 - One range is answered by 206 and ``Content-Range``, several by 206 and ``multipart/byteranges``.
 - Intervals that overlap are merged, in time proportional to n log n: a response is not longer than the value and its frames.
-- A header of an unknown unit or a malformed one is ignored (the response is 200), as RFC 9110 demands.
+- A header of an unknown unit or a malformed one is ignored (the response is 200), as RFC 9110 demands. A range whose end is before its
+  start covers nothing (416): ignoring it, which RFC 9110 allows too, would send the whole value.
 - More than `MAX_RANGES` are refused (416): ignoring them would send the whole value, which may be large.
 
 Source: RFC 9110, 14.1, 14.2, 15.3.7.
@@ -44,7 +45,7 @@ def parse(header: str | None) -> list[Spec] | None:
 
     Raises `TooManyRangesError`.
 
-    >>> parse("bytes=0-9, -5"), parse("lines=1-2"), parse("bytes=9-0")
+    >>> parse("bytes=0-9, -5"), parse("lines=1-2"), parse("bytes=a-b")
     ([Spec(first=0, last=9), Spec(first=None, last=5)], None, None)
     """
     if header is None:
@@ -65,8 +66,6 @@ def parse(header: str | None) -> list[Spec] | None:
         first, last, suffix = match.groups()
         if suffix is not None:
             found.append(Spec(None, int(suffix)))
-        elif last and int(last) < int(first):
-            return None
         else:
             found.append(Spec(int(first), int(last) if last else None))
     return found or None
@@ -81,6 +80,8 @@ def resolve(specs: list[Spec], size: int) -> list[Interval]:
     [Interval(start=5, stop=10), Interval(start=0, stop=4)]
     >>> resolve([Spec(0, 5), Spec(3, 9)], 100), resolve([Spec(None, 4)], 10), resolve([Spec(None, 0), Spec(10)], 10)
     ([Interval(start=0, stop=10)], [Interval(start=6, stop=10)], [])
+    >>> resolve([Spec(9, 0)], 10)
+    []
     """
     intervals = [one for one in (_interval(spec, size) for spec in specs) if one is not None]
     ordered = sorted(range(len(intervals)), key=lambda number: intervals[number])

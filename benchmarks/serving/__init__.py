@@ -1,0 +1,1 @@
+"""Measure HTTP servers of Zarr side by side: `make bench-serving`."""
