@@ -36,7 +36,7 @@ APPS := build/apps
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup demo screenshots test test-busy test-apps test-browser servers check format conformance fixtures bench campaign ecosystem freethreaded fuzz wheel docs docs-serve viewer changelog api-snapshot clean
+.PHONY: help setup demo screenshots test test-busy test-apps test-browser servers check format conformance fixtures bench bench-serving campaign ecosystem freethreaded fuzz wheel docs docs-serve viewer changelog api-snapshot clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -110,6 +110,9 @@ fixtures: $(STAMP) ## every array of other writers against its expected values (
 bench: ## side by side with the other implementations (ROWS="R1 W3" PEERS=... SECONDS_PER_LINE=20 BENCH_SCALE=small), or with itself: PEERS=old OLD=COMMIT
 	$(if $(PYTHON),$(PYTHON),python3) benchmarks/setup_env.py $(if $(filter old,$(PEERS)),--old $(or $(OLD),HEAD~1))
 	.bench/main/bin/python benchmarks/bench.py $(if $(ROWS),--rows $(ROWS)) $(if $(PEERS),--peers $(PEERS)) $(if $(SECONDS_PER_LINE),--seconds $(SECONDS_PER_LINE)) </dev/null
+
+bench-serving: $(STAMP) ## `tessarr serve` beside http.server, zarr-http-server, xpublish and Tiled (SERVERS="tessarr tiled")
+	$(PY) benchmarks/serving $(if $(SERVERS),--servers $(SERVERS)) </dev/null
 
 ecosystem: $(STAMP) ## the tests of xarray, dask and others, with zarr-python and with tessarr in its place (PROJECTS="xarray dask")
 	$(PY) scripts/ecosystem.py $(PROJECTS) --causes 10 </dev/null

@@ -1,6 +1,6 @@
 """Measure HTTP servers of Zarr side by side, and print a table.
 
-    python -m benchmarks.serving [--servers NAME …] [--out FILE]
+    python benchmarks/serving [--servers NAME …] [--out FILE]
 
 Python's http.server, zarr-http-server, xpublish and Tiled run in ``.bench/serving``, which is made when it is missing; tessarr
 runs there too, from this checkout. All serve the same directory on loopback. A row is the quickest of several rounds.
@@ -23,9 +23,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT), str(ROOT / "benchmarks")]
 
-from benchmarks.serving import clients  # noqa: E402
-from benchmarks.serving.servers import PREFIXES  # noqa: E402
 from setup_env import make, newest_python, pip  # noqa: E402
+
+from serving import clients  # noqa: E402
+from serving.servers import PREFIXES  # noqa: E402
 
 PLACE = ROOT / ".bench" / "serving"
 PACKAGES = (
@@ -109,11 +110,13 @@ def table(found: dict[str, dict[str, float | None]]) -> str:
     names = list(dict.fromkeys(name for rows in found.values() for name in rows))
     lines = [f"| | {' | '.join(found)} |", f"|---{'|---:' * len(found)}|"]
     for name in names:
-        cells = [rows.get(name) for rows in found.values()]
-        lines.append(
-            f"| {name} | {' | '.join('–' if cell is None else f'{cell:,.3g}' if cell < 100 else f'{cell:,.0f}' for cell in cells)} |"
-        )
+        cells = [_cell(rows.get(name)) for rows in found.values()]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _cell(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.3g}" if value < 100 else f"{value:,.0f}"
 
 
 def main() -> None:

@@ -7,7 +7,8 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -89,7 +90,7 @@ def ready(server: Server, key: str, patience_s: float = 120) -> None:
         time.sleep(0.5)
 
 
-def each(server: Server, requests: list[Callable[[], object]], rounds: int) -> tuple[float, float]:
+def each(server: Server, requests: Sequence[Callable[[], object]], rounds: int) -> tuple[float, float]:
     """Make requests one after another, in rounds; return the seconds of the quickest round, and of the server's processor for
     one round."""
     best, began = float("inf"), server.cpu_s()
@@ -106,7 +107,7 @@ def chunks(server: Server) -> dict[str, float]:
     connection = Connection(server)
     keys = [f"air/c/{n % 16}/{n // 16}" for n in range(100)]
     assert connection.get(keys[0]) == (200, CHUNK * CHUNK * 4)
-    best, cpu = each(server, [lambda key=key: connection.get(key) for key in keys], 5)  # type: ignore[misc]
+    best, cpu = each(server, [partial(connection.get, key) for key in keys], 5)
     return {"chunk GET, µs": best / 100 * 1e6, "the server's processor, µs": cpu / 100 * 1e6}
 
 
@@ -122,7 +123,8 @@ def small_ranges(server: Server) -> dict[str, float | None]:
         answer = connection.get(key, f"Range: bytes={start}-{start + 99}\r\n")
         assert answer == (206, 100), answer
 
-    best, _ = each(server, [lambda start=start: one(start) for start in range(0, LARGE, LARGE // 1000)][:1000], 3)  # type: ignore[misc]
+    starts = range(0, LARGE, LARGE // 1000)[:1000]
+    best, _ = each(server, [partial(one, start) for start in starts], 3)
     return {name: best}
 
 

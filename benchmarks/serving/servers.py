@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 
 PREFIXES = {
@@ -33,23 +34,26 @@ def main(name: str, place: str, port: int) -> None:
         http.server.ThreadingHTTPServer(("127.0.0.1", port), handler).serve_forever()
     elif name == "zarr-http-server":
         import zarr
-        import zarr_http_server
 
+        zarr_http_server = import_module("zarr_http_server")
         zarr_http_server.serve(zarr_http_server.store_app(zarr.storage.LocalStore(place, read_only=True)), port=port)
     elif name == "xpublish":
         import xarray
-        import xpublish
 
+        xpublish = import_module("xpublish")
         dataset = xarray.open_zarr(place, consolidated=False)[["air"]]
         xpublish.Rest({"air": dataset}).serve(host="127.0.0.1", port=port, log_level="error")
     else:
         import uvicorn
-        from tiled.adapters.mapping import MapAdapter
-        from tiled.adapters.zarr import ZarrAdapter
-        from tiled.server.app import build_app
 
-        tree = MapAdapter({"air": ZarrAdapter.from_uris(f"file://localhost{Path(place, 'air')}")})
-        uvicorn.run(build_app(tree, authentication={"allow_anonymous_access": True}), port=port, log_level="error")
+        mapping, adapters = import_module("tiled.adapters.mapping"), import_module("tiled.adapters.zarr")
+        array = adapters.ZarrAdapter.from_uris(f"file://localhost{Path(place, 'air')}")
+        tree = mapping.MapAdapter({"air": array})
+        uvicorn.run(
+            import_module("tiled.server.app").build_app(tree, authentication={"allow_anonymous_access": True}),
+            port=port,
+            log_level="error",
+        )
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python -m tests.serve.load --clients 200 --seconds 60
 
-serves a hierarchy from a process of its own, and prints the requests, how long they took, and the most memory that the server had.
+serves a hierarchy from a process of its own, and prints the requests, how long they took, and the memory of the server.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from tessarr.serve.http.wire import MAX_CONTENT, MAX_HEAD, BadHead, Head, parse_
 from tessarr.storage import MemoryStore, WrapperStore
 from tests.serve import load
 from tests.serve.client import Raw
-from tests.waiting import PATIENCE_S, until
+from tests.waiting import until
 
 GET = b"GET /zarr.json HTTP/1.1\r\nHost: localhost\r\n"
 

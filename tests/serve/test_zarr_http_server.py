@@ -15,7 +15,8 @@ import tessarr.serve
 theirs = pytest.importorskip("zarr_http_server", reason="zarr-http-server needs Python 3.12")
 
 TARGETS = [
-    "/zarr.json", "/air/zarr.json", "/air/c/0/0", "/air/c/1/1", "/air/c/9/9", "/shard/c/0/0", "/point/c", "/nothing", "/nothing/zarr.json",
+    "/zarr.json", "/air/zarr.json", "/air/c/0/0", "/air/c/1/1", "/air/c/9/9", "/shard/c/0/0", "/point/c", "/nothing",
+    "/nothing/zarr.json",
     "/below/x/c/1", "/../secret.txt", "/%2e%2e/secret.txt", "/air/../../secret.txt", "/air//zarr.json", "/%00",
     "/a%20b%2B%C3%BC%25%23%3F%3A/y/zarr.json", "/..%5csecret.txt",
 ]  # fmt: skip

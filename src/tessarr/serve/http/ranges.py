@@ -2,8 +2,8 @@
 
 - One range is answered by 206 and ``Content-Range``, several by 206 and ``multipart/byteranges``.
 - Intervals that overlap are merged, in time proportional to n log n: a response is not longer than the value and its frames.
-- A header of an unknown unit or a malformed one is ignored (the response is 200), as RFC 9110 demands. A range whose end is before its
-  start covers nothing (416): ignoring it, which RFC 9110 allows too, would send the whole value.
+- A header of an unknown unit or a malformed one is ignored (the response is 200), as RFC 9110 demands.
+- A range whose end is before its start covers nothing (416): ignoring it, as RFC 9110 allows, would send the whole value.
 - More than `MAX_RANGES` are refused (416): ignoring them would send the whole value, which may be large.
 
 Source: RFC 9110, 14.1, 14.2, 15.3.7.
