@@ -30,6 +30,8 @@ MAY_READ_A_CLOCK = {
     "tests/faults/injection.py::_wait": "a minute, against hanging",
     "tests/stores/remote/servers.py::wait_for": "a minute in which a server must begin to listen",
     "tests/native/test_threads.py::turns": "how long a stress test goes on; nothing is compared with it",
+    "tests/serve/load.py::one": "how long requests took, which is reported; nothing is compared with it",
+    "tests/serve/load.py::main": "how long a load goes on that a person asked for",
     "tests/test_fuzz.py::spin": "uses up processor time, which is what the tested alarm counts",
 }
 MAY_GIVE_UP_SOON = {

@@ -280,7 +280,7 @@ class ReferenceStore(AsyncFetchingStore):
         results, batches = await in_caller_thread(self._plan, requests)
         found = await gather_or_cancel(
             [
-                invoke(store.fetch, store.fetch_async, [fetch for _, fetch in batch])
+                invoke(store.fetch, store.fetch_async, [fetch for _, fetch, _ in batch])
                 for store, batch in zip(map(self._store, batches), batches.values(), strict=True)
             ]
         )
@@ -290,10 +290,12 @@ class ReferenceStore(AsyncFetchingStore):
 
     def _plan(
         self, requests: Sequence[Fetch]
-    ) -> tuple[_List[_List[Buffer] | None], dict[str, _List[tuple[int, Fetch]]]]:
-        """Return the results that are in the references, and for each store the number of each request with its fetch."""
+    ) -> tuple[_List[_List[Buffer] | None], dict[str, _List[tuple[int, Fetch, bool]]]]:
+        """Return the results that are in the references, and for each store the number of each request with its fetch, and
+        whether the reference is to a part of a file.
+        """
         results: _List[_List[Buffer] | None] = []
-        batches: dict[str, _List[tuple[int, Fetch]]] = {}
+        batches: dict[str, _List[tuple[int, Fetch, bool]]] = {}
         for number, (key, ranges) in enumerate(requests):
             check_key(key)
             found = self.references.find(key)
@@ -302,7 +304,9 @@ class ReferenceStore(AsyncFetchingStore):
                 results[number] = [cut(found, part) for part in (ranges if ranges is not None else (None,))]
             elif found is not None:
                 root, name = self._locate(found.url)
-                batches.setdefault(root, []).append((number, Fetch(name, _ranges_in_file(found, ranges))))
+                batches.setdefault(root, []).append(
+                    (number, Fetch(name, _ranges_in_file(found, ranges)), found.nbytes is not None)
+                )
         return results, batches
 
     def locate(self, keys: Sequence[str]) -> _List[Located | None] | None:
@@ -328,16 +332,17 @@ class ReferenceStore(AsyncFetchingStore):
     def _fill(
         self,
         results: _List[_List[Buffer] | None],
-        batch: Sequence[tuple[int, Fetch]],
+        batch: Sequence[tuple[int, Fetch, bool]],
         responses: Sequence[_List[Buffer] | None],
     ) -> None:
-        for (number, request), response in zip(batch, responses, strict=True):
+        for (number, request, is_part), response in zip(batch, responses, strict=True):
             if response is None:
                 raise StoreError(
                     "a referenced file is missing", store=self.url, got=request.key,
                     hint="It was moved or deleted after the references were made",
                 )  # fmt: skip
-            for part, body in zip(request.ranges or (), response, strict=False):
+            # A range beyond the end of a whole file is cut there; one of a part is within the part.
+            for part, body in zip(request.ranges or () if is_part else (), response, strict=False):
                 if part.stop is not None and byte_view(body).nbytes != part.stop - part.start:
                     raise StoreError("a referenced file is too short", store=self.url, got=request.key, expected=part)
             results[number] = response
