@@ -1,4 +1,4 @@
-"""Every place that tessarr opens is served with the same values: archives, databases, references, and files of other formats."""
+"""Every place that tessarr opens is served with equal values: archives, databases, references, files of other formats."""
 
 from __future__ import annotations
 
