@@ -12,6 +12,7 @@ import zarr
 
 import tessarr
 from tessarr.serve import App, app, serve_background, store_app
+from tessarr.storage import LocalStore
 from tests.serve.client import Client
 
 DATA = np.arange(60.0).reshape(6, 10)
@@ -117,7 +118,7 @@ def test_a_file_that_cannot_be_read_is_a_500_and_never_missing(tmp_path: Path) -
     store = tessarr.storage.LocalStore(tmp_path / "d.zarr")
     in_store(store)
 
-    class Failing(tessarr.storage.LocalStore):
+    class Failing(LocalStore):
         def _open_value(self, path: str) -> int:
             raise PermissionError(13, "Permission denied", path)
 

@@ -36,6 +36,7 @@ WITHOUT = {
     "Transactional": "a base: LocalStore is run",
     "ContainedStore": "a LocalStore without links, for servers: tests/serve",
     "SourceStore": "its documents are made from a file, and not those of the seed: tests/tools/test_source_store.py",
+    "ViewStore": "its documents and chunks are made from those of another store: tests/serve/views",
     "CoroutineStore": "made of stores of zarr-python's shape: tests/as_zarr, tests/compat",
 }
 """Store classes without a contract class, and why."""
