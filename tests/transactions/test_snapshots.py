@@ -157,6 +157,31 @@ def test_a_store_that_keeps_nothing_notices(tmp_path: Path, kind: str) -> None:
             assert taken["sparse"][...].tolist() == [0] * 8
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "zip"])
+def test_the_end_of_a_snapshot_leaves_the_store_open(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with NOTICING[kind](tmp_path) as store:
+        root = filled(store)
+        closed: list[object] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(type(store), "close", lambda store: closed.append(store))
+            tessarr.snapshot(store).close()
+            tessarr.snapshot(root["t"]).close()
+        assert closed == []
+        root["t"][0] = 5
+        assert root["t"][0] == 5
+
+
+def test_what_a_process_left_that_was_killed_while_it_took_a_snapshot_is_removed(tmp_path: Path) -> None:
+    filled(tmp_path / "a")
+    left = tmp_path / "a" / ".tessarr-snapshot"
+    (left / "0123456789ab").mkdir(parents=True)
+    (left / "0123456789ab.new").touch()
+    rewrite(tmp_path / "a", 2)
+    assert hidden(tmp_path / "a") == []
+
+
 def test_a_directory_that_cannot_be_written_is_not_written(tmp_path: Path) -> None:
     filled(tmp_path / "a")
     before = {path: path.stat().st_mtime_ns for path in [tmp_path / "a", *(tmp_path / "a").rglob("*")]}

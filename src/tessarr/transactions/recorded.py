@@ -25,11 +25,12 @@ class RecordedSnapshot(WrapperStore):
     equal, so that they are of one moment. This takes two requests per 1,000 keys from object stores, and reads every value
     of a store that computes versions from values.
 
-    Raises `UnsupportedOperationError` for a store without versions or listings.
+    `owned`: `close` closes `store`. Raises `UnsupportedOperationError` for a store without versions or listings.
     """
 
-    def __init__(self, store: Store, prefix: str = "") -> None:
+    def __init__(self, store: Store, prefix: str = "", *, owned: bool = False) -> None:
         super().__init__(store)
+        self.owned = owned
         if not (isinstance(store, ConditionalSet) and isinstance(store, List)):
             raise UnsupportedOperationError(
                 "this store has no snapshots: it lists no keys, or its values have no versions",
@@ -56,6 +57,15 @@ class RecordedSnapshot(WrapperStore):
 
     def __reduce__(self) -> tuple[object, ...]:
         raise UnsupportedOperationError("a snapshot cannot be pickled", store=self.url)
+
+    def close(self) -> None:
+        """Close the wrapped store, if it was opened for this snapshot."""
+        if self.owned:
+            self.store.close()
+
+    async def close_async(self) -> None:
+        if self.owned:
+            await self.store.close_async()
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         found = self.fetch([Fetch(key, None if byte_range is None else (byte_range,))])[0]

@@ -22,11 +22,12 @@ from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import async_variant, run_steps
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
+from tessarr.core.node import Node
 from tessarr.core.open import open as open_node
 from tessarr.core.stored.read_nodes import require_node_steps
 from tessarr.errors import UnsupportedOperationError
 from tessarr.stores.base import Store
-from tessarr.stores.path import prefix_of
+from tessarr.stores.path import StorePath, prefix_of
 from tessarr.stores.protocols import Snapshot
 from tessarr.stores.url import StoreLike
 from tessarr.transactions.recorded import RecordedSnapshot
@@ -55,16 +56,17 @@ def snapshot(
     """
     store, here, _ = locate(place, path, None, storage_options)
     run_steps(require_node_steps(store, here, None, None))  # completes a transaction of a process that ended
-    return open_node(_taken(store, here), mode="r", path=here)
+    owned = not isinstance(getattr(place, "_node", place), Store | StorePath | Node)
+    return open_node(_taken(store, here, owned), mode="r", path=here)
 
 
-def _taken(store: Store, path: str) -> Store:
+def _taken(store: Store, path: str, owned: bool) -> Store:
     if isinstance(store, Snapshot) and not store.read_only:
         try:
             return store.snapshot()
         except UnsupportedOperationError:
             pass  # nothing may be written there
-    return RecordedSnapshot(store, prefix_of(path))
+    return RecordedSnapshot(store, prefix_of(path), owned=owned)
 
 
 snapshot_async = async_variant(snapshot)

@@ -84,7 +84,6 @@ def register(base: str) -> Registered:
         with contextlib.suppress(FileExistsError):
             os.mkdir(top)
         try:
-            os.mkdir(folder)
             descriptor = filelock.acquire(temporary)
             break
         except FileNotFoundError:
@@ -92,6 +91,7 @@ def register(base: str) -> Registered:
     else:
         raise FileNotFoundError(2, "other processes keep removing the directory of snapshots", top)
     try:
+        os.mkdir(folder)
         moment = _tick(temporary)
         living = Living(base, folder, moment)
         keep_names([living], [base.rstrip(os.sep)])
@@ -142,7 +142,7 @@ def _living_in(base: str) -> Iterator[Living]:
         return
     for name in names:
         identifier, _, suffix = name.rpartition(".")
-        if suffix != "lock":
+        if suffix not in ("lock", "new"):
             continue
         lock, folder = os.path.join(top, name), os.path.join(top, identifier)
         try:
