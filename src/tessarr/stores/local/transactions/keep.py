@@ -92,10 +92,12 @@ def register(base: str) -> Registered:
         raise FileNotFoundError(2, "other processes keep removing the directory of snapshots", top)
     try:
         os.mkdir(folder)
-        moment = _tick(temporary)
-        living = Living(base, folder, moment)
-        keep_names([living], [base.rstrip(os.sep)])
-        write_bytes(descriptor, str(moment).encode())
+        for _ in range(_TRIES):
+            living = Living(base, folder, _tick(temporary))
+            keep_names([living], [base])
+            if os.path.lexists(living.names(base.rstrip(os.sep))):
+                break  # else a transaction that waits for the lock has staged a file there meanwhile
+        write_bytes(descriptor, str(living.moment).encode())
         os.rename(temporary, lock)
     except BaseException:
         _forget(folder, temporary)
