@@ -163,6 +163,7 @@ TABLE: dict[registry.Point, dict[str, str]] = {
         "chunk-manifest-json": _T + "manifest:ManifestTransformer",
         "concat-parts": _T + "parts:PartsTransformer",
         "tessarr.hashed": _T + "hashed:HashedTransformer",
+        "tessarr.versioned": _T + "versioned:VersionedTransformer",
     },
     "store_url": {
         **dict.fromkeys(("s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "http", "https"), _O),

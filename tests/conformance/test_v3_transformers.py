@@ -218,7 +218,7 @@ def test_a_cache_is_no_matter_of_metadata() -> None:
 @pytest.mark.spec("V3-ST-05")
 def test_an_unknown_transformer_is_refused_until_one_is_registered() -> None:
     known = list(registry.names("storage_transformer"))
-    assert known == ["chunk-manifest-json", "concat-parts", "tessarr.hashed"]
+    assert known == ["chunk-manifest-json", "concat-parts", "tessarr.hashed", "tessarr.versioned"]
     for name in ("sharding", "indexed"):
         with pytest.raises(MetadataValidationError, match=f"unknown storage transformer '{name}'"):
             tessarr.open(store_of({"": bytes_document({"name": name, "configuration": {"x": 1}})}), mode="r")

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from tessarr import registry
 from tessarr.core import open_transactions
 from tessarr.core.array_parts.lazy_view import Exported, View
-from tessarr.core.array_parts.selection_methods import SelectionMethods
 from tessarr.core.array_parts.views import Blocks, OIndex, VIndex
 from tessarr.core.asynchronous.sans_io import (
     Call,
@@ -28,6 +27,7 @@ from tessarr.core.info import ArrayInfo, array_info, digest_steps
 from tessarr.core.locate import check_chunk_store, locate, requested_format
 from tessarr.core.stored import read_nodes
 from tessarr.core.stored.parse_cache import parse_document
+from tessarr.core.versions.version_methods import VersionMethods
 from tessarr.errors import NodeTypeValidationError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata
 
 
-class Array(SelectionMethods, Exported):
+class Array(VersionMethods, Exported):
     """An N-dimensional array in a store, chunked and usually compressed.
 
     Made by `tessarr.open`, `tessarr.create_array` and similar functions; ``Array(store, path)`` opens an existing array. Safe
@@ -421,9 +421,9 @@ class Array(SelectionMethods, Exported):
         return hash((self._store.url, self._path))
 
     def __getstate__(self) -> dict[str, object]:
-        kept = ("_store", "_path", "_metadata", "_options", "_read_only", "_order")
-        found = {"_format_path": self._format_path} if "_format_path" in self.__dict__ else {}
-        return {**{name: self.__dict__[name] for name in kept}, **found, "given": self._store.given}
+        self._require_committed()
+        kept = ("_store", "_path", "_metadata", "_options", "_read_only", "_order", "_format_path")
+        return {**{name: self.__dict__[name] for name in kept if name in self.__dict__}, "given": self._store.given}
 
     # -- zarr-python's names -------------------------------------------------------------------------------------------
 

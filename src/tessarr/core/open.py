@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tessarr.core.array import Array
-from tessarr.core.asynchronous.sans_io import async_variant, sans_io, steps_of
+from tessarr.core.asynchronous.sans_io import Call, async_variant, sans_io, steps_of
 from tessarr.core.creation.array_config import ArrayConfig, ArrayConfigLike
 from tessarr.core.creation.zarr2_keywords import check_keywords
 from tessarr.core.locate import check_chunk_store, format_of_new, locate, requested_format
@@ -30,11 +30,15 @@ from tessarr.errors import GroupNotFoundError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
+from tessarr.stores.protocols import Remote
 from tessarr.stores.url import StoreLike
 from tessarr.types import ZarrFormat
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from tessarr.core.group import Group
+    from tessarr.stores.transformed.versioned import Revision
 
 
 def _node(
@@ -126,11 +130,13 @@ async def open_array(
     path: str | None = None,
     storage_options: Mapping[str, object] | None = None,
     config: ArrayConfigLike | None = None,
+    version: str | datetime | Revision | None = None,
     **kwargs: Any,
 ) -> Array:
     """Open the array at a place, or create one where the mode allows it.
 
-    The other keywords are those of `tessarr.create` and are used only to create.
+    `version`: of an array with the storage transformer ``tessarr.versioned``, what `Array.at_version` takes. The other
+    keywords are those of `tessarr.create` and are used only to create.
 
     Raises `ArrayNotFoundError` (also when a group is there), `ContainsArrayError`, `MetadataValidationError`.
     """
@@ -147,11 +153,18 @@ async def open_array(
     if found is not None:
         check_keywords(kwargs)
         known = _with_separator(found, kwargs)
-        return _node(where, here, known, mode, _config_of(config, kwargs), number)  # type: ignore[return-value]
+        array = _node(where, here, known, mode, _config_of(config, kwargs), number)
+        assert isinstance(array, Array)
+        return array if version is None else await _at_version_call(array, version)
     from tessarr.core.creation.arrays import create
 
     arguments = {**kwargs, "overwrite": mode == "w" or kwargs.get("overwrite", False)}
     return await steps_of(create)(store=where, path=here, zarr_format=number, config=config, **arguments)
+
+
+def _at_version_call(array: Array, version: str | datetime | Revision) -> Call:
+    remote = isinstance(array._store, Remote)
+    return Call(lambda: array.at_version(version), lambda: array.at_version_async(version), remote)
 
 
 def _with_separator(found: NodeMetadata, kwargs: Mapping[str, object]) -> NodeMetadata:

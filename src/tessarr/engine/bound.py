@@ -118,9 +118,14 @@ class BoundArray:
 
 
 def bind(
-    store: Store, path: str, metadata: ArrayMetadata, options: RuntimeOptions, read_only: str | None = None
+    store: Store,
+    path: str,
+    metadata: ArrayMetadata,
+    options: RuntimeOptions,
+    read_only: str | None = None,
+    chunks: Store | None = None,
 ) -> BoundArray:
-    """Bind an array's metadata to the store that holds it.
+    """Bind an array's metadata to the store that holds it; `chunks`: the store behind its storage transformers.
 
     Raises `CodecError` when the codec chain cannot encode the array's chunks, before anything is read or written.
     """
@@ -131,7 +136,7 @@ def bind(
         # v1 and v2: without fill value, missing chunks are undefined, and some readers return uninitialised memory
         fill, options = metadata.data_type.default_fill(), options._replace(write_empty_chunks=True)
     axes = metadata.chunk_grid.axes(metadata.shape)
-    where = transformed(store, path, metadata)
+    where = transformed(store, path, metadata) if chunks is None else chunks
     if read_only is None and where.read_only and not store.read_only:
         read_only = "a storage transformer of it only reads"
     indexes = None

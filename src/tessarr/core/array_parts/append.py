@@ -39,6 +39,7 @@ from tessarr.errors import (
     UnsupportedOperationError,
 )
 from tessarr.settings import config
+from tessarr.stores.functions import notices_writes
 from tessarr.stores.protocols import Lock
 from tessarr.types import Shape
 
@@ -76,7 +77,8 @@ async def append_steps(
 
 def require_exclusion(array: Array) -> None:
     """Raise `UnsupportedOperationError` where another process could append to the same rows, and nothing shows it."""
-    if must_reserve(array) or isinstance(array._store, Lock) or config.get("append.one_process"):
+    excluded = must_reserve(array) or isinstance(array._store, Lock) or config.get("append.one_process")
+    if excluded or (array._keeps_versions and notices_writes(array._store)):  # the commit detects another append
         return
     raise UnsupportedOperationError(
         "appends to this store are not safe: it has neither locks that reach all writers nor conditional writes",
@@ -98,7 +100,7 @@ async def _append_locked_steps(array: Array, data: npt.ArrayLike, axis: int, hol
     new_shape = with_length(old_shape, axis, start + values.shape[axis])
     metadata = with_shape(array._metadata, new_shape)
     if values.size:
-        bound = bind(array._store, array.path, metadata, array._options)
+        bound = bind(array._store, array.path, metadata, array._options, chunks=array._chunk_store())
         await write_call(array, bound, rows_from(new_shape, axis, start), values)
         await array._require_current_steps()  # a migration that has ended meanwhile does not see the new shape
     await change_shape_steps(array, metadata, old_shape)

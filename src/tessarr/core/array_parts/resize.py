@@ -195,8 +195,11 @@ def with_shape(metadata: ArrayMetadata, shape: Shape) -> ArrayMetadata:
 
 
 def must_reserve(array: Array) -> bool:
-    """Whether writers of the array's shape share no lock, so that they enter each change in the array's document first."""
-    return notices_writes(array._store) and not isinstance(array._store, Lock)
+    """Whether writers of the array's shape share no lock, so that they enter each change in the array's document first.
+
+    What is stored for an array that keeps versions is seen by its writer alone until it is committed.
+    """
+    return notices_writes(array._store) and not isinstance(array._store, Lock) and not array._keeps_versions
 
 
 async def change_shape_steps(

@@ -12,7 +12,7 @@ from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import Choice, choose
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
-from tessarr.types import Shape
+from tessarr.types import JSONObject, Shape
 
 if TYPE_CHECKING:
     from functools import cached_property as cached_by_state
@@ -28,6 +28,8 @@ class ArrayState(Node):
     _metadata: ArrayMetadata
     _options: RuntimeOptions
     _read_only: bool
+    _transformed: tuple[tuple[JSONObject, ...], Store, Store] | None = None
+    """The storage transformers, the store, and the store that they made of it."""
     _order: Any
     """"C" or "F": memory layout of the arrays that reading returns."""
 
@@ -97,7 +99,21 @@ class ArrayState(Node):
     @cached_by_state
     def _bound(self) -> BoundArray:
         read_nodes.warn_of_nested_chunks(self._store, self._path, self._metadata)
-        return bind(self._store, self._path, self._metadata, self._options, self._read_only_reason())
+        chunks = self._chunk_store()
+        return bind(self._store, self._path, self._metadata, self._options, self._read_only_reason(), chunks)
+
+    def _chunk_store(self) -> Store:
+        """Return the store of the chunks: one as long as the storage transformers are the same, since it may hold values."""
+        transformers = self._metadata.storage_transformers
+        if not transformers:
+            return self._store
+        from tessarr.engine.transformers import transformed
+
+        with STATE_LOCK:
+            if self._transformed is None or self._transformed[:2] != (transformers, self._store):
+                made = transformed(self._store, self._path, self._metadata)
+                self._transformed = (transformers, self._store, made)
+            return self._transformed[2]
 
     @cached_by_state
     def engine(self) -> Choice:

@@ -26,7 +26,7 @@ class ChecksummingStore(PartsStore):
     >>> values = {}
     >>> store = ChecksummingStore(MemoryStore(values))
     >>> store.set("a", b"123456789")
-    >>> values["a.crc32c"].hex(), store.get("a")
+    >>> values["a.crc32c"].hex(), bytes(store.get("a"))
     ('839206e3', b'123456789')
     """
 

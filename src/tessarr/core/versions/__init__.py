@@ -1,0 +1,1 @@
+"""Versions of arrays whose chunks are kept as commits."""
