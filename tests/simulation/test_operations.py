@@ -54,6 +54,7 @@ FOUND_IN_TREES = {
 FOUND_IN_TRANSACTIONS = {
     "an append overwrites rows that a transaction has committed": ("append", "transact_append"),
     "consolidated metadata lack what a transaction commits while they are written": ("consolidate", "transact"),
+    "consolidated metadata that are new lack what a transaction merges into them": ("consolidate", "transact_merge"),
 }
 
 

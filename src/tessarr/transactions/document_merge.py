@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from tessarr.metadata.consolidated import FIELD, V2_KEY
 from tessarr.types import Buffer
 
 NAMES = frozenset({"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "meta", "attrs"})
@@ -50,6 +51,16 @@ def resized(changes: Mapping[str, bytes | None], before: Mapping[str, bytes]) ->
         for key, new in changes.items()
         if new is not None and is_document(key) and (old := before.get(key)) is not None and _shape(old) != _shape(new)
     }
+
+
+def is_consolidated(key: str, document: Buffer | None) -> bool:
+    """Whether the document at `key` has consolidated metadata.
+
+    >>> is_consolidated("g/zarr.json", b'{"consolidated_metadata":{}}'), is_consolidated("g/.zmetadata", None)
+    (True, False)
+    """
+    name = key.rpartition("/")[2]
+    return document is not None and (name == V2_KEY or (name == "zarr.json" and FIELD.encode() in bytes(document)))
 
 
 def _shape(document: bytes) -> object:

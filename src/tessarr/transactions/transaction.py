@@ -40,7 +40,7 @@ from tessarr.stores.path import StorePath
 from tessarr.stores.protocols import Commit as CanCommit
 from tessarr.stores.url import StoreLike
 from tessarr.stores.wrappers.base import WrapperStore
-from tessarr.transactions.document_merge import is_document, merged, resized
+from tessarr.transactions.document_merge import is_consolidated, is_document, merged, resized
 from tessarr.transactions.overlay import OverlayStore
 
 Mode: TypeAlias = Literal["auto", "journal"]
@@ -284,8 +284,11 @@ class Transaction:
             version, value = self._store.version(key), self._store.get(key)
             if self._store.version(key) != version:
                 continue  # it is found changed again
+            base = self._overlay.documents.get(key)
+            if is_consolidated(key, value) and not is_consolidated(key, base):
+                raise conflict  # the new consolidated metadata lack what this transaction changes
             if key in changes:
-                new = merged(self._overlay.documents.get(key), changes[key], value)
+                new = merged(base, changes[key], value)
                 if new is None:
                     raise conflict
                 changes[key] = new
