@@ -41,7 +41,8 @@ def executor_from(executor: object, slots: int | None) -> tuple[AbstractContextM
     if executor == "dask":
         client = _client()
         # with pure=True, a repeated task would not run
-        return nullcontext(client.get_executor(pure=False)), slots or sum(client.nthreads().values()) or 1
+        threads: dict[str, int] = client.nthreads()  # pyright: ignore[reportAssignmentType] - a coroutine only if asynchronous
+        return nullcontext(client.get_executor(pure=False)), slots or sum(threads.values()) or 1
     if not isinstance(executor, Submits):
         raise TypeError(
             f'executor must be None, "dask", or have submit(), as concurrent.futures.Executor; got {executor!r}'
