@@ -77,6 +77,11 @@ def test_what_was_found_in_transactions_does_not_come_back(what: str, kind: str)
     assert wrong(World(kind), *FOUND_IN_TRANSACTIONS[what])[:1] == []
 
 
+@pytest.mark.parametrize("names", [("move", "transact"), ("delete", "transact_read")])
+def test_a_transaction_finds_no_node_in_consolidated_metadata_that_is_gone(names: tuple[str, str]) -> None:
+    assert wrong(World("memory", consolidated=True), *names)[:1] == []
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_arrays_of_two_formats_are_not_created_at_one_path(kind: str, zarr_format: int) -> None:

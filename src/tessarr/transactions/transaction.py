@@ -232,7 +232,8 @@ class Transaction:
 
     def _node(self) -> Array | Group:
         self._require_open()
-        return open_node(self._overlay, mode="a", path=self._path)
+        # Consolidated metadata may still have a node that another client has just deleted: its own document is compared.
+        return open_node(self._overlay, mode="a", path=self._path, use_consolidated=False)
 
     def plan(self) -> Plan:
         """Describe what a commit would do now: keys, bytes, level, and what plain readers will see."""
