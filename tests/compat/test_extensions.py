@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,7 +25,7 @@ from tessarr.abc.codec import (
 from tessarr.abc.store import OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
 from tessarr.core.array_spec import ArraySpec
 from tessarr.core.buffer import Buffer, NDBuffer, default_buffer_prototype
-from tessarr.errors import CodecError, StoreError
+from tessarr.errors import CodecError
 from tessarr.types import ByteRange
 from tests.narrow import array_of
 
@@ -245,10 +246,10 @@ def test_a_store_of_coroutines_holds_a_hierarchy() -> None:
     assert pickle.loads(pickle.dumps(shards))[5] == 5
 
 
-def test_what_such_a_store_raises_is_a_store_error_with_the_place() -> None:
-    with pytest.raises(StoreError, match=r"PermissionError: not here") as caught:
+def test_what_such_a_store_raises_is_raised_with_a_note_of_the_place() -> None:
+    with pytest.raises(PermissionError, match="not here") as caught:
         zarr.open_group(Places({}), path="forbidden", mode="w")
-    assert isinstance(caught.value.__cause__, PermissionError)
+    assert re.fullmatch(r"in store places://\w+, key 'forbidden/zarr.json'", caught.value.__notes__[0])
 
 
 def test_byte_requests_are_byte_ranges_and_classes() -> None:

@@ -319,6 +319,13 @@ class Other(Enum):
     little = "little"
 
 
+def left_uncommitted(array: tessarr.Array) -> None:
+    """Write to a versioned array, and drop it without a commit."""
+    array[...] = 1
+    array._bound.store.__del__()  # type: ignore[attr-defined]  # what the end of a tessarr.Array leads to
+    array.commit()
+
+
 CASES = [
     *(Case(site, kind, message, reading(documents)) for site, kind, message, documents in DOCUMENTS),
     *(Case(site, kind, message, reading_later(documents)) for site, kind, message, documents in DOCUMENTS),
@@ -533,6 +540,14 @@ CASES = [
             lambda *_: model.from_store(stored(MIXED), zarr_format=3),
             lambda *_: asyncio.to_thread(lambda: model.from_store(stored(MIXED), zarr_format=3)),
         )
+    ),
+    Case(
+        "stores/transformed/versioned.py:__del__",
+        ZarrUserWarning,
+        "and not committed",
+        lambda *_: left_uncommitted(
+            tessarr.create_array({}, **SMALL, storage_transformers=[{"name": "tessarr.versioned"}])
+        ),
     ),
     *(
         Case("metadata/array.py:__post_init__", ZarrRuntimeWarning, "payload or sign of a NaN", provoke)

@@ -37,6 +37,11 @@ WITHOUT = {
     "ContainedStore": "a LocalStore without links, for servers: tests/serve",
     "SourceStore": "its documents are made from a file, and not those of the seed: tests/tools/test_source_store.py",
     "ViewStore": "its documents and chunks are made from those of another store: tests/serve/views",
+    "ManifestStore": "read-only, and its values are chunks of one array: tests/stores/transformed",
+    "RelocatedStore": "a base: ManifestStore and PartsStore are run there",
+    "LocalSnapshot": "what a directory was at one moment, of keys that it has: tests/transactions/test_snapshots.py",
+    "RecordedSnapshot": "the same of stores that keep nothing",
+    "_Snapshot": "the same of LMDB, read in one of its transactions",
     "CoroutineStore": "made of stores of zarr-python's shape: tests/as_zarr, tests/compat",
 }
 """Store classes without a contract class, and why."""
@@ -138,7 +143,13 @@ def shipped() -> set[str]:
     Those of `tessarr.zarr_python` are made of open stores of zarr-python, and compared with them in tests/zarr_python.
     """
     modules = [module.name for module in pkgutil.walk_packages(tessarr.stores.__path__, "tessarr.stores.")]
-    for name in (*modules, "tessarr.serve.contained", "tessarr.tools.sources.store", "tessarr.transactions.overlay"):
+    for name in (
+        *modules,
+        "tessarr.serve.contained",
+        "tessarr.tools.sources.store",
+        "tessarr.transactions.overlay",
+        "tessarr.transactions.recorded",
+    ):
         importlib.import_module(name)
 
     def below(kind: type[Store]) -> Iterator[type[Store]]:

@@ -27,6 +27,7 @@ from tessarr.errors import (
 )
 from tessarr.storage import LMDBStore, LocalStore, MemoryStore, PrefixStore, SQLiteStore, ZipStore
 from tessarr.stores.base import Store
+from tessarr.stores.local.transactions import recovery
 from tessarr.transactions.transaction import Transaction
 from tests.transactions.cuts import process
 
@@ -376,3 +377,15 @@ def test_a_journal_that_was_copied_with_its_directory_is_refused(
     with pytest.raises(JournalError, match="of another directory"):
         tessarr.open_array(copied, mode="r+")
     assert tessarr.open_array(place, mode="r+")[...].tolist() == [7] * 4
+
+
+def test_a_mark_that_another_process_removes_meanwhile_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file is emptied by the holder of the lock; a reader may see the size from before."""
+    mark = tmp_path / ".k.tessarr-lock"
+    mark.write_bytes(b"x" * 52)
+    monkeypatch.setattr("tessarr.stores.local.file.pread", lambda *_: b"")
+    assert recovery.read_small(str(mark)) == b""
+    recovery.clear(f"{tmp_path}/", ["k"], "0" * 16)
+    assert mark.exists()

@@ -319,8 +319,7 @@ def read_small(path: str) -> bytes | None:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_NBYTES:
             return None
-        data = localfile.pread(descriptor, status.st_size, 0)
-        return data if len(data) == status.st_size else localfile.rest(descriptor, data, 0, status.st_size)
+        return localfile.pread(descriptor, status.st_size, 0)  # fewer bytes of a lock file that its holder empties now
     finally:
         os.close(descriptor)
 
