@@ -269,3 +269,15 @@ def test_heads_are_parsed_without_a_socket() -> None:
     assert head.request.headers["host"] == ("Example.org:80",)
     assert head.request.header("x") == "a, b"
     assert isinstance(parse_head(b""), BadHead)
+
+
+def test_a_signal_just_before_the_wait_for_connections_ends_it() -> None:
+    """What is left of such a signal is the byte that the C handler of Python writes to `signal.set_wakeup_fd`."""
+    server = threaded.Server(store_app(MemoryStore()), socket.create_server(("127.0.0.1", 0)))
+    running = threading.Thread(target=server.run, daemon=True)
+    running.start()
+    os.write(server.wakeup_fd, b"\x02")
+    server._closing = True
+    os.write(server.wakeup_fd, b"\x0f")
+    running.join(60)
+    assert not running.is_alive()

@@ -77,9 +77,11 @@ def run_server(
     if then is not None:
         then(url)
     previous = signal.signal(signal.SIGTERM, lambda *_: server.stop())
+    previous_fd = signal.set_wakeup_fd(server.wakeup_fd, warn_on_full_buffer=False)
     try:
         server.run()
     finally:
+        signal.set_wakeup_fd(previous_fd)
         signal.signal(signal.SIGTERM, previous)
         server.close(5.0)
     return OK

@@ -49,6 +49,8 @@ class Server:
         sock.listen(_BACKLOG)
         sock.setblocking(False)
         self._wake, self._woken = socket.socketpair()
+        self._wake.setblocking(False)
+        self._woken.setblocking(False)
         self._slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self._open: set[socket.socket] = set()
         self._busy: set[socket.socket] = set()
@@ -77,6 +79,8 @@ class Server:
             selector.register(self._woken, selectors.EVENT_READ)
             while not self._closing:
                 selector.select()
+                with suppress(BlockingIOError):
+                    self._woken.recv(64)
                 if self._closing:
                     break
                 with suppress(BlockingIOError, ConnectionError, InterruptedError):
@@ -91,6 +95,11 @@ class Server:
         with self._lock:
             self._open.add(connection)
         threading.Thread(target=self._serve, args=(connection,), name="tessarr-serve", daemon=True).start()
+
+    @property
+    def wakeup_fd(self) -> int:
+        """For `signal.set_wakeup_fd`: else a signal that arrives just before the server waits is noticed when the wait ends."""
+        return self._wake.fileno()
 
     def wait(self) -> None:
         """Wait until connections are accepted: the socket listens since the object was made."""
