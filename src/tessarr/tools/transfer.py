@@ -70,18 +70,22 @@ def verify(
     def compare(box: Box) -> int:
         with turn:
             values = read(box)
-        stored = values_in(target, box)
-        if not identical(values, stored):
-            raise BaseZarrError(
-                "the values read back differ from the source",
-                store=target._store.url,
-                path=target.name,
-                got=f"a difference in [{', '.join(f'{part.start}:{part.stop}' for part in box)}]",
-                hint="A lossy codec changes values: skip this comparison with verify=False (--no-verify)",
-            )
-        return int(stored.size)
+        check_stored(values, target, box)
+        return int(values.size)
 
     _each(compare, boxes(target, chunks, PIECE_NBYTES // jobs), jobs, done)
+
+
+def check_stored(values: AnyArray, target: Array, box: Box) -> None:
+    """Raise `BaseZarrError` where a box of `target` does not hold `values`, bit by bit."""
+    if not identical(values, values_in(target, box)):
+        raise BaseZarrError(
+            "the values read back differ from the source",
+            store=target._store.url,
+            path=target.name,
+            got=f"a difference in [{', '.join(f'{part.start}:{part.stop}' for part in box)}]",
+            hint="A lossy codec changes values: skip this comparison with verify=False (--no-verify)",
+        )
 
 
 def _exclusion(parallel: bool) -> AbstractContextManager[object]:
