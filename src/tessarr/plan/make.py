@@ -14,7 +14,7 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.cost import Sizes, choose_box
 from tessarr.plan.manifest import Manifest, Place, PlannedNode
 from tessarr.plan.plan import Plan
-from tessarr.plan.publish import check_apart, destination, url_of
+from tessarr.plan.publish import check_apart, destination, reopenable_url
 from tessarr.plan.task import Worker, identity
 from tessarr.stores.url import StoreLike, is_url
 from tessarr.tools.copy_tree import Choices, ChunksChoice, Planned, plan_tree
@@ -92,7 +92,7 @@ def _place_of(source: StoreLike, opened: Source) -> tuple[Place, str]:
     """Return where another process opens the source, and its format."""
     node = getattr(opened, "node", None)
     if isinstance(node, Array | Group):
-        return Place(url_of(node._store), node._path), "zarr"
+        return Place(reopenable_url(node._store), node._path), "zarr"
     assert isinstance(source, str | os.PathLike)  # other formats are files
     name = os.fspath(source)
     return Place(name if is_url(name) else os.path.abspath(local_path(name) or name)), source_kind(name)

@@ -60,11 +60,11 @@ def destination(
                 hint="Write to a path in it, or to an empty place",
             )
         at = f"{here}-{plan_id}.partial"
-    url = url_of(store)
+    url = reopenable_url(store)
     return Destination(Place(url, here), Place(url, at), store, at)
 
 
-def url_of(store: Store) -> str:
+def reopenable_url(store: Store) -> str:
     """Return the URL by which another process opens `store`; "" for a store that only this process has."""
     return "" if store.url.startswith("memory:") else store.url
 
