@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Mapping
 
-from tessarr.core.array import Array
-from tessarr.core.group import Group
 from tessarr.engine.processors import processors
 from tessarr.grids.guess import parse_nbytes
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.cost import Sizes, choose_box
-from tessarr.plan.manifest import Manifest, Place, PlannedNode
+from tessarr.plan.manifest import Manifest, PlannedNode
 from tessarr.plan.plan import Plan
-from tessarr.plan.publish import check_apart, destination, reopenable_url
-from tessarr.plan.task import Worker, identity
-from tessarr.stores.url import StoreLike, is_url
+from tessarr.plan.publish import check_apart, destination
+from tessarr.plan.sources import identity, place_of
+from tessarr.plan.task import Worker
+from tessarr.stores.url import StoreLike
 from tessarr.tools.copy_tree import Choices, ChunksChoice, Planned, plan_tree
-from tessarr.tools.sources import open_source, source_kind
-from tessarr.tools.sources.base import Source, SourceArray
-from tessarr.tools.staging import local_path
+from tessarr.tools.sources import open_source
+from tessarr.tools.sources.base import SourceArray
 
 MEMORY = "512MiB"
 """What a task may hold unless the user says otherwise."""
@@ -63,7 +60,7 @@ def _plan(
     check_apart(getattr(opened, "node", None), found)
     most = parse_nbytes(memory) if isinstance(memory, str) else memory
     nodes = tuple(_node(planned, most) for planned in plan_tree(opened, choices).nodes)
-    place, kind = _place_of(source, opened)
+    place, kind = place_of(source, opened)
     manifest = Manifest(
         number,
         operation,
@@ -86,13 +83,3 @@ def _node(planned: Planned, memory: int) -> PlannedNode:
     read = source.chunks or (1,) * len(source.shape)
     sizes = Sizes(tuple(metadata.chunk_grid.axes(metadata.shape)), read, source.itemsize, processors())
     return PlannedNode(planned.path, source.path, metadata, choose_box(sizes, memory), read)
-
-
-def _place_of(source: StoreLike, opened: Source) -> tuple[Place, str]:
-    """Return where another process opens the source, and its format."""
-    node = getattr(opened, "node", None)
-    if isinstance(node, Array | Group):
-        return Place(reopenable_url(node._store), node._path), "zarr"
-    assert isinstance(source, str | os.PathLike)  # other formats are files
-    name = os.fspath(source)
-    return Place(name if is_url(name) else os.path.abspath(local_path(name) or name)), source_kind(name)

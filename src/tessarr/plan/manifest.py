@@ -5,8 +5,6 @@ Its size depends on the number of arrays, not on their sizes: task `i` is comput
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -155,14 +153,3 @@ class Manifest:
             )  # fmt: skip
         except (KeyError, TypeError) as error:
             raise MetadataValidationError("the plan is damaged", key=where, got=repr(error)) from error
-
-
-def identity_of_nodes(documents: Sequence[JSONObject]) -> str:
-    """Return a digest of the documents of a Zarr source."""
-    return hashlib.sha256(b"".join(map(strict_json.dumps, documents))).hexdigest()
-
-
-def identity_of_file(path: str) -> str:
-    """Return the size and the time of the last change of a file."""
-    found = os.stat(path)
-    return f"{found.st_size}-{found.st_mtime_ns}"

@@ -13,17 +13,14 @@ from threading import Lock
 from typing import NamedTuple
 
 from tessarr.core.array import Array
-from tessarr.core.open import open as open_node
-from tessarr.errors import ConflictError
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.plan.manifest import Manifest, Place, identity_of_file, identity_of_nodes
+from tessarr.plan.manifest import Manifest
+from tessarr.plan.sources import reopened
 from tessarr.stores.base import Store
 from tessarr.stores.path import join
 from tessarr.stores.url import store_from
 from tessarr.tools.digest import block_digest
-from tessarr.tools.sources import open_source
 from tessarr.tools.sources.base import Source, SourceArray
-from tessarr.tools.sources.zarr import ZarrSource
 from tessarr.tools.transfer import check_stored
 
 
@@ -75,31 +72,9 @@ class Worker:
         return array
 
 
-def identity(place: Place, kind: str, source: Source) -> str:
-    """Describe what the source is, so that a change of it is noticed: its documents, or the size and time of its file."""
-    node = getattr(source, "node", None)
-    if kind != "zarr" or node is None:
-        return identity_of_file(place.url)
-    members = [] if isinstance(node, Array) else sorted(node.members(max_depth=None))
-    return identity_of_nodes([node._metadata.to_dict(), *(member._metadata.to_dict() for _, member in members)])
-
-
 def open_worker(manifest: Manifest, storage_options: Mapping[str, object] | None = None) -> Worker:
     """Open the source and target of a plan. Raises `ConflictError` when the source has changed since the plan was made."""
-    place, kind = manifest.source, manifest.kind
-    source: Source
-    if kind == "zarr":
-        source = ZarrSource(open_node(place.url, path=place.path or None, mode="r", storage_options=storage_options))
-    else:
-        source = open_source(place.url, kind)
-    if (found := identity(place, kind, source)) != manifest.identity:
-        raise ConflictError(
-            "the source has changed since the plan was made",
-            store=place.url,
-            expected=manifest.identity,
-            got=found,
-            hint="Make the plan again",
-        )
+    source = reopened(manifest, storage_options)
     store, path = store_from(manifest.work.url, mode="a", storage_options=storage_options)
     return Worker(manifest, source, store, join(path, manifest.work.path))
 

@@ -1,0 +1,60 @@
+"""The source of a plan: where another process opens it, and how a change of it is noticed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+
+from tessarr.common import strict_json
+from tessarr.core.array import Array
+from tessarr.core.group import Group
+from tessarr.core.open import open as open_node
+from tessarr.errors import ConflictError
+from tessarr.plan.manifest import Manifest, Place
+from tessarr.plan.publish import reopenable_url
+from tessarr.stores.url import StoreLike, is_url
+from tessarr.tools.sources import open_source, source_kind
+from tessarr.tools.sources.base import Source
+from tessarr.tools.sources.zarr import ZarrSource
+from tessarr.tools.staging import local_path
+
+
+def place_of(source: StoreLike, opened: Source) -> tuple[Place, str]:
+    """Return where another process opens the source, and its format."""
+    node = getattr(opened, "node", None)
+    if isinstance(node, Array | Group):
+        return Place(reopenable_url(node._store), node._path), "zarr"
+    assert isinstance(source, str | os.PathLike)  # other formats are files
+    name = os.fspath(source)
+    return Place(name if is_url(name) else os.path.abspath(local_path(name) or name)), source_kind(name)
+
+
+def identity(place: Place, kind: str, source: Source) -> str:
+    """Describe what the source is, so that a change of it is noticed: its documents, or the size and time of its file."""
+    node = getattr(source, "node", None)
+    if kind != "zarr" or node is None:
+        found = os.stat(place.url)
+        return f"{found.st_size}-{found.st_mtime_ns}"
+    members = [] if isinstance(node, Array) else sorted(node.members(max_depth=None))
+    documents = [node._metadata.to_dict(), *(member._metadata.to_dict() for _, member in members)]
+    return hashlib.sha256(b"".join(map(strict_json.dumps, documents))).hexdigest()
+
+
+def reopened(manifest: Manifest, storage_options: Mapping[str, object] | None = None) -> Source:
+    """Open the source of a plan. Raises `ConflictError` when it has changed since the plan was made."""
+    place, kind = manifest.source, manifest.kind
+    source: Source
+    if kind == "zarr":
+        source = ZarrSource(open_node(place.url, path=place.path or None, mode="r", storage_options=storage_options))
+    else:
+        source = open_source(place.url, kind)
+    if (found := identity(place, kind, source)) != manifest.identity:
+        raise ConflictError(
+            "the source has changed since the plan was made",
+            store=place.url,
+            expected=manifest.identity,
+            got=found,
+            hint="Make the plan again",
+        )
+    return source
