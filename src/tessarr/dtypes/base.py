@@ -17,6 +17,9 @@ from tessarr.types import JSON, AnyArray, AnyDType, ZarrFormat
 Scalar = AnyArray
 """A 0-d array: one element with its exact bits."""
 
+VARIABLE_ITEMSIZE = 32
+"""Bytes per element of a variable-length type, where an estimate is needed."""
+
 
 class DataType(ABC):
     """One element type. Immutable, hashable and comparable by value; equality includes the byte order."""

@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import lcm, log, prod
+from typing import Self
 
+from tessarr.dtypes.base import VARIABLE_ITEMSIZE
 from tessarr.errors import BaseZarrError
 from tessarr.grids.base import Axis
+from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.tiling import Cut, Tiling, tiled
 from tessarr.types import Shape
 
@@ -31,6 +34,12 @@ class Sizes:
     itemsize: int
     threads: int
     """How many threads decode and encode within a task."""
+
+    @classmethod
+    def of(cls, metadata: ArrayMetadata, read: Shape, threads: int) -> Self:
+        """Return the sizes of a target, and of the chunks of its source."""
+        axes = metadata.chunk_grid.axes(metadata.shape)
+        return cls(tuple(axes), read, max(1, metadata.data_type.itemsize or VARIABLE_ITEMSIZE), threads)
 
     @property
     def shape(self) -> Shape:

@@ -81,5 +81,5 @@ def _node(planned: Planned, memory: int) -> PlannedNode:
     if not isinstance(metadata, ArrayMetadata) or not isinstance(source, SourceArray):
         return PlannedNode(planned.path, source.path, metadata, None)
     read = source.chunks or (1,) * len(source.shape)
-    sizes = Sizes(tuple(metadata.chunk_grid.axes(metadata.shape)), read, source.itemsize, processors())
+    sizes = Sizes.of(metadata, read, processors())
     return PlannedNode(planned.path, source.path, metadata, choose_box(sizes, memory), read)

@@ -83,9 +83,7 @@ def described(manifest: Manifest) -> Description:
 
 
 def _costs(node: PlannedNode, metadata: ArrayMetadata, tiling: Tiling) -> ArrayCosts:
-    axes = metadata.chunk_grid.axes(metadata.shape)
-    itemsize = max(1, metadata.data_type.itemsize or 32)
-    sizes = Sizes(tuple(axes), node.read, itemsize, processors())
+    sizes = Sizes.of(metadata, node.read, processors())
     read = chunks_read(tiling, node.read)
     whole = prod(-(-n // max(1, size)) for n, size in zip(metadata.shape, node.read, strict=True))
     box = tuple(part.stop - part.start for part in tiling.box(0)) if tiling.count else ()
@@ -94,11 +92,11 @@ def _costs(node: PlannedNode, metadata: ArrayMetadata, tiling: Tiling) -> ArrayC
         tasks=tiling.count,
         chunks_read=read,
         amplification=read / whole if whole else 1.0,
-        bytes_read=read * prod(node.read) * itemsize,
-        bytes_written=prod(metadata.shape) * itemsize,
-        objects=prod(axis.nchunks for axis in axes),
-        peak_memory=sizes.peak(box) if box or not axes else 0,
-        advice=tuple(_advice(metadata.shape, longest_chunks(axes))),
+        bytes_read=read * prod(node.read) * sizes.itemsize,
+        bytes_written=prod(metadata.shape) * sizes.itemsize,
+        objects=prod(axis.nchunks for axis in sizes.axes),
+        peak_memory=sizes.peak(box) if box or not sizes.axes else 0,
+        advice=tuple(_advice(metadata.shape, longest_chunks(sizes.axes))),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tessarr.dtypes.base import DataType
+from tessarr.dtypes.base import VARIABLE_ITEMSIZE, DataType
 from tessarr.dtypes.parse import from_numpy
 from tessarr.errors import MissingDependencyError
 from tessarr.types import AnyArray, AnyDType, Shape
@@ -55,7 +55,7 @@ class SourceArray:
     def itemsize(self) -> int:
         """Bytes per element, estimated for elements of varying size."""
         dtype = self.dtype.dtype if isinstance(self.dtype, DataType) else self.dtype
-        return 32 if dtype in (str, bytes) else max(1, np.dtype(dtype).itemsize)
+        return VARIABLE_ITEMSIZE if dtype in (str, bytes) else max(1, np.dtype(dtype).itemsize)
 
     @property
     def nbytes(self) -> int:
