@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Self
 
 from tessarr.errors import BaseZarrError, FailedTasksError
@@ -105,6 +106,9 @@ class Plan:
     def status(self) -> Status:
         """Read how far the plan is."""
         self._refresh()
+        return self._status()
+
+    def _status(self) -> Status:
         return Status(self.tasks, len(self._done), self._finished)
 
     def _refresh(self) -> None:
@@ -113,7 +117,11 @@ class Plan:
         store, prefix = self._place
         for start, stop in done_in(store, prefix):
             self._done.add(start, stop)
-        self._finished = store.exists(prefix + _FINISHED)
+        self._finished = self._is_published()
+
+    def _is_published(self) -> bool:
+        """Whether this or another client has published the result."""
+        return self._finished or (self._place is not None and self._place[0].exists(self._place[1] + _FINISHED))
 
     def run(
         self, executor: object = None, *, slots: int | None = None, retries: int = 3, progress: Progress | None = None
@@ -126,8 +134,10 @@ class Plan:
 
         Raises `FailedTasksError` naming the tasks that failed; the others are done, and ``run`` again goes on.
         """
+        self._refresh()
         self._carry_out(0, self.tasks, executor, slots, retries, progress)
-        return self.finish()
+        self._finished = self._is_published()
+        return self._finish()
 
     def run_part(
         self, part: int, of: int, *, slots: int | None = None, retries: int = 3, progress: Progress | None = None
@@ -139,13 +149,13 @@ class Plan:
         if not 1 <= part <= of:
             raise ValueError(f"parts are numbered from 1 to {of}, got {part}")
         first, stop = self.tasks * (part - 1) // of, self.tasks * part // of
+        self._refresh()
         self._carry_out(first, stop, None, slots, retries, progress)
-        return self.status()
+        return self._status()
 
     def _carry_out(
         self, first: int, stop: int, executor: object, slots: int | None, retries: int, progress: Progress | None
     ) -> None:
-        self._refresh()
         if self._finished:
             return
         context, count = executor_from(executor, slots)
@@ -199,14 +209,18 @@ class Plan:
         Raises `FailedTasksError` naming tasks that are not done.
         """
         self._refresh()
-        if self._finished:
-            return self.status()
-        missing: Iterable[int] = self._done.missing(self.tasks)
-        if listed := [task for task, _ in zip(missing, range(20), strict=False)]:
-            more = ", …" if self.tasks - len(self._done) > len(listed) else ""
+        return self._finish()
+
+    def _finish(self) -> Status:
+        status = self._status()
+        if status.finished:
+            return status
+        if status.missing:
+            listed = list(islice(self._done.missing(self.tasks), 20))
+            more = ", …" if status.missing > len(listed) else ""
             raise FailedTasksError(
                 "the plan is not done", dict.fromkeys(listed),
-                got=f"{self.tasks - len(self._done)} tasks missing: {', '.join(map(str, listed))}{more}",
+                got=f"{status.missing} tasks missing: {', '.join(map(str, listed))}{more}",
                 hint="Run the plan, or its missing parts",
             )  # fmt: skip
         worker = self._opened()
@@ -215,4 +229,4 @@ class Plan:
         if self._place is not None:
             store, prefix = self._place
             store.set(prefix + _FINISHED, b"{}")
-        return self.status()
+        return self._status()

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from tessarr.cli.places import storage_options
-from tessarr.cli.printing import OK, PROBLEMS, add_storage, add_verb, note
-from tessarr.cli.verbs.run import show
-from tessarr.errors import FailedTasksError
+from tessarr.cli.printing import add_storage, add_verb
+from tessarr.cli.verbs.run import advance
 from tessarr.plan.plan import Plan
 
 
@@ -30,12 +28,4 @@ tessarr finish PLAN
 
 def run(arguments: argparse.Namespace) -> int:
     """Finish the plan."""
-    plan = Plan.load(arguments.plan, storage_options=storage_options(arguments.storage))
-    try:
-        status = plan.finish()
-    except FailedTasksError as error:
-        note(f"error: {error}")
-        show(plan.status(), json=arguments.json)
-        return PROBLEMS
-    show(status, json=arguments.json)
-    return OK
+    return advance(arguments, Plan.finish)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from functools import partial
 
 from tessarr.cli.places import storage_options
 from tessarr.cli.printing import OK, PROBLEMS, add_storage, add_verb, note, print_json
@@ -47,15 +49,22 @@ tessarr run PLAN --status --json
 
 def run(arguments: argparse.Namespace) -> int:
     """Carry out the plan, and print how far it is."""
+    return advance(arguments, Plan.status if arguments.status else partial(_carried_out, arguments=arguments))
+
+
+def advance(arguments: argparse.Namespace, work: Callable[[Plan], Status]) -> int:
+    """Do `work` on the plan of the arguments, print how far it is then, and return the exit code."""
     plan = Plan.load(arguments.plan, storage_options=storage_options(arguments.storage))
+    code = OK
     try:
-        status = plan.status() if arguments.status else _carried_out(plan, arguments)
+        status = work(plan)
     except FailedTasksError as error:
         note(f"error: {error}")
         status, code = plan.status(), PROBLEMS
+    if arguments.json:
+        print_json(asdict(status) | {"missing": status.missing})
     else:
-        code = OK
-    show(status, json=arguments.json)
+        print(f"{status.done} of {status.tasks} tasks done; {'finished' if status.finished else 'not finished'}")
     return code
 
 
@@ -90,11 +99,3 @@ def part_of(text: str, environment: Mapping[str, str]) -> tuple[int, int]:
     raise ValueError(
         f"--part without I/N needs one of the variables {', '.join(_INDEX)}, and one of {', '.join(_COUNT)}"
     )
-
-
-def show(status: Status, *, json: bool) -> None:
-    """Print how far a plan is."""
-    if json:
-        print_json({"tasks": status.tasks, "done": status.done, "missing": status.missing, "finished": status.finished})
-    else:
-        print(f"{status.done} of {status.tasks} tasks done; {'finished' if status.finished else 'not finished'}")
