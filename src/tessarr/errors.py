@@ -183,6 +183,12 @@ class MetadataValidationError(BaseZarrError):
         return super().__str__() + "".join(f"\n  - {problem}" for problem in self.problems)
 
 
+def problems_of(error: TessarrError, *loc: str | int) -> list[Problem]:
+    """Return the problems of a value that is at `loc` of a larger document; the error itself, if it lists none."""
+    listed = getattr(error, "problems", None) or [Problem((), "value", str(error))]
+    return [problem._replace(loc=(*loc, *problem.loc)) for problem in listed]
+
+
 class NodeTypeValidationError(MetadataValidationError):
     """The document describes the other kind of node (a group where an array was requested, or the reverse)."""
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from tessarr import registry
 from tessarr.codecs.base import Codec
 from tessarr.common import strict_json
-from tessarr.errors import MetadataValidationError, Problem, UnknownCodecError
+from tessarr.errors import MetadataValidationError, Problem, UnknownCodecError, problems_of
 from tessarr.types import JSON
 
 Loc = tuple[str | int, ...]
@@ -102,8 +102,7 @@ def parse_codecs(value: object, loc: Loc, problems: list[Problem]) -> tuple[tupl
             codecs.append(implementation.from_json(configuration))
             ignored += getattr(codecs[-1], "ignored", ())
         except MetadataValidationError as error:
-            for problem in error.problems or [Problem((), "value", str(error))]:
-                problems.append(problem._replace(loc=(*where, "configuration", *problem.loc)))
+            problems += problems_of(error, *where, "configuration")
     return tuple(codecs), ignored
 
 

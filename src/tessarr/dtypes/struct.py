@@ -44,7 +44,7 @@ from tessarr.dtypes.element import (
     read_by_format,
 )
 from tessarr.dtypes.named import from_v3
-from tessarr.errors import DataTypeValidationError, MetadataValidationError, Problem
+from tessarr.errors import DataTypeValidationError, MetadataValidationError, Problem, problems_of
 from tessarr.types import JSON, AnyDType, Shape, ZarrFormat
 
 MAX_NESTING = 64
@@ -153,9 +153,7 @@ class Struct(Element):
             try:
                 members.append(_field_from_json(field, legacy))
             except DataTypeValidationError as error:
-                inner = error.problems or [Problem((), "value", str(error))]
-                place = ("configuration", "fields", position)
-                problems += [problem._replace(loc=(*place, *problem.loc)) for problem in inner]
+                problems += problems_of(error, "configuration", "fields", position)
         if problems:
             raise DataTypeValidationError(f"invalid configuration of data type {name}", problems)
         made = cls(fields=members)
@@ -273,8 +271,7 @@ class Struct(Element):
             try:
                 parts.append(member.data_type.parse_fill(value[member.name], 3).tobytes())
             except MetadataValidationError as error:
-                inner = error.problems or [Problem((), "value", str(error))]
-                problems += [problem._replace(loc=(member.name, *problem.loc)) for problem in inner]
+                problems += problems_of(error, member.name)
         if problems:
             raise MetadataValidationError("invalid fill_value for data type struct", problems)
         return self._join(parts)
@@ -327,9 +324,7 @@ def _field_from_json(field: JSON, legacy: bool) -> Field:
     try:
         return Field(field["name"], from_v3(field["data_type"]))
     except DataTypeValidationError as error:
-        inner = error.problems or [Problem((), "value", str(error))]
-        problems = [problem._replace(loc=("data_type", *problem.loc)) for problem in inner]
-        raise DataTypeValidationError("invalid field of a struct", problems) from error
+        raise DataTypeValidationError("invalid field of a struct", problems_of(error, "data_type")) from error
 
 
 def _bad_v2_field(item: object, expected: str) -> DataTypeValidationError:

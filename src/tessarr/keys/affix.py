@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Self
 
 from tessarr import registry
-from tessarr.errors import MetadataValidationError, Problem
+from tessarr.errors import MetadataValidationError, Problem, problems_of
 from tessarr.keys.base import ChunkKeyEncoding, KeyTemplate
 from tessarr.keys.default import DefaultKeyEncoding
 from tessarr.keys.templated import check_template, check_text
@@ -45,8 +45,7 @@ def _base(configuration: Mapping[str, JSON], problems: list[Problem]) -> ChunkKe
     try:
         found: ChunkKeyEncoding = implementation.from_json(inner)
     except MetadataValidationError as error:
-        where = ("base_encoding", "configuration")
-        problems += [problem._replace(loc=(*where, *problem.loc)) for problem in error.problems]
+        problems += problems_of(error, "base_encoding", "configuration")
         return None
     return found
 

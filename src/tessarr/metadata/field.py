@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from tessarr.common.warn import Diagnostic
-from tessarr.errors import MetadataValidationError, Problem, TessarrError
+from tessarr.errors import MetadataValidationError, Problem, TessarrError, problems_of
 from tessarr.settings import is_strict
 from tessarr.types import JSON
 
@@ -62,8 +62,7 @@ class Document:
 
     def adopt(self, name: str, error: TessarrError) -> None:
         """Add the problems of `error` to those of the field `name`."""
-        inner = getattr(error, "problems", None) or [Problem((), "value", str(error))]
-        self.problems.extend(problem._replace(loc=(name, *problem.loc)) for problem in inner)
+        self.problems += problems_of(error, name)
 
     def finish(self) -> None:
         """Raise `MetadataValidationError` if there are problems."""

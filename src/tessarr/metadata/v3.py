@@ -21,6 +21,7 @@ from tessarr.errors import (
     NodeTypeValidationError,
     Problem,
     TessarrError,
+    problems_of,
 )
 from tessarr.keys.base import ChunkKeyEncoding
 from tessarr.metadata import legacy, reservations
@@ -243,8 +244,7 @@ def _check_transformers(items: Iterable[object], problems: list[Problem]) -> lis
         try:
             implementation.from_json(configuration)
         except MetadataValidationError as error:
-            for problem in error.problems or [Problem((), "value", str(error))]:
-                problems.append(problem._replace(loc=(*loc, "configuration", *problem.loc)))
+            problems += problems_of(error, *loc, "configuration")
     return skippable
 
 

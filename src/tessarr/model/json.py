@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from tessarr.common import strict_json
-from tessarr.errors import MetadataValidationError, Problem, TessarrError
+from tessarr.errors import MetadataValidationError, Problem, TessarrError, problems_of
 from tessarr.model.fields import restore_names
 from tessarr.model.node import ArraySpec, ArraySpecV2, ArraySpecV3, GroupSpec, Spec
 from tessarr.types import JSON, JSONObject
@@ -69,8 +69,7 @@ def _node(obj: Any, loc: _Loc, problems: list[Problem]) -> Spec | None:
             return _array(obj, zarr_format, dict(attributes), loc, problems)
         return _group(obj, zarr_format, dict(attributes), loc, problems)
     except TessarrError as error:
-        inner = getattr(error, "problems", None) or [Problem((), "value", str(error))]
-        problems.extend(problem._replace(loc=(*loc, *problem.loc)) for problem in inner)
+        problems += problems_of(error, *loc)
         return None
 
 

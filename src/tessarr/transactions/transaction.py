@@ -39,7 +39,7 @@ from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import StorePath
 from tessarr.stores.protocols import Commit as CanCommit
 from tessarr.stores.url import StoreLike
-from tessarr.stores.wrappers.base import WrapperStore
+from tessarr.stores.wrappers.base import innermost
 from tessarr.transactions.document_merge import is_consolidated, is_document, merged, resized
 from tessarr.transactions.overlay import OverlayStore
 
@@ -307,9 +307,7 @@ def _not_offered(mode: str) -> Exception:
 
 def _level(store: Store, mode: Mode) -> Level:
     """Return the level at which `store` commits. Raises `UnsupportedOperationError`."""
-    base = store
-    while isinstance(base, WrapperStore):
-        base = base.store
+    base = innermost(store)
     if isinstance(store, CanCommit):
         if isinstance(base, LocalStore):
             return "journal"

@@ -29,7 +29,7 @@ from tessarr.codecs.array_to_array.numbers import holds, is_foreign, largest, li
 from tessarr.codecs.base import ArrayToArray, ChunkSpec
 from tessarr.codecs.members import Check, check_members, choice, optional, read_members
 from tessarr.dtypes.base import DataType
-from tessarr.errors import CodecError, DataTypeValidationError, MetadataValidationError, Problem, TessarrError
+from tessarr.errors import CodecError, DataTypeValidationError, MetadataValidationError, TessarrError, problems_of
 from tessarr.types import JSON, AnyArray, AnyDType, JSONObject
 
 Rounding = Literal["nearest-even", "towards-zero", "towards-positive", "towards-negative", "nearest-away"]
@@ -250,8 +250,7 @@ def _data_type(value: str | Mapping[str, JSON] | DataType) -> DataType:
     try:
         return from_v3(value)
     except DataTypeValidationError as error:
-        problems = [problem._replace(loc=("data_type", *problem.loc)) for problem in error.problems]
-        problems = problems or [Problem(("data_type",), "value", str(error))]
+        problems = problems_of(error, "data_type")
         raise MetadataValidationError("invalid cast_value codec", problems, codec="cast_value") from error
 
 

@@ -36,7 +36,7 @@ from tessarr.stores.protocols import (
     Set,
     Settle,
 )
-from tessarr.stores.wrappers.base import WrapperStore
+from tessarr.stores.wrappers.base import WrapperStore, innermost
 from tessarr.types import JSON, Buffer, ByteRange
 
 _List = list
@@ -99,9 +99,7 @@ class PartsStore(WrapperStore):
     def __init__(self, store: Store, parts: Sequence[Part], path: str = "") -> None:
         super().__init__(store)
         self.parts = tuple(parts)
-        below = store
-        while isinstance(below, WrapperStore):
-            below = below.store
+        below = innermost(store)
         self._journals: _List[tuple[Settle, str]] = (
             [(below, node) for node in sorted({"", path})] if isinstance(below, Settle) else []
         )

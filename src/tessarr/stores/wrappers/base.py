@@ -131,6 +131,13 @@ class WrapperStore(Store):
         return self.store.list_dir(prefix)
 
 
+def innermost(store: Store) -> Store:
+    """Return the store that is below all wrappers."""
+    while isinstance(store, WrapperStore):
+        store = store.store
+    return store
+
+
 @lru_cache(maxsize=256)  # of classes, so that few are kept
 def _takes_if_match(function: Callable[..., object]) -> bool:
     from inspect import Parameter, signature

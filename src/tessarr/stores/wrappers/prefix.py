@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tessarr.stores.base import Store
 from tessarr.stores.path import check_key, check_prefix, normalize_path, prefix_of
-from tessarr.stores.wrappers.base import ForwardingStore, WrapperStore
+from tessarr.stores.wrappers.base import ForwardingStore, innermost
 
 
 class PrefixStore(ForwardingStore):
@@ -24,9 +24,7 @@ class PrefixStore(ForwardingStore):
         """The wrapped store's URL, followed by the prefix."""
         from urllib.parse import quote
 
-        base = self.store
-        while isinstance(base, WrapperStore):
-            base = base.store
+        base = innermost(self.store)
         inner, prefix = self.store.url.rstrip("/"), quote(self.prefix.rstrip("/"))
         # A store in one file has no paths below its URL: a pipeline names the path within the file.
         adapter = getattr(base, "adapter", None) if "|" not in inner else None
