@@ -11,6 +11,8 @@ pub mod chain;
 mod chunk_job;
 mod chunk_reads;
 pub mod codecs;
+#[cfg(target_os = "linux")]
+mod create;
 pub mod decode;
 mod durable;
 mod element;

@@ -13,6 +13,8 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PySlice, PyTuple};
 
 use crate::array::{Array, Store};
 use crate::cache;
+#[cfg(target_os = "linux")]
+use crate::create::create;
 use crate::element;
 use crate::error::{Error, NativeError, Result};
 use crate::part::{AxisSelection, Part, Plan};
@@ -317,6 +319,7 @@ fn read_files<'py>(py: Python<'py>, paths: Vec<PathBuf>, most: u64) -> PyResult<
 
 /// Create a value of a local store: whether it was created, and whether the file system kept the time of the file. `None`:
 /// nothing was done, and Python has to do it itself, which says why.
+#[cfg(target_os = "linux")]
 #[pyfunction]
 fn create_file(
     py: Python<'_>,
@@ -327,7 +330,7 @@ fn create_file(
 ) -> PyResult<Option<(bool, bool)>> {
     let coarse = AtomicBool::new(false);
     let place = replace::Place { root: &root, durable: false, coarse: &coarse };
-    match py.detach(|| replace::create(&path.into(), place, probe, &value, &mut poll())) {
+    match py.detach(|| create(&path, place, probe, &value, &mut poll())) {
         Ok(created) => Ok(Some((created, !coarse.load(Ordering::Relaxed)))),
         Err(Error::Fault(_)) => Ok(None),
         Err(signal) => Err(signal.into()),
@@ -359,6 +362,7 @@ pub fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(clear_cache, module)?)?;
     module.add_function(wrap_pyfunction!(cache_info, module)?)?;
     module.add_function(wrap_pyfunction!(read_files, module)?)?;
+    #[cfg(target_os = "linux")]
     module.add_function(wrap_pyfunction!(create_file, module)?)?;
     vlen::register(module)?;
     steps::register(module)?;

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::pool::release;
 use crate::store::{STALE, Version, is_missing, open_value, version_at, write_all_at};
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     path.with_file_name(format!(".{name}.{suffix}"))
 }
@@ -161,7 +161,7 @@ pub struct Place<'a> {
 }
 
 /// Run `work`, and retry after making the directory of `path` while that is missing.
-fn in_directory<T>(path: &Path, place: Place, work: impl Fn() -> io::Result<T>) -> io::Result<T> {
+pub fn in_directory<T>(path: &Path, place: Place, work: impl Fn() -> io::Result<T>) -> io::Result<T> {
     let make = |folder| make_directories(folder, place.root, place.durable);
     for _ in 0..TRIES {
         match work() {
@@ -254,12 +254,6 @@ impl Replacement {
         fs::rename(&self.temporary, &self.path).map_err(|error| self.failed(error))
     }
 
-    /// Whether the name of this file in another case leads to a file.
-    fn is_case_blind(&self) -> bool {
-        let name = self.temporary.file_name().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
-        self.temporary.with_file_name(name).symlink_metadata().is_ok()
-    }
-
     /// Write `bytes` at `offset`; several threads may do so at once.
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         write_all_at(&self.file, bytes, offset)
@@ -311,30 +305,6 @@ impl Drop for Replacement {
     }
 }
 
-/// Create a value under its lock; `false`: there is one. With `probe` nothing is written where names that differ in case only
-/// are one name: the error is `CASE_BLIND`.
-pub fn create(
-    path: &Arc<Path>,
-    place: Place,
-    probe: bool,
-    value: &[u8],
-    wait: &mut dyn FnMut() -> Result<()>,
-) -> Result<bool> {
-    let _lock = Lock::hold(path, place, wait)?;
-    if fs::metadata(path).is_ok_and(|there| there.is_file()) {
-        return Ok(false);
-    }
-    let new = Replacement::begin(path, place)?;
-    if probe && new.is_case_blind() {
-        return Err(Error::new(CASE_BLIND, "the file system ignores the case of names"));
-    }
-    new.write_at(value, 0)?;
-    match new.finish(place, Some(None)) {
-        Err(Error::Fault(fault)) if fault.kind == STALE => Ok(false),
-        done => done.map(|()| true),
-    }
-}
-
 /// Remove a value and the directories below the root that become empty; a missing value is not an error. With `if_match`
 /// only that version: else the error is `STALE`. With the error `durability` the value was removed.
 pub fn remove(path: &Path, place: Place, if_match: Precondition) -> Result<()> {
@@ -380,11 +350,38 @@ pub struct Lock<'a> {
 /// The kind of the error for a lock file with a mark: Python settles the transaction, and retries the write.
 pub const MARKED: &str = "marked";
 
-/// The kind of the error for a file system that ignores case: Python looks for names that differ in case only.
-const CASE_BLIND: &str = "case-blind";
-
 /// Longest pause between two attempts to acquire a lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+/// Acquire the `flock` of a file. `wait` is called periodically while another holder has it; its error ends the waiting.
+pub fn lock_exclusively(
+    file: &File,
+    wait: &mut dyn FnMut() -> Result<()>,
+    failed: impl Fn(io::Error) -> Error,
+) -> Result<()> {
+    let mut pause = Duration::from_micros(100);
+    // Not by blocking in the kernel: a helper thread could not be cancelled there.
+    while let Err(error) = file.try_lock() {
+        match error {
+            TryLockError::WouldBlock => {}
+            TryLockError::Error(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            TryLockError::Error(error) => return Err(failed(error)),
+        }
+        wait()?;
+        thread::sleep(pause);
+        pause = LOCK_PAUSE.min(2 * pause);
+    }
+    Ok(())
+}
+
+/// Release a lock file that is not empty, which stays with its mark: the error is `MARKED`.
+pub fn refuse_marked(file: &File, size: u64) -> Result<()> {
+    if size == 0 {
+        return Ok(());
+    }
+    let _ = file.unlock();
+    Err(Error::new(MARKED, "a transaction left a mark in the lock file of this value"))
+}
 
 impl<'a> Lock<'a> {
     /// `wait` is called periodically while another holder has the lock; its error ends the waiting. With the error `MARKED` a
@@ -395,26 +392,12 @@ impl<'a> Lock<'a> {
         loop {
             let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
             let file = in_directory(&path, place, open).map_err(failed)?;
-            let mut pause = Duration::from_micros(100);
-            // Not by blocking in the kernel: a helper thread could not be cancelled there.
-            while let Err(error) = file.try_lock() {
-                match error {
-                    TryLockError::WouldBlock => {}
-                    TryLockError::Error(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    TryLockError::Error(error) => return Err(failed(error)),
-                }
-                wait()?;
-                thread::sleep(pause);
-                pause = LOCK_PAUSE.min(2 * pause);
-            }
+            lock_exclusively(&file, wait, failed)?;
             let held = Version::of(&file.metadata().map_err(failed)?);
             match fs::metadata(&path) {
                 Ok(there) => {
                     if Version::of(&there).same_file(&held) {
-                        if held.size() > 0 {
-                            let _ = file.unlock(); // the file stays, with its mark
-                            return Err(Error::new(MARKED, "a transaction left a mark in the lock file of this value"));
-                        }
+                        refuse_marked(&file, held.size())?;
                         return Ok(Lock { path, place, file });
                     }
                 }

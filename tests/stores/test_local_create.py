@@ -66,6 +66,14 @@ def test_an_empty_lock_file_of_a_killed_holder_is_used_and_removed(store: LocalS
     assert files(store) == ["b", "c"]
 
 
+def test_what_a_killed_creator_wrote_into_its_lock_file_is_ignored(store: LocalStore) -> None:
+    store.set("a/c", b"1")
+    (store.root / "a" / filelock.lock_name("b")).write_bytes(b'{"zarr_format": 3, "node_')
+    assert store.set_if_not_exists("a/b", b"1")
+    assert store.get("a/b") == b"1"
+    assert files(store) == ["b", "c"]
+
+
 MARKS: list[tuple[str, Callable[[Path], object]]] = [
     ("a lock file with a mark", lambda root: (root / filelock.lock_name("a")).write_bytes(b"mark")),
     ("a directory in the way", lambda root: (root / "a").mkdir()),

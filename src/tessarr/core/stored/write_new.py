@@ -37,8 +37,9 @@ async def write_new_steps(store: Store, path: str, documents: Mapping[str, bytes
     if not await store_call(store, "set_if_not_exists", own_key, own):
         return await _remove_steps(store, made, path)
     # A document of another name makes a node too, of another format or kind, which no condition on this one notices.
-    (entry,) = await read_entries_steps(store, [path], _OWN_DOCUMENTS)
-    if len(entry.values) > 1:
+    others = [name for name in _OWN_DOCUMENTS if name != own_key.rpartition("/")[2]]
+    (entry,) = await read_entries_steps(store, [path], others)
+    if entry.values:
         return await _remove_steps(store, [*made, own_key], path)
     return None
 

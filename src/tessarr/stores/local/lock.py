@@ -8,17 +8,20 @@ The protocol, for every program that shares a directory with tessarr:
   until after the rename. To acquire the lock: open the file (create it when missing), take an exclusive ``flock`` (on Windows:
   ``msvcrt.locking`` of the first byte), then check that the path still leads to the opened file, else close it and retry.
   To release the lock: remove the file while the lock is held, then unlock and close. So no lock file stays behind, and a file
-  that a killed process left is empty, unlocked, and usable by the next holder.
+  that a killed process left is unlocked, and usable by the next holder.
+- Where there is no value, the holder of a lock file may write the value into it and rename it to the value's name. Both names
+  are looked up in one open directory, so that never the lock file of another directory is renamed.
 - A value is replaced or removed, with the lock file or without, while the value's file is locked by an exclusive ``flock`` and
   was checked to be still the file of that name. Where there is no file yet, the new file is renamed or linked into place by a
   call that fails if another file exists. An update checks under the ``flock`` that the file that it read is still in place,
   and retries if not.
 - The next holder of a lock file that is not empty completes the transaction that it names first
-  (`tessarr.stores.local.transactions`).
+  (`tessarr.stores.local.transactions`), and ignores any other content.
 - Names with these suffixes that begin with a period are never keys: they are not listed and cannot be set.
 - A name longer than 180 bytes of UTF-8 is replaced in hidden names by the first 32 hexadecimal digits of its SHA-256.
 
-The native engine does the same (``rust/src/replace.rs``): `tests/native/test_local_protocol.py` runs both against one table.
+The native engine does the same (``rust/src/replace.rs``, ``create.rs``): `tests/native/test_local_protocol.py` runs both
+against one table.
 
 ``flock`` works across machines on NFS (Linux ≥ 2.6.12), Lustre (mounted with ``flock``), GPFS and CephFS.
 """
