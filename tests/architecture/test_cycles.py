@@ -13,11 +13,6 @@ from tessarr import built_in
 from .sources import parsed
 from .test_imports import MODULES, SOURCE, for_types_only
 
-KNOWN: dict[str, str] = {
-    "tessarr.metadata.formats": "`ArrayMetadata.documents` needs the module of its format, which makes `ArrayMetadata`",
-}
-"""One module of each cycle that is still to be dissolved, with the reason why it is there."""
-
 
 def module_names() -> dict[str, str]:
     """Dotted name → path relative to the package."""
@@ -199,6 +194,4 @@ def test_the_search_sees_the_strings_of_the_registry() -> None:
 
 
 def test_no_module_imports_itself_in_a_circle() -> None:
-    found = cycles(graph())
-    assert [sorted(group) for group in found if not group & KNOWN.keys()] == []
-    assert {name for group in found for name in group & KNOWN.keys()} == KNOWN.keys(), "dissolved: remove it from KNOWN"
+    assert [sorted(group) for group in cycles(graph())] == []

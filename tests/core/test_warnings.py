@@ -164,7 +164,7 @@ DOCUMENTS: list[tuple[str, type[Warning], str, dict[str, Any]]] = [
         {**v2(), ".zattrs": {"_ARRAY_DIMENSIONS": ["y"]}},
     ),
     (
-        "metadata/v2.py:parse_group",
+        "metadata/group.py:_parse_v2",
         ZarrRuntimeWarning,
         "unknown members",
         {".zgroup": {"zarr_format": 2, "other": 1}},

@@ -120,12 +120,12 @@ async def digest_steps(array: Array, hashname: str) -> bytes:
     """Compute a digest over the metadata, attributes and every stored chunk, in key order."""
     import hashlib
 
-    from tessarr.metadata import formats
+    from tessarr.metadata import serialize
     from tessarr.stores.buffers import byte_view
     from tessarr.stores.path import prefix_of
 
     total: Any = hashlib.new(hashname)
-    documents = formats.dumps(array._metadata.documents())
+    documents = serialize.dumps(array._metadata.documents())
     for name in sorted(documents):
         total.update(documents[name])
     prefix = prefix_of(array.path)

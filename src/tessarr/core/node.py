@@ -148,9 +148,9 @@ class Node:
 
     def __dask_tokenize__(self) -> tuple[object, ...]:
         """Identify the node for dask by its place and its documents, not by its values."""
-        from tessarr.metadata import formats
+        from tessarr.metadata import serialize
 
-        documents = formats.dumps(self._metadata.documents())
+        documents = serialize.dumps(self._metadata.documents())
         return (type(self).__qualname__, self._store.url, self._path, sorted(documents.items()))
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ from tessarr.dtypes.base import DataType, Scalar
 from tessarr.errors import ZarrRuntimeWarning
 from tessarr.grids.base import ChunkGrid
 from tessarr.keys.base import ChunkKeyEncoding
+from tessarr.metadata.serialize import array_documents
 from tessarr.types import JSON, AnyDType, JSONObject, Shape, ZarrFormat
 
 DIMENSIONS = "_ARRAY_DIMENSIONS"
@@ -101,10 +102,7 @@ class ArrayMetadata:
 
     def documents(self) -> dict[str, JSONObject]:
         """Return the documents of this array: key relative to the node → JSON."""
-        from tessarr.metadata.formats import module
-
-        documents: dict[str, JSONObject] = module(self.zarr_format).dump_array(self)
-        return documents
+        return array_documents(self)
 
     def to_dict(self) -> JSONObject:
         """Return the metadata as one document, attributes included (stored v1 and v2 metadata has a separate document

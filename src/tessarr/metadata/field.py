@@ -96,6 +96,26 @@ class Document:
             return ()
         return tuple(cast("Sequence[int]", value))
 
+    def attributes(self) -> dict[str, Any]:
+        """Return the member ``attributes`` (v3), which must be an object."""
+        value = self.fields.get("attributes", {})
+        if not isinstance(value, Mapping):
+            self.add("attributes", "type", f"must be an object, got {value!r}")
+            return {}
+        return dict(value)
+
+    def extra(self, known: tuple[str, ...]) -> dict[str, Any]:
+        """Return the members that are not `known` (v3), which must all say that they need not be understood (V3-EXT-07)."""
+        extra = {}
+        for name, value in self.fields.items():
+            if name in known:
+                continue
+            if isinstance(value, Mapping) and value.get("must_understand") is False:
+                extra[name] = value
+            else:
+                self.add(name, "unknown", 'unknown member; only an object with "must_understand": false may be ignored')
+        return extra
+
     def choice(self, name: str, options: tuple[JSON, ...], default: object) -> Any:
         """Return the value of a member, which must be one of `options`."""
         value = self.fields.get(name, default)

@@ -13,6 +13,7 @@ from tessarr.common import strict_json
 from tessarr.common.warn import Diagnostic
 from tessarr.errors import MetadataValidationError, Problem, ZarrUserWarning
 from tessarr.metadata.field import Parsed
+from tessarr.metadata.group import parse_group
 from tessarr.types import Buffer, JSONObject, ZarrFormat
 
 
@@ -38,27 +39,9 @@ _NO_NODE_TYPE = ("missing", "required and not there; 'array' or 'group'")
 DOCUMENT_NAMES = frozenset(key for keys in KEYS.values() for key in keys.all) | {".zmetadata"}
 
 
-def module(zarr_format: int) -> Any:
-    """Return the module that parses and writes the documents of a format."""
-    return importlib.import_module(f"tessarr.metadata.v{zarr_format}")
-
-
 def loads(name: str, data: Buffer, *, key: str, duplicates: list[strict_json.Loc] | None = None) -> Any:
     """Parse one stored document called `name` (relative), naming `key` (full) in errors; see `strict_json.loads`."""
     return strict_json.loads(data, key=key, allow_nan=name != "zarr.json", duplicates=duplicates)
-
-
-def dumps(documents: Mapping[str, JSONObject]) -> dict[str, bytes]:
-    """Serialise documents as their format does: v3 in its order, v1 and v2 sorted and indented by four."""
-    from tessarr.settings import config
-
-    allow_nan = bool(config.get("attributes.allow_nan"))  # fill values are never NaN here, but the text "NaN"
-    return {
-        name: strict_json.dumps(document, indent=_indent(), sort_keys=False, allow_nan=allow_nan)
-        if name == "zarr.json"
-        else strict_json.dumps(document, indent=4, sort_keys=True, allow_nan=allow_nan)
-        for name, document in documents.items()
-    }
 
 
 def corrected(name: str, document: JSONObject) -> JSONObject:
@@ -73,12 +56,6 @@ def corrected(name: str, document: JSONObject) -> JSONObject:
     if config.get("zarr_python.documents"):
         document, _ = legacy.zarr_python_reads(name, document)
     return legacy.readable(name, document)[0]
-
-
-def _indent() -> int | None:
-    from tessarr.settings import config
-
-    return config.get("json_indent", 2)  # type: ignore[no-any-return]
 
 
 def parse_node(zarr_format: ZarrFormat, documents: Mapping[str, object]) -> Parsed:
@@ -127,10 +104,10 @@ def _parse_corrected(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> P
 
 def _parse_node(zarr_format: ZarrFormat, documents: Mapping[str, object]) -> Parsed:
     keys = KEYS[zarr_format]
-    parser = module(zarr_format)
+    parser = importlib.import_module(f"tessarr.metadata.v{zarr_format}")
     if keys.array != keys.group:
         if keys.array not in documents:
-            return parser.parse_group(documents)  # type: ignore[no-any-return]
+            return parse_group(zarr_format, documents)
         node, diagnostics = parser.parse_array(documents)
         if keys.group in documents:
             both = Diagnostic("an array and a group document share one path; the array is used", ZarrUserWarning)
@@ -141,4 +118,4 @@ def _parse_node(zarr_format: ZarrFormat, documents: Mapping[str, object]) -> Par
     if isinstance(document, Mapping) and kind not in ("array", "group"):
         found = ("value", f"must be 'array' or 'group', got {kind!r}") if "node_type" in document else _NO_NODE_TYPE
         raise MetadataValidationError("invalid v3 metadata", [Problem(("node_type",), *found)], key=keys.array)
-    return parser.parse_group(documents) if kind == "group" else parser.parse_array(documents)  # type: ignore[no-any-return]
+    return parse_group(3, documents) if kind == "group" else parser.parse_array(documents)

@@ -1,4 +1,4 @@
-"""The metadata of a group, in one model for all formats."""
+"""The metadata of a group, in one model for all formats, and the parsers of a group's documents."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from tessarr.errors import MetadataValidationError
+from tessarr.common.warn import Diagnostic
+from tessarr.errors import MetadataValidationError, NodeTypeValidationError
+from tessarr.metadata.field import Document, Parsed, check_attributes
+from tessarr.metadata.serialize import dumps, group_documents
+from tessarr.settings import is_strict
 from tessarr.types import JSON, JSONObject, ZarrFormat
 
 
@@ -37,27 +41,17 @@ class GroupMetadata:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> GroupMetadata:
         """Parse one document, attributes included. Raises `MetadataValidationError` when it describes no group."""
-        from tessarr.metadata import formats
-
-        number: Any = data.get("zarr_format", 3)
-        keys = formats.KEYS[number]
-        if number == 3:
-            documents: dict[str, Any] = {keys.group or "": {"node_type": "group", **data, "zarr_format": 3}}
-        else:
-            documents = {
-                keys.group or "": {"zarr_format": number},
-                keys.attributes or "": dict(data.get("attributes") or {}),
-            }
-        group = formats.parse_node(number, documents).node
-        if not isinstance(group, cls):
+        if data.get("node_type") == "array":
             raise MetadataValidationError("the document describes an array", expected="a group")
-        return group
+        if data.get("zarr_format", 3) == 2:
+            parsed = _parse_v2({".zgroup": {"zarr_format": 2}, ".zattrs": dict(data.get("attributes") or {})})
+        else:
+            parsed = _parse_v3({"zarr.json": {"node_type": "group", "zarr_format": 3, **data}})
+        return parsed[0]
 
     def to_buffer_dict(self, prototype: Any) -> dict[str, Any]:
         """Return the documents as they are stored: key relative to the group → a buffer of ``prototype.buffer``."""
-        from tessarr.metadata import formats
-
-        stored = formats.dumps(self.documents())
+        stored = dumps(self.documents())
         return {key: prototype.buffer.from_bytes(value) for key, value in stored.items()}
 
     @property
@@ -67,10 +61,7 @@ class GroupMetadata:
 
     def documents(self) -> dict[str, JSONObject]:
         """Return the documents of this group: key relative to the node → JSON."""
-        from tessarr.metadata.formats import module
-
-        documents: dict[str, JSONObject] = module(self.zarr_format).dump_group(self)
-        return documents
+        return group_documents(self)
 
     def to_dict(self) -> JSONObject:
         """Return the metadata as one document, attributes included (stored v2 metadata has a separate document for
@@ -89,3 +80,48 @@ class GroupMetadata:
     def with_attributes(self, attributes: dict[str, object]) -> GroupMetadata:
         """Return a copy with other user attributes."""
         return replace(self, attributes=attributes)
+
+
+def parse_group(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> Parsed:
+    """Parse the documents (relative key → JSON) of a group. Raises `MetadataValidationError` listing every problem."""
+    return Parsed(*(_parse_v3(documents) if zarr_format == 3 else _parse_v2(documents)))
+
+
+def _parse_v3(documents: Mapping[str, JSON]) -> tuple[GroupMetadata, tuple[Diagnostic, ...]]:
+    """Parse ``zarr.json``; an inline consolidated block is kept unparsed (`tessarr.metadata.consolidated` parses
+    it).
+    """
+    doc = Document(documents["zarr.json"], "v3 group metadata", "zarr.json")
+    if doc.fields.get("node_type") == "array":
+        hint = "Open it with open_array"
+        raise NodeTypeValidationError("the node is an array, not a group", key="zarr.json", hint=hint)
+    doc.require(["zarr_format", "node_type"])
+    doc.format(3)
+    if doc.fields.get("node_type", "group") != "group":
+        doc.add("node_type", "value", f"must be 'group', got {doc.fields['node_type']!r}")
+    attributes = doc.attributes()
+    extra = doc.extra(("zarr_format", "node_type", "attributes", "consolidated_metadata"))
+    consolidated = doc.fields.get("consolidated_metadata")
+    if consolidated is not None:
+        if isinstance(consolidated, Mapping) and consolidated.get("must_understand") in (False, None):
+            extra["consolidated_metadata"] = dict(consolidated)
+        else:
+            doc.add("consolidated_metadata", "value", 'must be an object with "must_understand": false')
+    doc.finish()
+    return GroupMetadata(zarr_format=3, attributes=attributes, extra=extra), tuple(doc.diagnostics)
+
+
+def _parse_v2(documents: Mapping[str, JSON]) -> tuple[GroupMetadata, tuple[Diagnostic, ...]]:
+    """Parse ``.zgroup`` and, if present, ``.zattrs``."""
+    doc = Document(documents[".zgroup"], "v2 group metadata", ".zgroup")
+    doc.require(["zarr_format"])
+    doc.format(2)
+    extra = {name: value for name, value in doc.fields.items() if name not in ("zarr_format", "consolidated_metadata")}
+    if extra and is_strict():
+        for name in extra:
+            doc.add(name, "unknown", "no other member may be in .zgroup")
+    elif extra:
+        doc.diagnose(f"unknown members {sorted(extra)} in .zgroup are ignored")
+    doc.finish()
+    attributes = check_attributes(documents.get(".zattrs", {}), ".zattrs")
+    return GroupMetadata(zarr_format=2, attributes=attributes, extra=extra), tuple(doc.diagnostics)

@@ -28,7 +28,7 @@ from tessarr.errors import MetadataValidationError
 from tessarr.grids.base import ChunkGrid
 from tessarr.grids.regular import RegularGrid
 from tessarr.keys.base import ChunkKeyEncoding
-from tessarr.metadata import formats
+from tessarr.metadata import formats, serialize
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.settings import config
 from tessarr.types import JSON, JSONObject, Shape
@@ -65,7 +65,7 @@ class _PublicMetadata:
 
     def to_buffer_dict(self, prototype: Any) -> dict[str, JSON]:
         """Return the stored documents: key relative to the array → a buffer of ``prototype.buffer``."""
-        documents = formats.dumps(self._model.documents())
+        documents = serialize.dumps(self._model.documents())
         return {key: prototype.buffer.from_bytes(value) for key, value in documents.items()}
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tessarr.errors import MetadataValidationError
-from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.field import Document, Parsed, check_attributes
 from tessarr.metadata.v2 import resolve_array
-from tessarr.types import JSON, JSONObject
+from tessarr.types import JSONObject
 
 ARRAY_KEY = "meta"
 ATTRIBUTES_KEY = "attrs"
@@ -50,45 +48,3 @@ def compressor_from_v1(doc: Document) -> JSONObject | None:
         return {"id": name, **(options or {})}
     doc.add("compression", "unsupported", f"must be blosc, zlib, gzip, bz2, lzma, none or null; got {name!r}")
     return None
-
-
-def compression_to_v1(compressor: JSON) -> tuple[JSON, JSON]:
-    """Convert a v2 compressor configuration to ``(compression, compression_opts)``; raises for others than v1's."""
-    if compressor is None:
-        return "none", None
-    assert isinstance(compressor, Mapping)
-    options = {name: value for name, value in compressor.items() if name != "id"}
-    if compressor["id"] in ("zlib", "bz2"):
-        return compressor["id"], options.get("level", 1)
-    if compressor["id"] == "blosc":
-        return "blosc", {name: options[name] for name in ("cname", "clevel", "shuffle") if name in options}
-    if compressor["id"] == "lzma":
-        return "lzma", options
-    raise MetadataValidationError(
-        "Zarr v1 has no such compressor", expected="blosc, zlib, bz2, lzma or none", got=compressor["id"]
-    )
-
-
-def dump_array(array: ArrayMetadata) -> dict[str, JSONObject]:
-    """Return ``meta`` and ``attrs``. Raises `MetadataValidationError` for what v1 cannot express."""
-    if array.filters:
-        raise MetadataValidationError("Zarr v1 has no filters", got=[f.get("id") for f in array.filters])
-    compression, options = compression_to_v1(array.compressor)
-    fill = None if array.fill_value is None else array.data_type.dump_fill(array.fill_value, 1)
-    meta: JSONObject = {
-        **array.extra,
-        "zarr_format": 1,
-        "shape": list(array.shape),
-        "chunks": list(array.chunks),
-        "dtype": array.data_type.to_v2(),
-        "compression": compression,
-        "compression_opts": options,
-        "fill_value": fill,
-        "order": array.order,
-    }
-    return {ARRAY_KEY: meta, ATTRIBUTES_KEY: array.attributes}
-
-
-def dump_group(_: object) -> dict[str, JSONObject]:
-    """Raise `MetadataValidationError`: v1 has no groups."""
-    raise MetadataValidationError("Zarr v1 has no groups", hint="Use zarr_format=2 or 3")

@@ -20,7 +20,6 @@ from tessarr.grids.regular import RegularGrid
 from tessarr.keys.v2 import V2KeyEncoding
 from tessarr.metadata.array import ArrayMetadata, misstated_dimensions, stated_dimensions
 from tessarr.metadata.field import Document, Parsed, check_attributes
-from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import config, is_strict
 from tessarr.types import JSON, JSONObject, Shape, ZarrFormat
 
@@ -175,47 +174,3 @@ def chain_from_v2(
     middle, after = v2_filters(filters or (), data_type)
     last = [] if compressor is None else [v2_compressor(compressor)]
     return (*before, middle or BytesCodec(None), *after, *last)
-
-
-def dump_array(array: ArrayMetadata) -> dict[str, JSONObject]:
-    """Return ``.zarray``, and ``.zattrs`` if there are attributes."""
-    fill = None if array.fill_value is None else array.data_type.dump_fill(array.fill_value, 2)
-    document: JSONObject = {
-        **array.extra,
-        "zarr_format": 2,
-        "shape": list(array.shape),
-        "chunks": list(array.chunks),
-        "dtype": array.data_type.to_v2(),
-        "compressor": array.compressor,
-        "fill_value": fill,
-        "order": array.order,
-        "filters": list(array.filters) if array.filters else None,
-    }
-    if array.dimension_separator == "/" or config.get("zarr_python.all_members"):
-        document["dimension_separator"] = array.dimension_separator
-    return {ARRAY_KEY: document, **_attributes(array.attributes)}
-
-
-def parse_group(documents: Mapping[str, JSON]) -> Parsed:
-    """Parse ``.zgroup`` and, if present, ``.zattrs``."""
-    doc = Document(documents[GROUP_KEY], "v2 group metadata", GROUP_KEY)
-    doc.require(["zarr_format"])
-    doc.format(2)
-    extra = {name: value for name, value in doc.fields.items() if name not in ("zarr_format", "consolidated_metadata")}
-    if extra and is_strict():
-        for name in extra:
-            doc.add(name, "unknown", "no other member may be in .zgroup")
-    elif extra:
-        doc.diagnose(f"unknown members {sorted(extra)} in .zgroup are ignored")
-    doc.finish()
-    attributes = check_attributes(documents.get(ATTRIBUTES_KEY, {}), ATTRIBUTES_KEY)
-    return doc.parsed(GroupMetadata(zarr_format=2, attributes=attributes, extra=extra))
-
-
-def dump_group(group: GroupMetadata) -> dict[str, JSONObject]:
-    """Return ``.zgroup``, and ``.zattrs`` if there are attributes."""
-    return {GROUP_KEY: {**group.extra, "zarr_format": 2}, **_attributes(group.attributes)}
-
-
-def _attributes(attributes: dict[str, JSON]) -> dict[str, JSONObject]:
-    return {ATTRIBUTES_KEY: attributes} if attributes or config.get("attributes.write_empty") else {}

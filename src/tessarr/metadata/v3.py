@@ -27,8 +27,7 @@ from tessarr.keys.base import ChunkKeyEncoding
 from tessarr.metadata import legacy, reservations
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.field import Document, Parsed
-from tessarr.metadata.group import GroupMetadata
-from tessarr.settings import config, is_strict
+from tessarr.settings import is_strict
 from tessarr.types import JSON, JSONObject, Shape
 
 KEY = "zarr.json"
@@ -62,10 +61,10 @@ def parse_array(documents: Mapping[str, JSON]) -> Parsed:
     codecs, ignored = _codecs(doc)
     _old_names(doc)
     fill = _fill(doc, data_type)
-    attributes = _attributes(doc)
+    attributes = doc.attributes()
     names = _dimension_names(doc, len(shape)) if shape_ok else None
     transformers, skippable = _storage_transformers(doc)
-    extra = _extra(doc, (*_REQUIRED, *_OPTIONAL))
+    extra = doc.extra((*_REQUIRED, *_OPTIONAL))
     if encoding is not None and shape_ok:
         _check_keys(doc, encoding, len(shape))
     if not doc.problems and grid is not None:
@@ -169,14 +168,6 @@ def _fill(doc: Document, data_type: DataType | None) -> Scalar | None:
         return None
 
 
-def _attributes(doc: Document) -> dict[str, Any]:
-    value = doc.fields.get("attributes", {})
-    if not isinstance(value, Mapping):
-        doc.add("attributes", "type", f"must be an object, got {value!r}")
-        return {}
-    return dict(value)
-
-
 def _dimension_names(doc: Document, ndim: int) -> tuple[str | None, ...] | None:
     names = doc.fields.get("dimension_names")
     if names is None:
@@ -248,19 +239,6 @@ def _check_transformers(items: Iterable[object], problems: list[Problem]) -> lis
     return skippable
 
 
-def _extra(doc: Document, known: tuple[str, ...]) -> dict[str, Any]:
-    """Collect unknown members, which must all say that they need not be understood (V3-EXT-07)."""
-    extra = {}
-    for name, value in doc.fields.items():
-        if name in known:
-            continue
-        if isinstance(value, Mapping) and value.get("must_understand") is False:
-            extra[name] = value
-        else:
-            doc.add(name, "unknown", 'unknown member; only an object with "must_understand": false may be ignored')
-    return extra
-
-
 def _check_chain(doc: Document, codecs: tuple[Codec, ...], axes: Any, data_type: Any, fill: Any) -> None:
     """Bind the chain once, so that parsing refuses an impossible chain."""
     shape: Shape = tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in axes)
@@ -292,56 +270,3 @@ def check_endian(chain: BoundChain) -> tuple[str, ...]:
                 got="no endian",
             )
     return ()
-
-
-def dump_array(array: ArrayMetadata) -> dict[str, JSONObject]:
-    """Return ``zarr.json``."""
-    assert array.fill_value is not None
-    document: JSONObject = {
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": list(array.shape),
-        "data_type": array.data_type.to_json(),
-        "chunk_grid": array.chunk_grid.to_json(),
-        "chunk_key_encoding": array.chunk_key_encoding.to_json(),
-        "fill_value": array.data_type.dump_fill(array.fill_value, 3),
-        "codecs": [codec.to_json() for codec in array.codecs],
-        "attributes": array.attributes,
-    }
-    if array.dimension_names is not None:
-        document["dimension_names"] = list(array.dimension_names)
-    if array.storage_transformers or config.get("zarr_python.all_members"):
-        document["storage_transformers"] = list(array.storage_transformers)
-    return {KEY: {**document, **array.extra}}
-
-
-def parse_group(documents: Mapping[str, JSON]) -> Parsed:
-    """Parse ``zarr.json``; an inline consolidated block is kept unparsed (`tessarr.metadata.consolidated` parses
-    it).
-    """
-    doc = Document(documents[KEY], "v3 group metadata", KEY)
-    if doc.fields.get("node_type") == "array":
-        raise NodeTypeValidationError("the node is an array, not a group", key=KEY, hint="Open it with open_array")
-    doc.require(["zarr_format", "node_type"])
-    doc.format(3)
-    if doc.fields.get("node_type", "group") != "group":
-        doc.add("node_type", "value", f"must be 'group', got {doc.fields['node_type']!r}")
-    attributes = _attributes(doc)
-    extra = _extra(doc, ("zarr_format", "node_type", "attributes", "consolidated_metadata"))
-    consolidated = doc.fields.get("consolidated_metadata")
-    if consolidated is not None:
-        if isinstance(consolidated, Mapping) and consolidated.get("must_understand") in (False, None):
-            extra["consolidated_metadata"] = dict(consolidated)
-        else:
-            doc.add("consolidated_metadata", "value", 'must be an object with "must_understand": false')
-    doc.finish()
-    return doc.parsed(GroupMetadata(zarr_format=3, attributes=attributes, extra=extra))
-
-
-def dump_group(group: GroupMetadata) -> dict[str, JSONObject]:
-    """Return ``zarr.json``."""
-    document: JSONObject = {"zarr_format": 3, "node_type": "group", "attributes": group.attributes}
-    return {KEY: {**document, **group.extra}}
-
-
-__all__ = ["KEY", "dump_array", "dump_group", "parse_array", "parse_group"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tessarr.errors import MetadataValidationError, TessarrError
-from tessarr.metadata import consolidated, formats
+from tessarr.metadata import consolidated, serialize
 from tessarr.model import json as model_json
 from tessarr.model.canonical import extension
 from tessarr.model.node import ArraySpecV3, GroupSpec, Spec, walk
@@ -57,7 +57,7 @@ def serialise(spec: Spec, path: str = "", *, consolidate: bool = False) -> dict[
         if consolidate and not place and isinstance(spec, GroupSpec):
             documents = _with_block(spec.zarr_format, documents, dict(nodes))
         prefix = "".join(f"{part}/" for part in (path, place) if part)
-        data = formats.dumps(documents)
+        data = serialize.dumps(documents)
         values.update({prefix + name: data[name] for name in reversed(documents)})
     return values
 

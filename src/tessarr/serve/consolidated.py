@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tessarr.core.stored.walk import Entry, read_entries_steps, walk_below_steps
 from tessarr.errors import TessarrError, UnsupportedOperationError
-from tessarr.metadata import consolidated, formats
+from tessarr.metadata import consolidated, formats, serialize
 from tessarr.metadata.consolidated import FIELD, V2_KEY
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
@@ -45,7 +45,7 @@ async def _v3_steps(store: Store, path: str) -> bytes | None:
     below = await walk_below_steps(store, Entry(path, own.values), 3, ("zarr.json",))
     start = len(prefix_of(path))
     block = consolidated.dump_v3({entry.path[start:]: entry.documents(3) for entry in below})
-    return formats.dumps({"zarr.json": {**document, FIELD: block}})["zarr.json"]
+    return serialize.dumps({"zarr.json": {**document, FIELD: block}})["zarr.json"]
 
 
 async def _v2_steps(store: Store, path: str) -> bytes | None:
@@ -56,4 +56,4 @@ async def _v2_steps(store: Store, path: str) -> bytes | None:
     below = await walk_below_steps(store, Entry(path, own.values), 2, formats.KEYS[2].all)
     start = len(prefix_of(path))
     nodes = {"": own.documents(2)} | {entry.path[start:]: entry.documents(2) for entry in below}
-    return formats.dumps({V2_KEY: consolidated.dump_v2(nodes)})[V2_KEY]
+    return serialize.dumps({V2_KEY: consolidated.dump_v2(nodes)})[V2_KEY]

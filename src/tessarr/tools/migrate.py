@@ -25,7 +25,7 @@ from tessarr.core.stored.metadata_io import keyed_documents, put_document, swap_
 from tessarr.core.stored.walk import Entry, read_entries, walk
 from tessarr.errors import ConflictError, MetadataValidationError, NodeNotFoundError, Problem, StoreError, TessarrError
 from tessarr.indexing.boxes import Box, chunk_box
-from tessarr.metadata import consolidated, formats
+from tessarr.metadata import consolidated, formats, serialize
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.model.conversion import downgrade, upgrade
 from tessarr.model.node import check_member_name
@@ -225,7 +225,7 @@ def _plan(store: Store, path: str, to_format: ZarrFormat, keep_dimensions: bool,
 
 def _holds(entry: Entry, documents: dict[str, JSONObject], to_format: ZarrFormat) -> bool:
     """Return whether the node's documents of the new format are (some of) `documents`, byte for byte."""
-    new = formats.dumps(documents)
+    new = serialize.dumps(documents)
     there = {name for name in (*formats.KEYS[to_format].all, consolidated.V2_KEY) if name in entry.values}
     there -= {consolidated.V2_KEY} if to_format == 3 else set()
     return all(name in new and bytes(entry.values[name]) == new[name] for name in there)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from tessarr.core.locate import locate
 from tessarr.core.stored.metadata_io import correct_document, keyed_documents, put_document, replace_documents
 from tessarr.errors import TessarrError
-from tessarr.metadata import formats
+from tessarr.metadata import formats, serialize
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.protocols import List
@@ -219,7 +219,7 @@ def _repaired(action: Action, old: Buffer) -> bytes | None:
         new = _separated(document, action.detail)
     elif action.detail != "DOC-DUPLICATE":
         new = legacy.apply_rule(action.detail, document)
-    return None if new is document and not repeated else formats.dumps({name: new})[name]
+    return None if new is document and not repeated else serialize.dumps({name: new})[name]
 
 
 def _separated(document: dict[str, Any], separator: str) -> dict[str, Any]:

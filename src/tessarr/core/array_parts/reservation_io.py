@@ -24,7 +24,7 @@ from tessarr.core.asynchronous.sans_io import store_call
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.consolidated import follow_change_steps
 from tessarr.errors import ConflictError, StaleNodeError, UnsupportedOperationError
-from tessarr.metadata import formats, reservations
+from tessarr.metadata import formats, reservations, serialize
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.reservations import MEMBER
 from tessarr.stores.path import prefix_of
@@ -197,7 +197,7 @@ async def _change_beside_steps(array: Array, change: Change, attempt: Attempt) -
             if before != after and "stop" not in member:
                 member |= {"axis": axis, "stop": after}
         known = {_SHAPE: document["shape"]} if member else {}
-        return formats.dumps({BESIDE: {**member, **known, _EPOCH: record[_EPOCH] + 1}})[BESIDE]
+        return serialize.dumps({BESIDE: {**member, **known, _EPOCH: record[_EPOCH] + 1}})[BESIDE]
 
     while True:
         try:
@@ -258,7 +258,7 @@ async def _catch_up_steps(array: Array) -> Document:
         now = reservations.parse(_joined(stored, record))
         if now is None or now.reserved or "stop" not in record or stored["shape"][now.axis] < now.stop:
             raise _UnchangedError
-        return formats.dumps({BESIDE: {**(now.to_json(now.stop) or {}), _EPOCH: record[_EPOCH] + 1}})[BESIDE]
+        return serialize.dumps({BESIDE: {**(now.to_json(now.stop) or {}), _EPOCH: record[_EPOCH] + 1}})[BESIDE]
 
     with suppress(_UnchangedError):
         await store_call(store, "update", prefix + BESIDE, forget)

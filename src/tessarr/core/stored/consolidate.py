@@ -8,7 +8,7 @@ from tessarr.core.asynchronous.sans_io import run_steps
 from tessarr.core.stored.metadata_io import change_steps, put_document_steps, require_document
 from tessarr.core.stored.read_nodes import NodeMetadata, require_node_steps
 from tessarr.core.stored.walk import Entry, read_entries_steps, walk_below_steps
-from tessarr.metadata import consolidated, formats
+from tessarr.metadata import consolidated, formats, serialize
 from tessarr.metadata.consolidated import V2_KEY
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
@@ -44,7 +44,7 @@ async def consolidate_steps(store: Store, path: str, zarr_format: int | None, me
                 store, path, formats.KEYS[3].array, partial(_with_block, store, group, path, block), False
             )
         else:
-            document = formats.dumps({V2_KEY: consolidated.dump_v2(below)})[V2_KEY]
+            document = serialize.dumps({V2_KEY: consolidated.dump_v2(below)})[V2_KEY]
             await put_document_steps(store, prefix_of(path) + metadata_key, document, overwrite=True)
 
 

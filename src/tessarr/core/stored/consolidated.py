@@ -14,7 +14,7 @@ from tessarr.common.warn import Diagnostic, report, warn
 from tessarr.core.asynchronous.sans_io import run_steps, store_call
 from tessarr.core.stored.walk import Entry, block_of, read_entries, walk
 from tessarr.errors import TessarrError, ZarrRuntimeWarning
-from tessarr.metadata import consolidated, formats
+from tessarr.metadata import consolidated, formats, serialize
 from tessarr.metadata.consolidated import FIELD, V2_KEY, Consolidated
 from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import config as settings
@@ -189,4 +189,4 @@ def _with_stored_entries(
     entries = read_entries(store, paths, formats.KEYS[zarr_format].all)
     now = {entry.path[len(key) - len(name) :]: entry.documents(zarr_format) for entry in entries}
     new = consolidated.with_entries(name, document, now, removed)
-    return old if new is None else formats.dumps({name: new})[name]
+    return old if new is None else serialize.dumps({name: new})[name]

@@ -23,7 +23,7 @@ from tessarr.errors import (
     StaleNodeError,
     TessarrError,
 )
-from tessarr.metadata import formats
+from tessarr.metadata import formats, serialize
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.consolidated import V2_KEY
 from tessarr.metadata.group import GroupMetadata
@@ -123,7 +123,7 @@ async def read_kinds_steps(store: Store, path: str) -> dict[str, str | None]:
 def keyed_documents(path: str, documents: Mapping[str, Any]) -> dict[str, bytes]:
     """Serialise the documents of the node at `path`: full key → bytes, in the order of writing."""
     prefix = prefix_of(path)
-    data = formats.dumps(documents)
+    data = serialize.dumps(documents)
     return {prefix + name: data[name] for name in reversed(data)}
 
 
@@ -362,7 +362,7 @@ async def change_steps(
     def rewrite(old: Buffer | None) -> bytes:
         document = {} if old is None else formats.loads(name, old, key=key)
         try:
-            return formats.dumps({name: change(document)})[name]
+            return serialize.dumps({name: change(document)})[name]
         except ValueError as error:
             if isinstance(error, TessarrError):
                 raise

@@ -16,7 +16,7 @@ from tessarr.core.array import Array
 from tessarr.core.stored.parse_cache import parse_entry
 from tessarr.core.stored.walk import NAMES, Entry, read_entries
 from tessarr.errors import TessarrError
-from tessarr.metadata import formats
+from tessarr.metadata import serialize
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.serve.dynamic.budget import Budget
@@ -127,7 +127,7 @@ class ViewStore(Store):
             document = self._image(path, node.metadata, node.levels)
         else:
             document = viewed(node.metadata, self._options, node.level).metadata.documents()[_DOCUMENT]
-        return formats.dumps({_DOCUMENT: document})[_DOCUMENT]
+        return serialize.dumps({_DOCUMENT: document})[_DOCUMENT]
 
     def _image(self, path: str, stored: ArrayMetadata, levels: Sequence[Level]) -> JSONObject:
         """Make the document of the group of levels that an array is shown as."""
