@@ -30,6 +30,8 @@ VERBS = (
     "migrate",
     "diff",
     "pyramid",
+    "copy",
+    "rechunk",
     "plan",
     "run",
     "finish",
@@ -38,7 +40,7 @@ VERBS = (
     "doctor",
 )
 """Verbs in the order of the help; each is a module of `tessarr.cli.verbs` with ``add(verbs)`` and ``run(arguments) ->
-int``.
+int``, or an operation of ``plan``.
 """
 
 _EXAMPLES = """\
@@ -58,6 +60,8 @@ Places are paths, zip files (data.zip) and URLs (https://…, s3://…). "tessar
 def parser() -> argparse.ArgumentParser:
     """Make the parser of the whole command line."""
     import tessarr
+    from tessarr.cli.verbs import at_once
+    from tessarr.cli.verbs.plan import OPERATIONS
 
     top = argparse.ArgumentParser(
         prog="tessarr",
@@ -68,7 +72,10 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"tessarr {tessarr.__version__}")
     verbs = top.add_subparsers(dest="verb", metavar="VERB", title="verbs")
     for name in VERBS:
-        import_module(f"tessarr.cli.verbs.{name}").add(verbs)
+        if name in OPERATIONS:
+            at_once.add(verbs, name)
+        else:
+            import_module(f"tessarr.cli.verbs.{name}").add(verbs)
     return top
 
 

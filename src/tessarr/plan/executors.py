@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from tessarr.errors import MissingDependencyError, UnsupportedOperationError
-from tessarr.plan.task import Receipt
+from tessarr.plan.markers import Receipt
 
 if TYPE_CHECKING:
     from distributed import Client

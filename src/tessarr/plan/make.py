@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.engine.processors import processors
 from tessarr.grids.guess import parse_nbytes
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.cost import Sizes, choose_box
+from tessarr.plan.kinds.copying import Copying, is_consolidated, planned_copies
 from tessarr.plan.manifest import Manifest, PlannedNode
 from tessarr.plan.plan import Plan
 from tessarr.plan.publish import check_apart, destination
 from tessarr.plan.sources import identity, place_of
-from tessarr.plan.task import Worker
+from tessarr.plan.task import Work, Worker
+from tessarr.stores.base import Store
 from tessarr.stores.url import StoreLike
+from tessarr.tools.convert import format_of
 from tessarr.tools.copy_tree import Choices, ChunksChoice, Planned, plan_tree
 from tessarr.tools.sources import open_source
-from tessarr.tools.sources.base import SourceArray
+from tessarr.tools.sources.base import Source, SourceArray
 
 MEMORY = "512MiB"
 """What a task may hold unless the user says otherwise."""
@@ -44,36 +48,95 @@ def rechunk(
     Raises `BaseZarrError` when something is at `dest` and not `overwrite`, or where one stored chunk needs more memory;
     `UnsupportedOperationError` where the source is, holds, or is within the target.
     """
+    most = parse_nbytes(memory) if isinstance(memory, str) else memory
+
     choices = Choices(zarr_format=None, chunks=chunks, shards=shards)
-    return _plan(
-        "rechunk", source, dest, path, choices, memory, overwrite, verify, storage_options, source_storage_options
-    )
+    return _writing(
+        "rechunk", Worker, lambda opened: _nodes(opened, choices, most), source, dest, path, overwrite=overwrite, verify=verify,
+        storage_options=storage_options, source_storage_options=source_storage_options,
+    )  # fmt: skip
 
 
-def _plan(
-    operation: str, source: StoreLike, dest: StoreLike, path: str, choices: Choices, memory: int | str, overwrite: bool,
-    verify: bool, storage_options: Mapping[str, object] | None, source_storage_options: Mapping[str, object] | None,
+def convert(
+    source: StoreLike, dest: StoreLike, *, path: str = "", kind: str | None = None, zarr_format: int | str = 3,
+    chunks: ChunksChoice = "keep", shards: ChunksChoice = "keep", filters: CodecsLike = "keep",
+    compressors: CodecsLike = "keep", codecs: Sequence[CodecLike] | None = None, include: Sequence[str] = (),
+    exclude: Sequence[str] = (), rename: Mapping[str, str] | None = None, memory: int | str = MEMORY,
+    overwrite: bool = False, verify: bool = True, consolidate: bool = False,
+    storage_options: Mapping[str, object] | None = None, source_storage_options: Mapping[str, object] | None = None,
 ) -> Plan:  # fmt: skip
+    """Plan to convert a file or a Zarr hierarchy to Zarr; the arguments of `tessarr.tools.convert.convert` mean the same here.
+
+    `memory`: the most bytes that a task may hold. Workers read the file by the path that is given here. Nothing is written yet.
+
+    Raises the errors of `rechunk`, and those of planning a conversion.
+    """
+    most = parse_nbytes(memory) if isinstance(memory, str) else memory
+
+    def nodes(opened: Source) -> Iterator[PlannedNode]:
+        choices = Choices(
+            zarr_format=format_of(opened, zarr_format), chunks=chunks, shards=shards, filters=filters,
+            compressors=compressors, codecs=codecs, include=include, exclude=exclude, rename=rename or {},
+        )  # fmt: skip
+        return _nodes(opened, choices, most)
+
+    return _writing(
+        "convert", Worker, nodes, source, dest, path, kind=kind, overwrite=overwrite, verify=verify, consolidate=consolidate,
+        storage_options=storage_options, source_storage_options=source_storage_options,
+    )  # fmt: skip
+
+
+def copy(
+    source: StoreLike,
+    dest: StoreLike,
+    *,
+    path: str = "",
+    overwrite: bool = False,
+    verify: bool = True,
+    storage_options: Mapping[str, object] | None = None,
+    source_storage_options: Mapping[str, object] | None = None,
+) -> Plan:
+    """Plan to copy an array or a hierarchy of Zarr, of any version: its stored chunks or shards as they are, documents last.
+
+    Arguments as for `rechunk`. A task copies about 64 MB of elements, one stored value at a time (eight where a store is
+    remote). `verify`: each value is read back and compared. Consolidated metadata are written again.
+
+    Raises `BaseZarrError` when something is at `dest` and not `overwrite`; `UnsupportedOperationError` where the source is,
+    holds, or is within the target, is not Zarr, or has storage transformers.
+
+    >>> import tessarr, tessarr.plan
+    >>> source = tessarr.array([[1, 2], [3, 4]], chunks=(1, 2), store={})
+    >>> target = tessarr.storage.MemoryStore()
+    >>> tessarr.plan.copy(source, target, path="a").run().finished, tessarr.open_array(target, path="a")[1].tolist()
+    (True, [3, 4])
+    """
+    return _writing(
+        "copy", Copying, planned_copies, source, dest, path, overwrite=overwrite, verify=verify,
+        storage_options=storage_options, source_storage_options=source_storage_options,
+    )  # fmt: skip
+
+
+def _writing(
+    operation: str, work: Callable[[Manifest, Source, Store, str], Work], nodes: Callable[[Source], Iterable[PlannedNode]],
+    source: StoreLike, dest: StoreLike, path: str, *, kind: str | None = None, overwrite: bool, verify: bool,
+    consolidate: bool = False, storage_options: Mapping[str, object] | None,
+    source_storage_options: Mapping[str, object] | None,
+) -> Plan:  # fmt: skip
+    """Make the plan of an operation that writes `nodes` of the source to `dest`."""
     number = secrets.token_hex(4)
     found = destination(dest, path, number, overwrite=overwrite, storage_options=storage_options)
-    opened = open_source(source, None, source_storage_options)
+    opened = open_source(source, kind, source_storage_options)
     check_apart(getattr(opened, "node", None), found)
-    most = parse_nbytes(memory) if isinstance(memory, str) else memory
-    nodes = tuple(_node(planned, most) for planned in plan_tree(opened, choices).nodes)
-    place, kind = place_of(source, opened)
+    place, known = place_of(source, opened)
     manifest = Manifest(
-        number,
-        operation,
-        place,
-        kind,
-        identity(place, kind, opened),
-        found.target,
-        found.work,
-        overwrite,
-        verify,
-        nodes,
-    )
-    return Plan(manifest, Worker(manifest, opened, found.store, found.path))
+        number, operation, place, known, identity(place, known, opened), found.target, found.work, overwrite, verify,
+        tuple(nodes(opened)), {"consolidate": consolidate or (operation == "copy" and is_consolidated(opened))},
+    )  # fmt: skip
+    return Plan(manifest, work(manifest, opened, found.store, found.path))
+
+
+def _nodes(source: Source, choices: Choices, memory: int) -> Iterator[PlannedNode]:
+    return (_node(planned, memory) for planned in plan_tree(source, choices).nodes)
 
 
 def _node(planned: Planned, memory: int) -> PlannedNode:

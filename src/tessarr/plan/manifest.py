@@ -6,7 +6,7 @@ Its size depends on the number of arrays, not on their sizes: task `i` is comput
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple, Self
 
@@ -84,12 +84,15 @@ class Manifest:
     """The format of the source; see `tessarr.tools.sources`."""
     identity: str
     """A digest of what the source was when the plan was made: its documents, or size and time of a file."""
-    target: Place
-    work: Place
+    target: Place | None
+    """``None`` for a plan that writes nothing: it has a result instead."""
+    work: Place | None
     """Where tasks write; `finish` moves this to `target` where the two differ."""
     overwrite: bool
     verify: bool
     nodes: tuple[PlannedNode, ...]
+    options: JSONObject = field(default_factory=dict)
+    """What else the operation needs."""
 
     @property
     def tasks(self) -> int:
@@ -108,7 +111,7 @@ class Manifest:
     def dumps(self) -> bytes:
         """Return the manifest as a JSON document. Raises `UnsupportedOperationError` for places that only this process has."""
         for what, place in (("source", self.source), ("target", self.target)):
-            if not place.url:
+            if place is not None and not place.url:
                 raise UnsupportedOperationError(
                     f"the {what} of this plan exists in this process only",
                     hint="Save plans between directories, files and URLs; run this one with plan.run()",
@@ -124,11 +127,12 @@ class Manifest:
                     "kind": self.kind,
                     "identity": self.identity,
                 },
-                "target": {"url": self.target.url, "path": self.target.path},
-                "work": {"url": self.work.url, "path": self.work.path},
+                "target": None if self.target is None else self.target._asdict(),
+                "work": None if self.work is None else self.work._asdict(),
                 "overwrite": self.overwrite,
                 "verify": self.verify,
                 "nodes": [node.to_json() for node in self.nodes],
+                "options": self.options,
             }
         )
 
@@ -146,10 +150,11 @@ class Manifest:
             )  # fmt: skip
         try:
             source = obj["source"]
+            target, work = (None if obj[name] is None else Place(**obj[name]) for name in ("target", "work"))
             return cls(
                 obj["id"], obj["operation"], Place(source["url"], source["path"]), source["kind"], source["identity"],
-                Place(**obj["target"]), Place(**obj["work"]), obj["overwrite"], obj["verify"],
-                tuple(PlannedNode.from_json(**node) for node in obj["nodes"]),
+                target, work, obj["overwrite"], obj["verify"],
+                tuple(PlannedNode.from_json(**node) for node in obj["nodes"]), obj["options"],
             )  # fmt: skip
         except (KeyError, TypeError) as error:
             raise MetadataValidationError("the plan is damaged", key=where, got=repr(error)) from error

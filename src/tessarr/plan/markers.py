@@ -5,15 +5,36 @@ A marker says that its tasks have ended; it is written after them. A marker that
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from itertools import pairwise
+from typing import NamedTuple
 
 from tessarr.common import strict_json
-from tessarr.plan.task import Receipt, digest_of
-from tessarr.stores.base import Store
+from tessarr.stores.base import LockContext, Store
+from tessarr.stores.functions import lock
+from tessarr.types import JSON
 
 _FOLDER = "done/"
+
+
+class Receipt(NamedTuple):
+    """What a task has done."""
+
+    task: int
+    nbytes: int
+    """Bytes of the elements that it moved."""
+    digest: str
+    """SHA-256 of these elements."""
+    result: JSON = None
+    """What the task found, for a plan that writes nothing."""
+
+
+def digest_of(receipts: list[Receipt]) -> str:
+    """Combine the digests of tasks, in the order of the tasks."""
+    return hashlib.sha256(b"".join(bytes.fromhex(receipt.digest) for receipt in sorted(receipts))).hexdigest()
 
 
 class Ranges:
@@ -73,5 +94,44 @@ def mark(store: Store, prefix: str, receipts: list[Receipt]) -> None:
             "tasks": [start, stop],
             "nbytes": sum(receipt.nbytes for receipt in ended),
             "digest": digest_of(ended),
+            "results": [receipt.result for receipt in ended],
         }
         store.set(key, strict_json.dumps(marker))
+
+
+def results_in(store: Store, prefix: str) -> dict[int, JSON]:
+    """Read what the tasks of a plan found, by task."""
+    found: dict[int, JSON] = {}
+    for key in store.list_prefix(prefix + _FOLDER):
+        if key.endswith(".json") and (data := store.get(key)) is not None:
+            marker = strict_json.loads(bytes(data), key=key)
+            found.update(zip(range(*marker["tasks"]), marker["results"], strict=True))
+    return found
+
+
+class Milestones:
+    """The steps of finishing a plan that are behind it, as objects beside its document; in memory where it has no place."""
+
+    def __init__(self, place: tuple[Store, str] | None) -> None:
+        self._place = place
+        self._reached: set[str] = set()
+
+    def reached(self, name: str) -> bool:
+        """Return whether a step was done, by any client."""
+        if name not in self._reached and self._place is not None and self._place[0].exists(self._key(name)):
+            self._reached.add(name)
+        return name in self._reached
+
+    def reach(self, name: str, value: JSON = None) -> None:
+        """Record a step, and what came of it."""
+        self._reached.add(name)
+        if self._place is not None:
+            self._place[0].set(self._key(name), strict_json.dumps(value))
+
+    def lock(self) -> LockContext:
+        """Exclude other clients that finish the plan, as far as the store can; else other threads."""
+        return nullcontext() if self._place is None else lock(self._place[0], self._key("finished"))
+
+    def _key(self, name: str) -> str:
+        assert self._place is not None
+        return f"{self._place[1]}{name}.json"

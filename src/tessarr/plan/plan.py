@@ -11,18 +11,19 @@ from typing import Self
 
 from tessarr.errors import BaseZarrError, FailedTasksError
 from tessarr.plan.executors import Submit, Submits, executor_from, submitted
+from tessarr.plan.kinds import KINDS, run_task
 from tessarr.plan.manifest import Manifest
-from tessarr.plan.markers import Ranges, done_in, mark
-from tessarr.plan.predict import Description, described
-from tessarr.plan.publish import publish
-from tessarr.plan.task import Receipt, Worker, open_worker, run_task
+from tessarr.plan.markers import Milestones, Ranges, Receipt, done_in, mark, results_in
+from tessarr.plan.predict import Description
+from tessarr.plan.publish import discard
+from tessarr.plan.task import Work
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
 from tessarr.stores.url import StoreLike, store_from
-from tessarr.types import Progress
+from tessarr.types import JSON, Progress
 
 _DOCUMENT = "plan.json"
-_FINISHED = "finished.json"
+_FINISHED = "finished"
 _MARK_SECONDS = 10.0
 """A client writes the markers of ended tasks this often: what is lost with a client is repeated."""
 
@@ -56,13 +57,14 @@ class Plan:
     (True, [1, 3])
     """
 
-    def __init__(self, manifest: Manifest, worker: Worker | None = None) -> None:
+    def __init__(self, manifest: Manifest, work: Work | None = None) -> None:
         self._manifest = manifest
-        self._worker = worker
+        self._work = work
         self._place: tuple[Store, str] | None = None
         self._storage_options: Mapping[str, object] | None = None
+        self._milestones = Milestones(None)
         self._done = Ranges()
-        self._finished = False
+        self._results: dict[int, JSON] = {}
 
     @classmethod
     def load(cls, place: StoreLike, *, storage_options: Mapping[str, object] | None = None) -> Self:
@@ -78,7 +80,8 @@ class Plan:
                 "no plan is here", store=store.url, path=f"/{path}", hint="Save one with plan.save(place)"
             )
         plan = cls(Manifest.loads(bytes(document), where=prefix + _DOCUMENT))
-        plan._place, plan._storage_options = (store, prefix), storage_options
+        plan._storage_options = storage_options
+        plan._settle(store, prefix)
         return plan
 
     def save(self, place: StoreLike, *, storage_options: Mapping[str, object] | None = None) -> None:
@@ -92,7 +95,11 @@ class Plan:
         if not store.set_if_not_exists(prefix + _DOCUMENT, document) and store.get(prefix + _DOCUMENT) != document:
             hint = "Choose another place"
             raise BaseZarrError("another plan is here", store=store.url, path=f"/{path}", hint=hint)
+        self._settle(store, prefix)
+
+    def _settle(self, store: Store, prefix: str) -> None:
         self._place = store, prefix
+        self._milestones = Milestones(self._place)
 
     @property
     def tasks(self) -> int:
@@ -101,7 +108,7 @@ class Plan:
 
     def describe(self) -> Description:
         """Predict what the plan costs: tasks, bytes, requests, objects and memory."""
-        return described(self._manifest)
+        return KINDS[self._manifest.operation].describe(self._manifest)
 
     def status(self) -> Status:
         """Read how far the plan is."""
@@ -109,19 +116,13 @@ class Plan:
         return self._status()
 
     def _status(self) -> Status:
-        return Status(self.tasks, len(self._done), self._finished)
+        return Status(self.tasks, len(self._done), self._milestones.reached(_FINISHED))
 
     def _refresh(self) -> None:
         if self._place is None:
             return
-        store, prefix = self._place
-        for start, stop in done_in(store, prefix):
+        for start, stop in done_in(*self._place):
             self._done.add(start, stop)
-        self._finished = self._is_published()
-
-    def _is_published(self) -> bool:
-        """Whether this or another client has published the result."""
-        return self._finished or (self._place is not None and self._place[0].exists(self._place[1] + _FINISHED))
 
     def run(
         self, executor: object = None, *, slots: int | None = None, retries: int = 3, progress: Progress | None = None
@@ -136,7 +137,6 @@ class Plan:
         """
         self._refresh()
         self._carry_out(0, self.tasks, executor, slots, retries, progress)
-        self._finished = self._is_published()
         return self._finish()
 
     def run_part(
@@ -156,7 +156,7 @@ class Plan:
     def _carry_out(
         self, first: int, stop: int, executor: object, slots: int | None, retries: int, progress: Progress | None
     ) -> None:
-        if self._finished:
+        if self._milestones.reached(_FINISHED):
             return
         context, count = executor_from(executor, slots)
         failed: dict[int, BaseException] = {}
@@ -172,6 +172,8 @@ class Plan:
                         continue
                     unmarked.append(result)
                     self._done.add(task, task + 1)
+                    if self._manifest.target is None and self._place is None:
+                        self._results[task] = result.result
                     if progress is not None:
                         progress(len(self._done), self.tasks, f"task {task}")
                     if time.monotonic() - marked_at > _MARK_SECONDS:
@@ -183,7 +185,7 @@ class Plan:
             raise FailedTasksError(
                 f"{len(failed)} of {stop - first} tasks failed",
                 failed,
-                store=self._manifest.target.url or None,
+                store=(self._manifest.target or self._manifest.source).url or None,
                 got=f"task {min(failed)}: {failed[min(failed)]!r}",
                 hint="Those that ended are kept: run the plan again",
             )
@@ -198,10 +200,10 @@ class Plan:
             return partial(executor.submit, self._opened().run)
         return partial(executor.submit, run_task, self._manifest.dumps())
 
-    def _opened(self) -> Worker:
-        if self._worker is None:
-            self._worker = open_worker(self._manifest, self._storage_options)
-        return self._worker
+    def _opened(self) -> Work:
+        if self._work is None:
+            self._work = KINDS[self._manifest.operation].open(self._manifest, self._storage_options)
+        return self._work
 
     def finish(self) -> Status:
         """Publish the result: write the documents, and replace what was at the target. May be repeated.
@@ -212,21 +214,29 @@ class Plan:
         return self._finish()
 
     def _finish(self) -> Status:
-        status = self._status()
-        if status.finished:
-            return status
-        if status.missing:
-            listed = list(islice(self._done.missing(self.tasks), 20))
-            more = ", …" if status.missing > len(listed) else ""
-            raise FailedTasksError(
-                "the plan is not done", dict.fromkeys(listed),
-                got=f"{status.missing} tasks missing: {', '.join(map(str, listed))}{more}",
-                hint="Run the plan, or its missing parts",
-            )  # fmt: skip
-        worker = self._opened()
-        publish(self._manifest, worker.store, worker.path)
-        self._finished = True
-        if self._place is not None:
-            store, prefix = self._place
-            store.set(prefix + _FINISHED, b"{}")
-        return self._status()
+        with self._milestones.lock():
+            status = self._status()
+            if status.finished:
+                # of clients that went on meanwhile, or were killed
+                discard(self._manifest, self._storage_options)
+                return status
+            if status.missing:
+                listed = list(islice(self._done.missing(self.tasks), 20))
+                more = ", …" if status.missing > len(listed) else ""
+                raise FailedTasksError(
+                    "the plan is not done", dict.fromkeys(listed),
+                    got=f"{status.missing} tasks missing: {', '.join(map(str, listed))}{more}",
+                    hint="Run the plan, or its missing parts",
+                )  # fmt: skip
+            self._milestones.reach(_FINISHED, self._opened().finish(self._milestones, self._found()))
+            return self._status()
+
+    def discard(self) -> None:
+        """Remove what the tasks of an unfinished plan wrote beside its target. The plan can then only be made again."""
+        discard(self._manifest, self._storage_options)
+
+    def _found(self) -> dict[int, JSON]:
+        """Return what the tasks found, where they write nothing."""
+        if self._manifest.target is not None or self._place is None:
+            return self._results
+        return results_in(*self._place)

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from tessarr.core.array import Array
-from tessarr.core.creation.shorthands import create_hierarchy
+from tessarr.core.creation.shorthands import consolidate_metadata, create_hierarchy
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.consolidated import follow_directory
 from tessarr.core.stored.move import move_node
+from tessarr.core.stored.walk import read_entries
 from tessarr.errors import UnsupportedOperationError
+from tessarr.metadata.group import GroupMetadata
 from tessarr.plan.manifest import Manifest, Place
+from tessarr.plan.markers import Milestones
 from tessarr.stores.base import Store
 from tessarr.stores.local.store import LocalStore
-from tessarr.stores.path import join, normalize_path
-from tessarr.stores.url import StoreLike, overlaps
-from tessarr.tools.staging import check_free, local_path, node_at, put_in_place
+from tessarr.stores.path import join, normalize_path, prefix_of
+from tessarr.stores.url import StoreLike, overlaps, store_from
+from tessarr.tools.staging import check_free, local_path, node_at, old_of, put_in_place
 
 
 class Destination(NamedTuple):
@@ -85,18 +89,52 @@ def check_apart(source: object, found: Destination) -> None:
         )
 
 
-def publish(manifest: Manifest, store: Store, path: str) -> None:
-    """Write the documents of a plan whose tasks are done, and put its result in place."""
-    nodes = {join(path, node.path): node.metadata for node in manifest.nodes}
-    for _ in create_hierarchy(store=store, nodes=nodes):
-        pass
+def publish(manifest: Manifest, store: Store, path: str, milestones: Milestones) -> None:
+    """Write the documents of a plan whose tasks are done, and put its result in place. May be stopped, and repeated."""
+    if not milestones.reached("documented"):
+        _write_documents(manifest, store, path)
+        milestones.reach("documented")
     target, work = manifest.target, manifest.work
-    if target == work:
+    if target is None or work is None or target == work:
         return
     if target.path:
-        metadata_io.delete_node(store, target.path)
-        move_node(store, work.path, target.path)
+        _move(store, work.path, target.path, milestones)
+    elif _is_node(store, ""):
+        store.close()
+        put_in_place(work.url, target.url)
+        follow_directory(target.url)
+
+
+def discard(manifest: Manifest, storage_options: Mapping[str, object] | None = None) -> None:
+    """Remove what is in the place where tasks write, unless it is that of the result."""
+    target, work = manifest.target, manifest.work
+    if target is None or work is None or target == work or not work.url:
         return
-    store.close()
-    put_in_place(work.url, target.url)
-    follow_directory(target.url)
+    if target.path:
+        store, path = store_from(work.url, mode="r+", storage_options=storage_options)
+        store.delete_prefix(prefix_of(join(path, work.path)))
+    else:
+        for left in (work.url, old_of(work.url)):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _write_documents(manifest: Manifest, store: Store, path: str) -> None:
+    nodes = {join(path, node.path): node.metadata for node in manifest.nodes}
+    missing = {at: nodes[at] for entry in read_entries(store, list(nodes)) if not entry.formats for at in [entry.path]}
+    for _ in create_hierarchy(store=store, nodes=missing):
+        pass
+    if manifest.options.get("consolidate") and isinstance(manifest.nodes[0].metadata, GroupMetadata):
+        consolidate_metadata(store, path=path or None)
+
+
+def _move(store: Store, work: str, target: str, milestones: Milestones) -> None:
+    """Replace a node of a store. Without the old node, a node at `target` has been moved whole: documents are moved last."""
+    if not milestones.reached("cleared"):
+        metadata_io.delete_node(store, target)
+        milestones.reach("cleared")
+    if not _is_node(store, target):
+        move_node(store, work, target)
+
+
+def _is_node(store: Store, path: str) -> bool:
+    return bool(read_entries(store, [path])[0].formats)

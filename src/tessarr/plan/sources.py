@@ -14,7 +14,7 @@ from tessarr.errors import ConflictError
 from tessarr.plan.manifest import Manifest, Place
 from tessarr.plan.publish import reopenable_url
 from tessarr.stores.url import StoreLike, is_url
-from tessarr.tools.sources import open_source, source_kind
+from tessarr.tools.sources import open_source
 from tessarr.tools.sources.base import Source
 from tessarr.tools.sources.zarr import ZarrSource
 from tessarr.tools.staging import local_path
@@ -27,7 +27,7 @@ def place_of(source: StoreLike, opened: Source) -> tuple[Place, str]:
         return Place(reopenable_url(node._store), node._path), "zarr"
     assert isinstance(source, str | os.PathLike)  # other formats are files
     name = os.fspath(source)
-    return Place(name if is_url(name) else os.path.abspath(local_path(name) or name)), source_kind(name)
+    return Place(name if is_url(name) else os.path.abspath(local_path(name) or name)), opened.kind
 
 
 def identity(place: Place, kind: str, source: Source) -> str:

@@ -6,36 +6,40 @@ So it may run anywhere, twice, or again after it was killed.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
-from functools import lru_cache
 from threading import Lock
-from typing import NamedTuple
+from typing import Protocol
 
 from tessarr.core.array import Array
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.manifest import Manifest
-from tessarr.plan.sources import reopened
+from tessarr.plan.markers import Milestones, Receipt
+from tessarr.plan.publish import publish
 from tessarr.stores.base import Store
 from tessarr.stores.path import join
-from tessarr.stores.url import store_from
 from tessarr.tools.digest import block_digest
 from tessarr.tools.sources.base import Source, SourceArray
 from tessarr.tools.transfer import check_stored
+from tessarr.types import JSON
 
 
-class Receipt(NamedTuple):
-    """What a task has done."""
+class Work(Protocol):
+    """What a plan does, with its places opened. Threads may share it."""
 
-    task: int
-    nbytes: int
-    """Bytes of the elements that it moved."""
-    digest: str
-    """SHA-256 of these elements."""
+    def run(self, task: int) -> Receipt:
+        """Carry out a task."""
+        ...
+
+    def finish(self, milestones: Milestones, results: Mapping[int, JSON]) -> JSON:
+        """Publish what the tasks wrote, or combine what they found, by task. Returns the result of the plan.
+
+        May be stopped anywhere, and repeated.
+        """
+        ...
 
 
 class Worker:
-    """The opened source and target of a plan, for its tasks. Threads may share a worker."""
+    """The work of a plan whose tasks write boxes of elements."""
 
     def __init__(self, manifest: Manifest, source: Source, store: Store, path: str) -> None:
         self.manifest = manifest
@@ -63,6 +67,11 @@ class Worker:
             check_stored(values, target, box)
         return Receipt(task, int(values.nbytes), block_digest(values).hex())
 
+    def finish(self, milestones: Milestones, results: Mapping[int, JSON]) -> JSON:
+        """Publish the result."""
+        publish(self.manifest, self.store, self.path, milestones)
+        return None
+
     def _target(self, path: str, metadata: ArrayMetadata) -> Array:
         with self._lock:
             array = self._targets.get(path)
@@ -70,25 +79,3 @@ class Worker:
                 array = Array._opened(self.store, join(self.path, path), metadata, read_only=False, config=None)
                 self._targets[path] = array
         return array
-
-
-def open_worker(manifest: Manifest, storage_options: Mapping[str, object] | None = None) -> Worker:
-    """Open the source and target of a plan. Raises `ConflictError` when the source has changed since the plan was made."""
-    source = reopened(manifest, storage_options)
-    store, path = store_from(manifest.work.url, mode="a", storage_options=storage_options)
-    return Worker(manifest, source, store, join(path, manifest.work.path))
-
-
-@lru_cache(maxsize=4)
-def _worker_of(document: bytes) -> Worker:
-    return open_worker(Manifest.loads(document, where="plan.json"))
-
-
-def run_task(document: bytes, task: int) -> Receipt:
-    """Carry out a task of the plan in `document`, in any process. The opened places are kept for further tasks."""
-    return _worker_of(document).run(task)
-
-
-def digest_of(receipts: list[Receipt]) -> str:
-    """Combine the digests of tasks, in the order of the tasks."""
-    return hashlib.sha256(b"".join(bytes.fromhex(receipt.digest) for receipt in sorted(receipts))).hexdigest()

@@ -96,7 +96,7 @@ def convert(
     opened = open_source(source, kind, source_storage_options)
     try:
         choices = Choices(
-            zarr_format=_format(opened, zarr_format), chunks=chunks, shards=shards, filters=filters,
+            zarr_format=format_of(opened, zarr_format), chunks=chunks, shards=shards, filters=filters,
             compressors=compressors, codecs=codecs, include=include, exclude=exclude, rename=rename or {},
         )  # fmt: skip
         plan, stored = plan_tree(opened, choices), None
@@ -120,7 +120,8 @@ def _finish(plan: TreePlan, store: Store, path: str, consolidate: bool) -> int |
     return store.getsize_prefix(prefix_of(path)) if store.supports_listing else None
 
 
-def _format(source: Source, zarr_format: int | str) -> ZarrFormat:
+def format_of(source: Source, zarr_format: int | str) -> ZarrFormat:
+    """Return the format to convert to; "keep" is that of a Zarr source, else 3."""
     if zarr_format not in (1, 2, 3, "keep"):
         raise ValueError(f"zarr_format must be 1, 2, 3 or 'keep', got {zarr_format!r}")
     node = getattr(source, "node", None)

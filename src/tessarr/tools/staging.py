@@ -165,7 +165,7 @@ def put_in_place(partial: str, final: str) -> None:
     if not os.path.lexists(final):
         os.rename(partial, final)
         return
-    old = f"{partial}.old"
+    old = old_of(partial)
     os.rename(final, old)
     try:
         os.rename(partial, final)
@@ -173,6 +173,11 @@ def put_in_place(partial: str, final: str) -> None:
         os.rename(old, final)
         raise
     _remove(old)
+
+
+def old_of(partial: str) -> str:
+    """Return where the data that `partial` replaces is until it has its place."""
+    return f"{partial}.old"
 
 
 def _remove(path: str) -> None:

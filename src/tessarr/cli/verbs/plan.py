@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from typing import NamedTuple
 
 import tessarr.plan
 from tessarr.cli.places import storage_options
 from tessarr.cli.printing import OK, add_storage, add_verb, print_json
 from tessarr.cli.verbs.convert import parse_layout
 from tessarr.plan.make import MEMORY
+from tessarr.plan.plan import Plan
+
+
+class Operation(NamedTuple):
+    """An operation that is planned."""
+
+    summary: str
+    text: str
+    examples: str
+    add: Callable[[argparse.ArgumentParser], None]
+    """Adds its options."""
+    make: Callable[[argparse.Namespace], Plan]
+    """Makes the plan of its options."""
 
 
 def add(verbs: object) -> None:
@@ -17,35 +32,66 @@ def add(verbs: object) -> None:
         verbs,
         "plan",
         summary="plan long work as tasks for many machines",
-        text="Plan to rewrite an array or hierarchy with other chunks. The plan is a small folder; 'tessarr run' carries it\n"
-        "out, here, on dask, or in numbered parts on many machines. No credential is written to it.",
+        text="Plan to rewrite or copy an array or hierarchy. The plan is a small folder; 'tessarr run' carries it out, here,\n"
+        "on dask, or in numbered parts on many machines. No credential is written to it.",
         examples="""
 tessarr plan rechunk A.zarr B.zarr --chunks time=8760,lat=20,lon=20 --memory 4GB --dry-run
 tessarr plan rechunk A.zarr s3://bucket/B.zarr --chunks 100,50 --save PLAN
+tessarr plan copy A.zarr s3://bucket/A.zarr --save PLAN
 tessarr run PLAN --part 17/1000
 tessarr finish PLAN
 """,
     )
-    verb.add_argument("operation", choices=("rechunk",), help="the work")
-    verb.add_argument("source", metavar="SOURCE", help="a directory, file or URL")
-    verb.add_argument("dest", metavar="DEST", help="a directory or URL")
-    add_storage(verb)
-    verb.add_argument("--path", default="", metavar="PATH", help="the node in DEST (default: its root)")
-    verb.add_argument("--chunks", default="keep", metavar="LAYOUT", help='"100,50", "time=100,lat=-1", "8MB" or "auto"')
-    verb.add_argument("--shards", default="keep", metavar="LAYOUT", help='as --chunks, or "none"')
-    verb.add_argument("--memory", default=MEMORY, metavar="SIZE", help=f"what a task may hold (default: {MEMORY})")
-    verb.add_argument("--overwrite", action="store_true", help="replace what is at DEST when the work is done")
-    verb.add_argument("--no-verify", action="store_true", help="do not read back what was written")
-    todo = verb.add_mutually_exclusive_group(required=True)
-    todo.add_argument("--save", metavar="PLAN", help="write the plan to this folder")
-    todo.add_argument("--dry-run", action="store_true", help="only describe it")
-    verb.set_defaults(run=run)
+    operations = verb.add_subparsers(dest="operation", metavar="OPERATION", required=True)
+    for name, operation in OPERATIONS.items():
+        examples = operation.examples.replace("tessarr", "tessarr plan").replace("\n", " --save PLAN\n")
+        one = add_verb(operations, name, summary=operation.summary, text=operation.text, examples=examples)
+        operation.add(one)
+        todo = one.add_mutually_exclusive_group(required=True)
+        todo.add_argument("--save", metavar="PLAN", help="write the plan to this folder")
+        todo.add_argument("--dry-run", action="store_true", help="only describe it")
+        one.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Make the plan, save it, and describe it."""
+    plan = OPERATIONS[arguments.operation].make(arguments)
+    if arguments.save:
+        plan.save(arguments.save, storage_options=storage_options(arguments.storage))
+    describe(plan, json=arguments.json)
+    if arguments.save and not arguments.json:
+        print(f"saved; carry it out with: tessarr run {arguments.save}")
+    return OK
+
+
+def describe(plan: Plan, *, json: bool) -> None:
+    """Print what a plan costs."""
+    described = plan.describe()
+    if json:
+        print_json(described.to_json())
+    else:
+        print(described)
+
+
+def _add_places(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("source", metavar="SOURCE", help="a directory, file or URL")
+    verb.add_argument("dest", metavar="DEST", help="a directory or URL")
+    add_storage(verb)
+    verb.add_argument("--path", default="", metavar="PATH", help="the node in DEST (default: its root)")
+    verb.add_argument("--overwrite", action="store_true", help="replace what is at DEST when the work is done")
+    verb.add_argument("--no-verify", action="store_true", help="do not read back what was written")
+
+
+def _add_rechunk(verb: argparse.ArgumentParser) -> None:
+    _add_places(verb)
+    verb.add_argument("--chunks", default="keep", metavar="LAYOUT", help='"100,50", "time=100,lat=-1", "8MB" or "auto"')
+    verb.add_argument("--shards", default="keep", metavar="LAYOUT", help='as --chunks, or "none"')
+    verb.add_argument("--memory", default=MEMORY, metavar="SIZE", help=f"what a task may hold (default: {MEMORY})")
+
+
+def _rechunk(arguments: argparse.Namespace) -> Plan:
     options = storage_options(arguments.storage)
-    plan = tessarr.plan.rechunk(
+    return tessarr.plan.rechunk(
         arguments.source,
         arguments.dest,
         path=arguments.path,
@@ -57,13 +103,40 @@ def run(arguments: argparse.Namespace) -> int:
         storage_options=options,
         source_storage_options=options,
     )
-    if arguments.save:
-        plan.save(arguments.save, storage_options=options)
-    described = plan.describe()
-    if arguments.json:
-        print_json(described.to_json())
-    else:
-        print(described)
-        if arguments.save:
-            print(f"saved; carry it out with: tessarr run {arguments.save}")
-    return OK
+
+
+def _copy(arguments: argparse.Namespace) -> Plan:
+    options = storage_options(arguments.storage)
+    return tessarr.plan.copy(
+        arguments.source,
+        arguments.dest,
+        path=arguments.path,
+        overwrite=arguments.overwrite,
+        verify=not arguments.no_verify,
+        storage_options=options,
+        source_storage_options=options,
+    )
+
+
+OPERATIONS = {
+    "copy": Operation(
+        "copy an array or a hierarchy, its stored chunks as they are",
+        "Copy an array or a hierarchy of any version of Zarr; its chunks or shards are copied as they are stored. Nothing is at\n"
+        "DEST until all is copied.",
+        """tessarr copy A.zarr B.zarr
+tessarr copy A.zarr s3://bucket/A.zarr
+""",
+        _add_places,
+        _copy,
+    ),
+    "rechunk": Operation(
+        "rewrite an array or a hierarchy with other chunks or shards",
+        "Rewrite an array or a hierarchy with other chunks or shards; all else is kept. Nothing is at DEST until all is written.",
+        """tessarr rechunk A.zarr B.zarr --chunks time=8760,lat=20,lon=20 --memory 4GB
+tessarr rechunk A.zarr B.zarr --chunks 100,50 --shards 1000,500
+""",
+        _add_rechunk,
+        _rechunk,
+    ),
+}
+"""The operations that can be planned, by name. Each of these is a verb too (`tessarr.cli.verbs.at_once`)."""

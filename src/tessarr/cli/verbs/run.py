@@ -53,15 +53,24 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def advance(arguments: argparse.Namespace, work: Callable[[Plan], Status]) -> int:
-    """Do `work` on the plan of the arguments, print how far it is then, and return the exit code."""
+    """Do `work` on the saved plan of the arguments, print how far it is then, and return the exit code."""
     plan = Plan.load(arguments.plan, storage_options=storage_options(arguments.storage))
+    try:
+        return shown(plan, work, json=arguments.json)
+    except KeyboardInterrupt:
+        note(f"stopped; what is done is kept. Go on with: tessarr run {arguments.plan}")
+        raise
+
+
+def shown(plan: Plan, work: Callable[[Plan], Status], *, json: bool) -> int:
+    """Do `work`, print how far the plan is then, and return the exit code."""
     code = OK
     try:
         status = work(plan)
     except FailedTasksError as error:
         note(f"error: {error}")
         status, code = plan.status(), PROBLEMS
-    if arguments.json:
+    if json:
         print_json(asdict(status) | {"missing": status.missing})
     else:
         print(f"{status.done} of {status.tasks} tasks done; {'finished' if status.finished else 'not finished'}")

@@ -1,0 +1,42 @@
+"""``tessarr copy`` and the like: plan an operation and carry it out at once, in this process."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+
+from tessarr.cli.printing import OK, add_verb
+from tessarr.cli.progress import bar
+from tessarr.cli.verbs.plan import OPERATIONS, describe
+from tessarr.cli.verbs.run import shown
+from tessarr.plan.plan import Plan
+
+
+def add(verbs: object, name: str) -> None:
+    """Add the verb of an operation."""
+    operation = OPERATIONS[name]
+    verb = add_verb(
+        verbs,
+        name,
+        summary=operation.summary,
+        text=f"{operation.text}\nFor work on many machines: tessarr plan {name}.",
+        examples=operation.examples,
+    )
+    operation.add(verb)
+    verb.add_argument("--jobs", type=int, default=1, metavar="N", help="tasks at once (default: 1)")
+    verb.add_argument("--dry-run", action="store_true", help="only describe the work")
+    verb.set_defaults(run=run, operation=name)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carry out the plan; one that fails or is stopped leaves nothing."""
+    plan = OPERATIONS[arguments.operation].make(arguments)
+    if arguments.dry_run:
+        describe(plan, json=arguments.json)
+        return OK
+    try:
+        with bar(nbytes=False) as progress:
+            return shown(plan, partial(Plan.run, slots=arguments.jobs, progress=progress), json=arguments.json)
+    finally:
+        if not plan.status().finished:
+            plan.discard()

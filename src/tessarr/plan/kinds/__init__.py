@@ -1,0 +1,55 @@
+"""The kinds of plans: what their tasks do, what they cost, and what becomes of them when they have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+from tessarr.plan.kinds.copying import Copying
+from tessarr.plan.manifest import Manifest
+from tessarr.plan.markers import Receipt
+from tessarr.plan.predict import Description, described
+from tessarr.plan.sources import reopened
+from tessarr.plan.task import Work, Worker
+from tessarr.stores.path import join
+from tessarr.stores.url import store_from
+
+StorageOptions: TypeAlias = Mapping[str, object] | None
+
+
+class Kind(NamedTuple):
+    """What belongs to an operation."""
+
+    open: Callable[[Manifest, StorageOptions], Work]
+    """Opens the places of a plan. Raises `ConflictError` when the source has changed since the plan was made."""
+    describe: Callable[[Manifest], Description]
+
+
+def _writing(work: Callable[..., Work]) -> Callable[[Manifest, StorageOptions], Work]:
+    def opened(manifest: Manifest, storage_options: StorageOptions) -> Work:
+        source = reopened(manifest, storage_options)
+        assert manifest.work is not None
+        store, path = store_from(manifest.work.url, mode="a", storage_options=storage_options)
+        return work(manifest, source, store, join(path, manifest.work.path))
+
+    return opened
+
+
+KINDS = {
+    "rechunk": Kind(_writing(Worker), described),
+    "convert": Kind(_writing(Worker), described),
+    "copy": Kind(_writing(Copying), described),
+}
+"""The operations of plans."""
+
+
+@lru_cache(maxsize=4)
+def _work_of(document: bytes) -> Work:
+    manifest = Manifest.loads(document, where="plan.json")
+    return KINDS[manifest.operation].open(manifest, None)
+
+
+def run_task(document: bytes, task: int) -> Receipt:
+    """Carry out a task of the plan in `document`, in any process. The opened places are kept for further tasks."""
+    return _work_of(document).run(task)

@@ -1,0 +1,272 @@
+"""Every kind of plan: the same bytes, after a cut at any task, by two clients, and not from a source that changed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tessarr
+import tessarr.plan
+from tessarr.cli import main
+from tessarr.errors import ConflictError, FailedTasksError, UnsupportedOperationError
+from tessarr.plan import Plan
+from tessarr.plan.kinds import copying
+from tessarr.storage import MemoryStore
+from tessarr.tools.digest import digest
+from tests.tools.stopping import StoppedError, stop_after
+
+Make: TypeAlias = Callable[[Path, Path], Plan]
+"""Makes a plan from a source and a target."""
+
+KINDS: dict[str, Make] = {
+    "rechunk": lambda source, dest: tessarr.plan.rechunk(source, dest, chunks=(6, 4), memory=2600),
+    "convert": lambda source, dest: tessarr.plan.convert(source, dest, zarr_format=2, memory=2600),
+    "copy": tessarr.plan.copy,
+}
+
+
+@pytest.fixture(autouse=True)
+def _small_tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Copies of a few chunks each; the memory of a task depends on its threads."""
+    monkeypatch.setattr("tessarr.plan.cost.SMALL_BOX", 600)
+    with tessarr.config.set({"threading.max_workers": 1}):
+        yield
+
+
+def _source(place: Path) -> Path:
+    group = tessarr.create_group(place, attributes={"title": "t"})
+    values = np.arange(20 * 12, dtype="i4").reshape(20, 12)
+    for name, shards in {"plain": None, "sharded": (8, 12)}.items():
+        array = group.create_array(
+            name, shape=values.shape, dtype="i4", chunks=(4, 6), shards=shards, attributes={"unit": "m"}
+        )
+        array[...] = values
+    group.create_array("sparse", shape=(40,), dtype="f8", chunks=(3,), fill_value=np.nan)[7:9] = 5
+    group.create_group("below").create_array("scalar", shape=(), dtype="u1")[...] = 9
+    return place
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return _source(tmp_path / "source.zarr")
+
+
+def _files(place: Path) -> dict[str, bytes]:
+    """Every file below a directory."""
+    return {path.relative_to(place).as_posix(): path.read_bytes() for path in place.rglob("*") if path.is_file()}
+
+
+def _same_digest(source: Path, dest: Path) -> bool:
+    return digest(tessarr.open_group(dest)).differing(digest(tessarr.open_group(source))) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_plan_gives_the_same_values_whole_in_parts_and_after_a_cut_at_any_task(
+    kind: str, source: Path, tmp_path: Path
+) -> None:
+    whole = KINDS[kind](source, tmp_path / "whole.zarr")
+    assert whole.tasks == whole.describe().tasks > 4
+    whole.run(slots=2)
+    assert _same_digest(source, tmp_path / "whole.zarr")
+    expected = _files(tmp_path / "whole.zarr")
+    for cut in range(1, whole.tasks + 1):
+        dest, place = tmp_path / f"{cut}.zarr", tmp_path / f"plan{cut}"
+        KINDS[kind](source, dest).save(place)
+        with pytest.raises(StoppedError):
+            tessarr.plan.load(place).run(progress=stop_after(cut))
+        assert not dest.exists()
+        assert tessarr.plan.load(place).status().done == cut
+        assert tessarr.plan.load(place).run().finished
+        assert _files(dest) == expected
+    KINDS[kind](source, tmp_path / "parts.zarr").save(tmp_path / "plan")
+    for part in (3, 1, 2):
+        tessarr.plan.load(tmp_path / "plan").run_part(part, 3)
+    tessarr.plan.load(tmp_path / "plan").finish()
+    assert _files(tmp_path / "parts.zarr") == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_clients_may_run_one_plan(kind: str, source: Path, tmp_path: Path) -> None:
+    KINDS[kind](source, tmp_path / "dest.zarr").save(tmp_path / "plan")
+    first, second = tessarr.plan.load(tmp_path / "plan"), tessarr.plan.load(tmp_path / "plan")
+    second_status: list[bool] = []
+
+    def meanwhile(done: int, total: int, what: str) -> None:
+        if done == 3:
+            second_status.append(second.run().finished)
+
+    assert first.run(progress=meanwhile).finished
+    assert second_status == [True]
+    assert _same_digest(source, tmp_path / "dest.zarr")
+    assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".partial")] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_source_that_changed_is_an_error(kind: str, source: Path, tmp_path: Path) -> None:
+    KINDS[kind](source, tmp_path / "dest.zarr").save(tmp_path / "plan")
+    tessarr.open_array(source, path="plain", mode="r+").update_attributes({"unit": "km"})
+    with pytest.raises(ConflictError, match="source has changed"):
+        tessarr.plan.load(tmp_path / "plan").run()
+
+
+class _StoppedAt:
+    """Stops a client at one of the moments before and after each write of a store; then it lets all pass."""
+
+    def __init__(self, moment: int, patch: pytest.MonkeyPatch) -> None:
+        self.left = moment
+        local = tessarr.storage.LocalStore
+        for owner, name in ((local, "set"), (local, "delete_prefix"), (os, "rename"), (shutil, "rmtree")):
+            patch.setattr(owner, name, self._stopping(getattr(owner, name)))
+
+    def _stopping(self, work: Callable[..., object]) -> Callable[..., object]:
+        def stopping(*arguments: object, **options: object) -> object:
+            self._moment()
+            done = work(*arguments, **options)
+            self._moment()
+            return done
+
+        return stopping
+
+    def _moment(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise StoppedError
+
+
+@pytest.mark.parametrize("path", ["", "node"])
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_client_may_be_stopped_at_any_moment_of_finishing(
+    path: str, replaced: bool, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for moment in range(1, 200):
+        base, place = tmp_path / str(moment), tmp_path / f"plan{moment}"
+        dest = base / path if path else base
+        if replaced:
+            tessarr.create_group(dest).create_array("old", shape=(3,), dtype="u1")[...] = 1
+        tessarr.plan.copy(source, base, path=path, overwrite=replaced).save(place)
+        tessarr.plan.load(place).run_part(1, 1)
+        with monkeypatch.context() as patch:
+            stopped = _StoppedAt(moment, patch)
+            with contextlib.suppress(StoppedError):
+                tessarr.plan.load(place).finish()
+            assert stopped.left >= 0
+        assert tessarr.plan.load(place).finish().finished
+        tessarr.plan.load(place).finish()
+        assert _same_digest(source, dest)
+        assert [left.name for left in [*tmp_path.iterdir(), *base.rglob("*")] if ".partial" in left.name] == []
+        if stopped.left > 0:
+            break
+    assert moment > 4
+
+
+# -- copies --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_copy_holds_the_same_objects(zarr_format: int, tmp_path: Path) -> None:
+    group = tessarr.create_group(tmp_path / "a.zarr", zarr_format=zarr_format)
+    group.create_array("x", shape=(9, 5), dtype="f4", chunks=(2, 2))[...] = 1.5
+    tessarr.consolidate_metadata(tmp_path / "a.zarr")
+    tessarr.plan.copy(tmp_path / "a.zarr", tmp_path / "b.zarr").run()
+    source, made = _files(tmp_path / "a.zarr"), _files(tmp_path / "b.zarr")
+    assert made.keys() == source.keys()
+    assert {key: made[key] for key in made if "x/" in key} == {key: source[key] for key in source if "x/" in key}
+    opened = tessarr.open_group(tmp_path / "b.zarr", use_consolidated=True)["x"]
+    assert isinstance(opened, tessarr.Array)
+    assert opened[8, 4] == 1.5
+
+
+def test_an_absent_chunk_is_absent_in_the_copy_whatever_a_stopped_writer_left(source: Path, tmp_path: Path) -> None:
+    left = tmp_path / "dest.zarr" / "sparse" / "c" / "0"
+    store = tessarr.storage.LocalStore(tmp_path / "all")
+    store.set("dest/sparse/c/0", b"what a stopped writer left")
+    tessarr.plan.copy(source, store, path="dest").run()
+    assert not store.exists("dest/sparse/c/0")
+    assert not left.exists()
+    assert np.isnan(tessarr.open_array(store, path="dest/sparse")[:3]).all()
+
+
+class _Changing(MemoryStore):
+    """A store whose values change after they are set."""
+
+    def set(self, key, value, **options):  # type: ignore[no-untyped-def]
+        return super().set(key, bytes(value)[:-1] + b"?" if "/c/" in key else value, **options)
+
+
+def test_a_copied_value_that_reads_back_differently_is_an_error(source: Path) -> None:
+    with pytest.raises(FailedTasksError, match="differs from the source"):
+        tessarr.plan.copy(source, _Changing(), path="a").run(retries=0)
+    assert tessarr.plan.copy(source, _Changing(), path="a", verify=False).run().finished
+
+
+def test_other_formats_and_storage_transformers_are_not_copied(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.arange(3))
+    with pytest.raises(UnsupportedOperationError, match="only Zarr data"):
+        tessarr.plan.copy(tmp_path / "a.npy", tmp_path / "b.zarr")
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4)), max_size=3), st.integers(1, 300))
+def test_every_stored_value_of_any_array_is_copied_once(axes: list[tuple[int, int]], nbytes: int) -> None:
+    shape, chunks = tuple(n for n, _ in axes), tuple(size for _, size in axes)
+    source, target = MemoryStore(), MemoryStore()
+    array = tessarr.create_array(source, name="a", shape=shape, chunks=chunks, dtype="u2")
+    array[...] = np.arange(1, array.size + 1, dtype="u2").reshape(shape)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tessarr.plan.cost.SMALL_BOX", nbytes)
+        plan = tessarr.plan.copy(array, target, path="a")
+    names = [
+        name
+        for number in range(plan.tasks)
+        for node, box in [plan._manifest.locate(number)]
+        if node.tiling is not None
+        for name in copying._names(array._metadata, node.tiling.box(box))
+    ]
+    assert len(names) == len(set(names))
+    plan.run()
+    assert dict(target.items()) == dict(source.items())
+
+
+# -- conversions ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_converted_as_tasks_that_other_processes_may_carry_out(tmp_path: Path) -> None:
+    values = np.arange(600, dtype=">f8").reshape(30, 20)
+    np.save(tmp_path / "a.npy", values)
+    plan = tessarr.plan.convert(tmp_path / "a.npy", tmp_path / "a.zarr", chunks=(7, 20), memory=20_000)
+    plan.save(tmp_path / "plan")
+    assert tessarr.plan.load(tmp_path / "plan").run().finished
+    assert (tessarr.open_array(tmp_path / "a.zarr")[...] == values).all()
+
+
+def test_a_conversion_writes_consolidated_metadata_where_wanted(source: Path, tmp_path: Path) -> None:
+    tessarr.plan.convert(source, tmp_path / "b.zarr", zarr_format=2, consolidate=True, exclude=["below"]).run()
+    assert (tmp_path / "b.zarr" / ".zmetadata").exists()
+    assert not (tmp_path / "b.zarr" / "below").exists()
+
+
+# -- the command line ----------------------------------------------------------------------------------------------------
+
+
+def test_the_verbs_copy_and_rechunk_carry_their_plans_out_at_once(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["copy", str(source), str(tmp_path / "b.zarr"), "--jobs", "2"]) == 0
+    assert capsys.readouterr().out.endswith("finished\n")
+    assert _same_digest(source, tmp_path / "b.zarr")
+    assert main(["rechunk", str(source), str(tmp_path / "c.zarr"), "--chunks", "5,5", "--dry-run"]) == 0
+    assert "rechunk: " in capsys.readouterr().out
+    assert not (tmp_path / "c.zarr").exists()
+    assert main(["rechunk", str(source), str(tmp_path / "c.zarr"), "--chunks", "5,5"]) == 0
+    assert tessarr.open_array(tmp_path / "c.zarr", path="plain").chunks == (5, 5)
+    assert main(["plan", "copy", str(source), str(tmp_path / "b.zarr"), "--dry-run"]) == 2
+    assert "something is at the destination" in capsys.readouterr().err
