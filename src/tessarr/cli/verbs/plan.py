@@ -121,8 +121,8 @@ def _copy(arguments: argparse.Namespace) -> Plan:
 OPERATIONS = {
     "copy": Operation(
         "copy an array or a hierarchy, its stored chunks as they are",
-        "Copy an array or a hierarchy of any version of Zarr; its chunks or shards are copied as they are stored. Nothing is at\n"
-        "DEST until all is copied.",
+        "Copy an array or a hierarchy of any version of Zarr; its chunks or shards are copied as they are stored.\n"
+        "Nothing is at DEST until all is copied.",
         """tessarr copy A.zarr B.zarr
 tessarr copy A.zarr s3://bucket/A.zarr
 """,
@@ -131,7 +131,8 @@ tessarr copy A.zarr s3://bucket/A.zarr
     ),
     "rechunk": Operation(
         "rewrite an array or a hierarchy with other chunks or shards",
-        "Rewrite an array or a hierarchy with other chunks or shards; all else is kept. Nothing is at DEST until all is written.",
+        "Rewrite an array or a hierarchy with other chunks or shards; all else is kept.\n"
+        "Nothing is at DEST until all is written.",
         """tessarr rechunk A.zarr B.zarr --chunks time=8760,lat=20,lon=20 --memory 4GB
 tessarr rechunk A.zarr B.zarr --chunks 100,50 --shards 1000,500
 """,
