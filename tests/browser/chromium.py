@@ -55,6 +55,8 @@ class Browser:
         self._ids = itertools.count(1)
         self._answers: dict[int, queue.Queue[dict[str, Any]]] = {}
         self._listeners: list[Callable[[dict[str, Any]], None]] = []
+        self.pages: list[Page] = []
+        """The open tabs."""
         threading.Thread(target=self._receive, daemon=True).start()
 
     def __enter__(self) -> Self:
@@ -102,7 +104,8 @@ class Browser:
 
     def open(self, url: str) -> Page:
         """Open a page in a new tab."""
-        return Page(self, url)
+        self.pages.append(Page(self, url))
+        return self.pages[-1]
 
 
 class Page:
@@ -123,6 +126,7 @@ class Page:
 
     def close(self) -> None:
         self._browser.ignore(self._event)
+        self._browser.pages.remove(self)
         self._browser.call("Target.closeTarget", targetId=self._target)
 
     def call(self, method: str, **parameters: object) -> dict[str, Any]:

@@ -33,12 +33,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def running_browser() -> Iterator[Browser]:
     program = find_chromium()
     if program is None:
         pytest.skip("needs the program chromium (Debian: apt-get install chromium)")
     with Browser(program) as running:
         yield running
+
+
+@pytest.fixture
+def browser(running_browser: Browser) -> Iterator[Browser]:
+    """A browser whose tabs are closed after the test: an open page goes on asking for changes, also during other tests."""
+    yield running_browser
+    for page in [*running_browser.pages]:
+        page.close()
 
 
 def fill(store: MemoryStore) -> None:
