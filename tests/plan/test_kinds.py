@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -234,6 +235,70 @@ def test_every_stored_value_of_any_array_is_copied_once(axes: list[tuple[int, in
     assert len(names) == len(set(names))
     plan.run()
     assert dict(target.items()) == dict(source.items())
+
+
+# -- plans that write nothing --------------------------------------------------------------------------------------------
+
+FINDING: dict[str, Make] = {"digest": lambda source, _: tessarr.plan.digest(source)}
+FOUND: dict[str, Callable[[Path], object]] = {"digest": lambda source: digest(tessarr.open_group(source)).to_json()}
+
+
+@pytest.fixture
+def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several blocks in the arrays here; the digests are others then."""
+    monkeypatch.setattr("tessarr.tools.digest.BLOCK_ELEMENTS", 60)
+
+
+@pytest.mark.usefixtures("_small_blocks")
+@pytest.mark.parametrize("kind", FINDING)
+def test_what_a_plan_finds_is_the_same_after_a_cut_at_any_task_and_by_two_clients(
+    kind: str, source: Path, tmp_path: Path
+) -> None:
+    expected = FOUND[kind](source)
+    whole = FINDING[kind](source, tmp_path)
+    with pytest.raises(UnsupportedOperationError, match="not finished"):
+        whole.result()
+    assert whole.run(slots=2).finished
+    assert whole.result().to_json() == expected
+    assert whole.tasks > 8
+    for cut in range(1, whole.tasks + 1):
+        place = tmp_path / f"plan{cut}"
+        FINDING[kind](source, tmp_path).save(place)
+        with pytest.raises(StoppedError):
+            tessarr.plan.load(place).run(progress=stop_after(cut))
+        other = tessarr.plan.load(place)
+        assert other.status().done == cut
+        tessarr.plan.load(place).run_part(2, 2)
+        assert other.run().finished
+        assert other.result().to_json() == tessarr.plan.load(place).result().to_json() == expected
+
+
+@pytest.mark.parametrize("kind", FINDING)
+def test_a_plan_that_writes_nothing_notices_a_source_that_changed(kind: str, source: Path, tmp_path: Path) -> None:
+    FINDING[kind](source, tmp_path).save(tmp_path / "plan")
+    tessarr.open_array(source, path="plain", mode="r+").update_attributes({"unit": "km"})
+    with pytest.raises(ConflictError, match="source has changed"):
+        tessarr.plan.load(tmp_path / "plan").run()
+
+
+def test_a_plan_that_writes_has_no_result(source: Path) -> None:
+    plan = tessarr.plan.copy(source, MemoryStore(), path="a")
+    plan.run()
+    with pytest.raises(UnsupportedOperationError, match="a plan that writes has no result"):
+        plan.result()
+
+
+def test_the_verb_digest_prints_what_the_plan_and_the_function_find(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected = digest(tessarr.open_group(source))
+    assert main(["digest", str(source)]) == 0
+    assert capsys.readouterr().out == f"{expected}\n"
+    assert main(["plan", "digest", str(source), "--save", str(tmp_path / "plan")]) == 0
+    assert main(["run", str(tmp_path / "plan"), "--part", "1/1"]) == 0
+    capsys.readouterr()
+    assert main(["finish", str(tmp_path / "plan"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["result"] == expected.to_json()
 
 
 # -- conversions ---------------------------------------------------------------------------------------------------------

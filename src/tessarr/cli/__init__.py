@@ -32,6 +32,7 @@ VERBS = (
     "pyramid",
     "copy",
     "rechunk",
+    "digest",
     "plan",
     "run",
     "finish",

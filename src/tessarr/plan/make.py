@@ -6,11 +6,15 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tessarr.codecs.parse import CodecLike, CodecsLike
+from tessarr.core.array import Array
+from tessarr.core.group import Group
+from tessarr.core.open import open as open_node
 from tessarr.engine.processors import processors
 from tessarr.grids.guess import parse_nbytes
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.cost import Sizes, choose_box
 from tessarr.plan.kinds.copying import Copying, is_consolidated, planned_copies
+from tessarr.plan.kinds.digesting import Digesting, planned_digests
 from tessarr.plan.manifest import Manifest, PlannedNode
 from tessarr.plan.plan import Plan
 from tessarr.plan.publish import check_apart, destination
@@ -22,6 +26,7 @@ from tessarr.tools.convert import format_of
 from tessarr.tools.copy_tree import Choices, ChunksChoice, Planned, plan_tree
 from tessarr.tools.sources import open_source
 from tessarr.tools.sources.base import Source, SourceArray
+from tessarr.tools.sources.zarr import ZarrSource
 
 MEMORY = "512MiB"
 """What a task may hold unless the user says otherwise."""
@@ -114,6 +119,36 @@ def copy(
         "copy", Copying, planned_copies, source, dest, path, overwrite=overwrite, verify=verify,
         storage_options=storage_options, source_storage_options=source_storage_options,
     )  # fmt: skip
+
+
+def digest(
+    source: StoreLike | Array | Group,
+    *,
+    path: str = "",
+    attributes: bool = True,
+    storage_options: Mapping[str, object] | None = None,
+) -> Plan:
+    """Plan the digests of an array, or of a group and everything below it: those of `tessarr.tools.digest.digest`.
+
+    `source`: an opened node, or a place, and the `path` of the node in it. A task digests one block, of at most 4 Mi elements.
+    `Plan.result` returns them. Raises the errors of `tessarr.open`.
+
+    >>> import tessarr, tessarr.plan
+    >>> plan = tessarr.plan.digest(tessarr.array([1, 2], store={}))
+    >>> plan.run().finished, len(plan.result().root)
+    (True, 64)
+    """
+    if isinstance(source, Array | Group):
+        node: Array | Group = source
+    else:
+        node = open_node(source, path=path or None, mode="r", storage_options=storage_options)
+    opened = ZarrSource(node)
+    place, kind = place_of(node, opened)
+    manifest = Manifest(
+        secrets.token_hex(4), "digest", place, kind, identity(place, kind, opened), None, None, False, False,
+        tuple(planned_digests(node)), {"attributes": attributes},
+    )  # fmt: skip
+    return Plan(manifest, Digesting(manifest, node))
 
 
 def _writing(

@@ -115,6 +115,7 @@ class Milestones:
     def __init__(self, place: tuple[Store, str] | None) -> None:
         self._place = place
         self._reached: set[str] = set()
+        self._values: dict[str, JSON] = {}
 
     def reached(self, name: str) -> bool:
         """Return whether a step was done, by any client."""
@@ -125,8 +126,16 @@ class Milestones:
     def reach(self, name: str, value: JSON = None) -> None:
         """Record a step, and what came of it."""
         self._reached.add(name)
+        self._values[name] = value
         if self._place is not None:
             self._place[0].set(self._key(name), strict_json.dumps(value))
+
+    def value(self, name: str) -> JSON:
+        """Return what came of a step; ``None`` for one that was not done."""
+        if name not in self._values and self._place is not None:
+            data = self._place[0].get(self._key(name))
+            return None if data is None else strict_json.loads(bytes(data), key=self._key(name))
+        return self._values.get(name)
 
     def lock(self) -> LockContext:
         """Exclude other clients that finish the plan, as far as the store can; else other threads."""

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 from typing import Self
 
-from tessarr.errors import BaseZarrError, FailedTasksError
+from tessarr.errors import BaseZarrError, FailedTasksError, UnsupportedOperationError
 from tessarr.plan.executors import Submit, Submits, executor_from, submitted
 from tessarr.plan.kinds import KINDS, run_task
 from tessarr.plan.manifest import Manifest
@@ -20,6 +20,7 @@ from tessarr.plan.task import Work
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
 from tessarr.stores.url import StoreLike, store_from
+from tessarr.tools.digest import Digest
 from tessarr.types import JSON, Progress
 
 _DOCUMENT = "plan.json"
@@ -234,6 +235,22 @@ class Plan:
     def discard(self) -> None:
         """Remove what the tasks of an unfinished plan wrote beside its target. The plan can then only be made again."""
         discard(self._manifest, self._storage_options)
+
+    def result(self) -> Digest:
+        """Return what a finished plan found: a digest.
+
+        Raises `UnsupportedOperationError` for a plan that writes, and for one that is not finished.
+        """
+        parse, found = KINDS[self._manifest.operation].parse, self._milestones.value(_FINISHED)
+        if parse is None or not isinstance(found, dict):
+            what = "a plan that writes has no result" if parse is None else "the plan is not finished"
+            raise UnsupportedOperationError(what, hint="Open its target" if parse is None else "Run it")
+        return parse(found)
+
+    @property
+    def writes(self) -> bool:
+        """Whether the plan writes; if not it has a `result`."""
+        return self._manifest.target is not None
 
     def _found(self) -> dict[int, JSON]:
         """Return what the tasks found, where they write nothing."""

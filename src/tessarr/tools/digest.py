@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from math import prod
 from typing import Any
 
@@ -54,6 +55,9 @@ class Digest:
         paths = sorted(self.nodes.keys() | other.nodes.keys())
         return [path for path in paths if self.nodes.get(path) != other.nodes.get(path)]
 
+    def __str__(self) -> str:
+        return "\n".join(f"{digest}  /{path}" for path, digest in self.nodes.items())
+
     def to_json(self) -> JSONObject:
         """Return the digests as a JSON object."""
         return {"digest": _VERSION, "nodes": dict(self.nodes)}
@@ -71,36 +75,47 @@ def digest(node: object, *, attributes: bool = True, jobs: int = 4, progress: Pr
 
     Without `attributes` only structure and values are digested. Memory: `jobs` blocks of `BLOCK_ELEMENTS` elements.
     """
-    from tessarr.core.array import Array
-
+    nodes = nodes_of(node)
+    work = ((array, box) for _, array in nodes if isinstance(array, Array) for box in blocks(array.shape))
     with Jobs(jobs) as pool:
-        if isinstance(node, Array):
-            return Digest({"": _array(node, attributes, pool)})
-        return _hierarchy(node, attributes, pool, progress)
+        found = pool.map(lambda block: block_digest(block[0][block[1]]), work)
+        return combined(nodes, found, attributes=attributes, progress=progress)
 
 
-def _hierarchy(node: Any, attributes: bool, pool: Jobs, progress: Progress | None) -> Digest:
-    from tessarr.core.array import Array
+def nodes_of(node: object) -> list[tuple[str, Array | Group]]:
+    """List an array, or a group and everything below it, by path: the nodes in the order of `combined`."""
+    if isinstance(node, Array):
+        return [("", node)]
+    assert isinstance(node, Group)
+    return [("", node), *sorted(node.members(max_depth=None))]
 
-    found: dict[str, str] = {}
-    members = list(node.members(max_depth=None))
-    tree: dict[str, dict[str, str]] = {"": {}}
-    groups = {"": node}
-    for number, (path, member) in enumerate(members):
+
+def combined(
+    nodes: Sequence[tuple[str, Array | Group]],
+    found: Iterable[bytes],
+    *,
+    attributes: bool = True,
+    progress: Progress | None = None,
+) -> Digest:
+    """Combine the digests of blocks, those of all arrays in the order of `nodes`, to the digests of these."""
+    digests = iter(found)
+    tree: dict[str, dict[str, str]] = {path: {} for path, node in nodes if isinstance(node, Group)}
+    made: dict[str, str] = {}
+    for number, (path, node) in enumerate(nodes):
         if progress:
-            progress(number, len(members), f"/{path}")
-        if isinstance(member, Array):
-            found[path] = _array(member, attributes, pool)
-        else:
-            groups[path] = member
-            tree[path] = {}
-    for path in sorted(found.keys() | groups.keys() - {""}, key=lambda path: -path.count("/")):
-        if path in groups:
-            found[path] = _group(groups[path], tree[path], attributes)
-        parent, _, name = path.rpartition("/")
-        tree[parent][name] = found[path]
-    found[""] = _group(node, tree[""], attributes)
-    return Digest(dict(sorted(found.items())))
+            progress(number, len(nodes), f"/{path}")
+        if isinstance(node, Array):
+            sha = hashlib.sha256(_hash(describe(node._metadata, attributes)).encode())
+            for block in islice(digests, count_blocks(node.shape)):
+                sha.update(block)
+            made[path] = sha.hexdigest()
+    for path, node in sorted(nodes, key=lambda item: (-item[0].count("/"), item[0] == "")):
+        if isinstance(node, Group):
+            made[path] = _group(node, tree[path], attributes)
+        if path:
+            above, _, name = path.rpartition("/")
+            tree[above][name] = made[path]
+    return Digest(dict(sorted(made.items())))
 
 
 def _group(group: Group, members: dict[str, str], attributes: bool) -> str:
@@ -111,14 +126,6 @@ def _group(group: Group, members: dict[str, str], attributes: bool) -> str:
 def _hash(value: object) -> str:
     text = json.dumps(plain(value), sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _array(array: Array, attributes: bool, pool: Jobs) -> str:
-    description = describe(array._metadata, attributes)
-    sha = hashlib.sha256(_hash(description).encode())
-    for found in pool.map(lambda box: block_digest(array[box]), blocks(array.shape)):
-        sha.update(found)
-    return sha.hexdigest()
 
 
 def describe(metadata: ArrayMetadata, attributes: bool = True) -> dict[str, object]:
@@ -146,12 +153,8 @@ def _type_name(data_type: DataType) -> str:
     return data_type.name + str(data_type.itemsize or "")
 
 
-def blocks(shape: Shape) -> Iterator[Box]:
-    """Yield the boxes into which an array of `shape` is cut, in C order.
-
-    >>> [tuple((part.start, part.stop) for part in box) for box in blocks((3, 1 << 22))]
-    [((0, 1), (0, 4194304)), ((1, 2), (0, 4194304)), ((2, 3), (0, 4194304))]
-    """
+def block_shape(shape: Shape) -> Shape:
+    """Return the shape of the blocks of an array."""
     lengths = list(shape)
     for axis in range(len(lengths)):
         rest = prod(lengths[axis + 1 :])
@@ -160,7 +163,21 @@ def blocks(shape: Shape) -> Iterator[Box]:
         lengths[axis] = max(1, BLOCK_ELEMENTS // max(rest, 1))
         if lengths[axis] > 1:
             break
-    yield from tiles(shape, tuple(lengths))
+    return tuple(lengths)
+
+
+def blocks(shape: Shape) -> Iterator[Box]:
+    """Yield the boxes into which an array of `shape` is cut, in C order.
+
+    >>> [tuple((part.start, part.stop) for part in box) for box in blocks((3, 1 << 22))]
+    [((0, 1), (0, 4194304)), ((1, 2), (0, 4194304)), ((2, 3), (0, 4194304))]
+    """
+    yield from tiles(shape, block_shape(shape))
+
+
+def count_blocks(shape: Shape) -> int:
+    """Count the blocks of an array."""
+    return prod(-(-n // max(1, size)) for n, size in zip(shape, block_shape(shape), strict=True))
 
 
 def block_digest(values: npt.ArrayLike) -> bytes:

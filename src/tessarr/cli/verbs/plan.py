@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import tessarr.plan
-from tessarr.cli.places import storage_options
-from tessarr.cli.printing import OK, add_storage, add_verb, print_json
+from tessarr.cli.places import open_node, storage_options
+from tessarr.cli.printing import OK, add_place, add_storage, add_verb, print_json
 from tessarr.cli.verbs.convert import parse_layout
 from tessarr.plan.make import MEMORY
 from tessarr.plan.plan import Plan
@@ -118,6 +118,16 @@ def _copy(arguments: argparse.Namespace) -> Plan:
     )
 
 
+def _add_digest(verb: argparse.ArgumentParser) -> None:
+    add_place(verb)
+    verb.add_argument("--no-attributes", action="store_true", help="digest structure and values only")
+
+
+def _digest(arguments: argparse.Namespace) -> Plan:
+    node = open_node(arguments.place, arguments.path, storage=arguments.storage)
+    return tessarr.plan.digest(node, attributes=not arguments.no_attributes)
+
+
 OPERATIONS = {
     "copy": Operation(
         "copy an array or a hierarchy, its stored chunks as they are",
@@ -138,6 +148,16 @@ tessarr rechunk A.zarr B.zarr --chunks 100,50 --shards 1000,500
 """,
         _add_rechunk,
         _rechunk,
+    ),
+    "digest": Operation(
+        "compute digests of arrays and groups, which do not depend on how they are stored",
+        "Compute a SHA-256 of every array and group from structure and values, whatever their format, chunks, codecs and\n"
+        "store: copies have equal digests when they are the same bit for bit.",
+        """tessarr digest A.zarr
+tessarr digest A.zarr group/temperature --json
+""",
+        _add_digest,
+        _digest,
     ),
 }
 """The operations that can be planned, by name. Each of these is a verb too (`tessarr.cli.verbs.at_once`)."""

@@ -70,8 +70,12 @@ def shown(plan: Plan, work: Callable[[Plan], Status], *, json: bool) -> int:
     except FailedTasksError as error:
         note(f"error: {error}")
         status, code = plan.status(), PROBLEMS
+    result = plan.result() if status.finished and not plan.writes else None
     if json:
-        print_json(asdict(status) | {"missing": status.missing})
+        found = {} if result is None else {"result": result.to_json()}
+        print_json(asdict(status) | {"missing": status.missing} | found)
+    elif result is not None:
+        print(result)
     else:
         print(f"{status.done} of {status.tasks} tasks done; {'finished' if status.finished else 'not finished'}")
     return code

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from tessarr.plan.kinds.copying import Copying
+from tessarr.plan.kinds.digesting import Digesting, described_digests
 from tessarr.plan.manifest import Manifest
 from tessarr.plan.markers import Receipt
 from tessarr.plan.predict import Description, described
@@ -14,6 +15,9 @@ from tessarr.plan.sources import reopened
 from tessarr.plan.task import Work, Worker
 from tessarr.stores.path import join
 from tessarr.stores.url import store_from
+from tessarr.tools.digest import Digest
+from tessarr.tools.sources.zarr import ZarrSource
+from tessarr.types import JSONObject
 
 StorageOptions: TypeAlias = Mapping[str, object] | None
 
@@ -24,6 +28,8 @@ class Kind(NamedTuple):
     open: Callable[[Manifest, StorageOptions], Work]
     """Opens the places of a plan. Raises `ConflictError` when the source has changed since the plan was made."""
     describe: Callable[[Manifest], Description]
+    parse: Callable[[JSONObject], Digest] | None = None
+    """Parses the result of a plan that writes nothing."""
 
 
 def _writing(work: Callable[..., Work]) -> Callable[[Manifest, StorageOptions], Work]:
@@ -36,10 +42,17 @@ def _writing(work: Callable[..., Work]) -> Callable[[Manifest, StorageOptions], 
     return opened
 
 
+def _digesting(manifest: Manifest, storage_options: StorageOptions) -> Work:
+    source = reopened(manifest, storage_options)
+    assert isinstance(source, ZarrSource)
+    return Digesting(manifest, source.node)
+
+
 KINDS = {
     "rechunk": Kind(_writing(Worker), described),
     "convert": Kind(_writing(Worker), described),
     "copy": Kind(_writing(Copying), described),
+    "digest": Kind(_digesting, described_digests, Digest.from_json),
 }
 """The operations of plans."""
 
