@@ -75,7 +75,8 @@ def test_reads_along_an_axis_are_those_of_every_box(length: int, cut: int, read:
 def test_a_chosen_box_fits_in_memory(given_grid: tuple[Shape, ChunkGrid], data: st.DataObject) -> None:
     shape, grid = given_grid
     read = tuple(data.draw(st.integers(1, 9)) for _ in shape)
-    sizes = Sizes(tuple(grid.axes(shape)), read, 8, data.draw(st.integers(1, 4)))
+    axes = grid.axes(shape)
+    sizes = Sizes(axes, read, longest_chunks(axes), 8, data.draw(st.integers(1, 4)))
     memory = data.draw(st.integers(1, 20_000))
     least = sizes.peak(longest_chunks(sizes.axes))
     if least > memory:
@@ -90,7 +91,7 @@ def test_a_chosen_box_fits_in_memory(given_grid: tuple[Shape, ChunkGrid], data: 
 
 def test_more_memory_never_reads_more() -> None:
     grid = RegularGrid((9, 100))
-    sizes = Sizes(tuple(grid.axes((100, 100))), (100, 7), 8, 1)
+    sizes = Sizes(tuple(grid.axes((100, 100))), (100, 7), (9, 100), 8, 1)
     found = [chunks_read(choose_box(sizes, memory), (100, 7)) for memory in (33_000, 60_000, 120_000, 10**6)]
     assert found == sorted(found, reverse=True)
     assert found[-1] == 15

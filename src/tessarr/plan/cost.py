@@ -31,6 +31,8 @@ class Sizes:
     """The stored chunks of the target (shards, where there are shards)."""
     read: Shape
     """The chunks that the source reads as one."""
+    write: Shape
+    """The chunks that are encoded as one."""
     itemsize: int
     threads: int
     """How many threads decode and encode within a task."""
@@ -39,7 +41,8 @@ class Sizes:
     def of(cls, metadata: ArrayMetadata, read: Shape, threads: int) -> Self:
         """Return the sizes of a target, and of the chunks of its source."""
         axes = metadata.chunk_grid.axes(metadata.shape)
-        return cls(tuple(axes), read, max(1, metadata.data_type.itemsize or VARIABLE_ITEMSIZE), threads)
+        itemsize = max(1, metadata.data_type.itemsize or VARIABLE_ITEMSIZE)
+        return cls(axes, read, longest_chunks(axes), itemsize, threads)
 
     @property
     def shape(self) -> Shape:
@@ -49,9 +52,11 @@ class Sizes:
     def peak(self, box: Sequence[int]) -> int:
         """Return the most bytes that a task holds for a box: its elements, and in each thread a chunk of either side, encoded
         and decoded."""
-        elements = prod(min(n, size) for n, size in zip(self.shape, box, strict=True))
-        write = prod(min(n, size) for n, size in zip(self.shape, longest_chunks(self.axes), strict=True))
-        return self.itemsize * (elements + 2 * self.threads * (prod(self.read) + write))
+        elements, read, write = (
+            prod(min(n, size) for n, size in zip(self.shape, lengths, strict=True))
+            for lengths in (box, self.read, self.write)
+        )
+        return self.itemsize * (elements + 2 * self.threads * (read + write))
 
 
 def longest_chunks(axes: Sequence[Axis]) -> Shape:

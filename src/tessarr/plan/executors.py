@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from tessarr.errors import MissingDependencyError, UnsupportedOperationError
 from tessarr.plan.markers import Receipt
+from tessarr.plan.strategies.ready import Ready
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -66,33 +67,26 @@ def _client() -> Client:
         ) from error
 
 
-def submitted(
-    submit: Submit, tasks: Iterable[int], slots: int, retries: int
-) -> Iterator[tuple[int, Receipt | BaseException]]:
+def submitted(submit: Submit, ready: Ready, slots: int, retries: int) -> Iterator[tuple[int, Receipt | BaseException]]:
     """Run tasks, at most ``WINDOW * slots`` in flight, and yield each with its receipt, or with the error of its last attempt.
 
     A task that fails is sent again, `retries` times.
     """
-    waiting = iter(tasks)
     running: dict[Future[Receipt], tuple[int, int]] = {}
-    more = True
     try:
-        while more or running:
-            while more and len(running) < WINDOW * slots:
-                task = next(waiting, None)
-                if task is None:
-                    more = False
-                else:
-                    running[submit(task)] = task, 0
+        while True:
+            while len(running) < WINDOW * slots and (task := ready.take()) is not None:
+                running[submit(task)] = task, 0
+            if not running:
+                return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 task, attempts = running.pop(future)
                 error = CancelledError() if future.cancelled() else future.exception()
-                if error is None:
-                    yield task, future.result()
-                elif attempts < retries:
+                if error is not None and attempts < retries:
                     running[submit(task)] = task, attempts + 1
-                else:
-                    yield task, error
+                    continue
+                yield task, error or future.result()
+                ready.ended(task, failed=error is not None)
     finally:
         for future in running:
             future.cancel()

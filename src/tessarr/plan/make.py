@@ -12,13 +12,14 @@ from tessarr.core.open import open as open_node
 from tessarr.engine.processors import processors
 from tessarr.grids.guess import parse_nbytes
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.plan.cost import Sizes, choose_box
+from tessarr.plan.cost import Sizes
 from tessarr.plan.kinds.copying import Copying, is_consolidated, planned_copies
 from tessarr.plan.kinds.digesting import Digesting, planned_digests
 from tessarr.plan.manifest import Manifest, PlannedNode
 from tessarr.plan.plan import Plan
 from tessarr.plan.publish import check_apart, destination
 from tessarr.plan.sources import identity, place_of
+from tessarr.plan.strategies.strategy import Name, choose
 from tessarr.plan.task import Work, Worker
 from tessarr.stores.base import Store
 from tessarr.stores.url import StoreLike
@@ -40,6 +41,7 @@ def rechunk(
     chunks: ChunksChoice = "keep",
     shards: ChunksChoice = "keep",
     memory: int | str = MEMORY,
+    strategy: Name = "auto",
     overwrite: bool = False,
     verify: bool = True,
     storage_options: Mapping[str, object] | None = None,
@@ -48,7 +50,9 @@ def rechunk(
     """Plan to rewrite an array, or every array of a hierarchy, with other chunks or shards; all else is kept.
 
     `source`, `dest`: what `tessarr.open` accepts; `path`: the node in `dest`. `memory`: the most bytes that a task may hold,
-    its threads included, as a number or "2GB". `verify`: each task reads back what it wrote. Nothing is written yet.
+    its threads included, as a number or "2GB". `strategy`: "direct" reads the source for each box of the target, "staged"
+    stores an intermediate array beside the target; "auto" is what costs less. `verify`: each task reads back what it wrote.
+    Nothing is written yet.
 
     Raises `BaseZarrError` when something is at `dest` and not `overwrite`, or where one stored chunk needs more memory;
     `UnsupportedOperationError` where the source is, holds, or is within the target.
@@ -57,8 +61,8 @@ def rechunk(
 
     choices = Choices(zarr_format=None, chunks=chunks, shards=shards)
     return _writing(
-        "rechunk", Worker, lambda opened: _nodes(opened, choices, most), source, dest, path, overwrite=overwrite, verify=verify,
-        storage_options=storage_options, source_storage_options=source_storage_options,
+        "rechunk", Worker, lambda opened: _nodes(opened, choices, most, strategy), source, dest, path,
+        overwrite=overwrite, verify=verify, storage_options=storage_options, source_storage_options=source_storage_options,
     )  # fmt: skip
 
 
@@ -170,14 +174,14 @@ def _writing(
     return Plan(manifest, work(manifest, opened, found.store, found.path))
 
 
-def _nodes(source: Source, choices: Choices, memory: int) -> Iterator[PlannedNode]:
-    return (_node(planned, memory) for planned in plan_tree(source, choices).nodes)
+def _nodes(source: Source, choices: Choices, memory: int, strategy: Name = "auto") -> Iterator[PlannedNode]:
+    return (_node(planned, memory, strategy) for planned in plan_tree(source, choices).nodes)
 
 
-def _node(planned: Planned, memory: int) -> PlannedNode:
+def _node(planned: Planned, memory: int, strategy: Name) -> PlannedNode:
     metadata, source = planned.metadata, planned.source
     if not isinstance(metadata, ArrayMetadata) or not isinstance(source, SourceArray):
         return PlannedNode(planned.path, source.path, metadata, None)
     read = source.chunks or (1,) * len(source.shape)
     sizes = Sizes.of(metadata, read, processors())
-    return PlannedNode(planned.path, source.path, metadata, choose_box(sizes, memory), read)
+    return PlannedNode(planned.path, source.path, metadata, choose(sizes, memory, strategy), read)

@@ -5,7 +5,7 @@ Its size depends on the number of arrays, not on their sizes: task `i` is comput
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple, Self
@@ -15,10 +15,11 @@ from tessarr.core.stored.parse_cache import parse_document
 from tessarr.errors import MetadataValidationError, UnsupportedOperationError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
+from tessarr.plan.strategies.strategy import Strategy, StrategyJSON
 from tessarr.plan.tiling import Tiling
 from tessarr.types import JSONObject, Shape
 
-VERSION = 1
+VERSION = 2
 """The version of the manifest. A plan of another version is refused."""
 
 
@@ -38,15 +39,25 @@ class PlannedNode:
     source: str
     """Path below the source."""
     metadata: ArrayMetadata | GroupMetadata
-    tiling: Tiling | None
-    """The boxes of an array, one per task; ``None`` for a group."""
+    strategy: Strategy | None
+    """How an array is moved; ``None`` for a group."""
     read: Shape = ()
     """The chunks that the source reads as one."""
 
     @property
+    def tiling(self) -> Tiling | None:
+        """The boxes of the target; ``None`` for a group."""
+        return None if self.strategy is None else self.strategy.stages.tilings[-1]
+
+    @property
     def tasks(self) -> int:
         """The number of tasks."""
-        return 0 if self.tiling is None else self.tiling.count
+        return 0 if self.strategy is None else self.strategy.stages.count
+
+    @property
+    def blocks(self) -> int:
+        """The number of blocks."""
+        return 0 if self.strategy is None else self.strategy.stages.blocks.count
 
     def to_json(self) -> JSONObject:
         """Return the node as JSON."""
@@ -54,7 +65,7 @@ class PlannedNode:
             "path": self.path,
             "source": self.source,
             "document": self.metadata.to_dict(),
-            "boxes": None if self.tiling is None else self.tiling.to_json(),
+            "strategy": None if self.strategy is None else self.strategy.to_json(),
             "read": list(self.read),
         }
 
@@ -64,13 +75,14 @@ class PlannedNode:
         path: str,
         source: str,
         document: JSONObject,
-        boxes: Sequence[int | Sequence[int]] | None,
+        strategy: StrategyJSON | None,
         read: Sequence[int],
     ) -> Self:
         """Parse the members of the result of `to_json`."""
-        metadata = parse_document(document, group=boxes is None)
-        tiling = Tiling.from_json(metadata.shape, boxes or ()) if isinstance(metadata, ArrayMetadata) else None
-        return cls(path, source, metadata, tiling, tuple(read))
+        metadata = parse_document(document, group=strategy is None)
+        if strategy is None or not isinstance(metadata, ArrayMetadata):
+            return cls(path, source, metadata, None, tuple(read))
+        return cls(path, source, metadata, Strategy.from_json(metadata.shape, strategy), tuple(read))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +107,11 @@ class Manifest:
     """What else the operation needs."""
 
     @property
+    def intermediates(self) -> str:
+        """The name of the place of intermediate arrays, below that where tasks write."""
+        return f"{self.id}.stages"
+
+    @property
     def tasks(self) -> int:
         """The number of tasks."""
         return sum(node.tasks for node in self.nodes)
@@ -107,6 +124,36 @@ class Manifest:
                 return node, task - before
             before = end
         raise IndexError(f"task {task} of {self.tasks}")
+
+    @property
+    def blocks(self) -> int:
+        """The number of blocks, none of which depends on another."""
+        return sum(node.blocks for node in self.nodes)
+
+    def tasks_of_blocks(self, wanted: range) -> Iterator[tuple[range, ...]]:
+        """Yield the tasks of blocks, stage by stage."""
+        tasks = 0
+        for node, blocks in self._arrays():
+            for block in range(max(0, wanted.start - blocks.start), min(len(blocks), wanted.stop - blocks.start)):
+                assert node.strategy is not None
+                found = node.strategy.stages.ranges(block)
+                yield tuple(range(tasks + stage.start, tasks + stage.stop) for stage in found)
+            tasks += node.tasks
+
+    def locate_block(self, block: int) -> tuple[PlannedNode, int]:
+        """Return the node that a block is of, and its number there. Raises `IndexError`."""
+        for node, blocks in self._arrays():
+            if block in blocks:
+                return node, block - blocks.start
+        raise IndexError(f"block {block} of {self.blocks}")
+
+    def _arrays(self) -> Iterator[tuple[PlannedNode, range]]:
+        """Yield the arrays, and the numbers of their blocks."""
+        first = 0
+        for node in self.nodes:
+            stop = first + node.blocks
+            yield node, range(first, stop)
+            first = stop
 
     def dumps(self) -> bytes:
         """Return the manifest as a JSON document. Raises `UnsupportedOperationError` for places that only this process has."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -16,7 +16,8 @@ from tessarr.plan.manifest import Manifest
 from tessarr.plan.markers import Milestones, Ranges, Receipt, done_in, mark, results_in
 from tessarr.plan.predict import Description
 from tessarr.plan.publish import discard
-from tessarr.plan.task import Work
+from tessarr.plan.strategies.ready import Ready
+from tessarr.plan.task import Work, Worker
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
 from tessarr.stores.url import StoreLike, store_from
@@ -137,7 +138,7 @@ class Plan:
         Raises `FailedTasksError` naming the tasks that failed; the others are done, and ``run`` again goes on.
         """
         self._refresh()
-        self._carry_out(0, self.tasks, executor, slots, retries, progress)
+        self._carry_out(range(self._manifest.blocks), executor, slots, retries, progress)
         return self._finish()
 
     def run_part(
@@ -149,13 +150,13 @@ class Plan:
         """
         if not 1 <= part <= of:
             raise ValueError(f"parts are numbered from 1 to {of}, got {part}")
-        first, stop = self.tasks * (part - 1) // of, self.tasks * part // of
+        blocks = self._manifest.blocks
         self._refresh()
-        self._carry_out(first, stop, None, slots, retries, progress)
+        self._carry_out(range(blocks * (part - 1) // of, blocks * part // of), None, slots, retries, progress)
         return self._status()
 
     def _carry_out(
-        self, first: int, stop: int, executor: object, slots: int | None, retries: int, progress: Progress | None
+        self, blocks: range, executor: object, slots: int | None, retries: int, progress: Progress | None
     ) -> None:
         if self._milestones.reached(_FINISHED):
             return
@@ -163,11 +164,18 @@ class Plan:
         failed: dict[int, BaseException] = {}
         unmarked: list[Receipt] = []
         marked_at = time.monotonic()
+
+        def end_of_stage(block: int, last: bool) -> None:
+            strategy = self._manifest.locate_block(block)[0].strategy
+            if strategy is not None and strategy.intermediates:
+                self._mark(unmarked)  # before what these tasks read is removed
+                if last and isinstance(work := self._opened(), Worker):
+                    work.end_block(block)
+
+        ready = Ready(self._missing(blocks), end_of_stage)
         try:
             with context as chosen:
-                for task, result in submitted(
-                    self._submit(chosen, executor is None), self._done.missing(stop, first), count, retries
-                ):
+                for task, result in submitted(self._submit(chosen, executor is None), ready, count, retries):
                     if isinstance(result, BaseException):
                         failed[task] = result
                         continue
@@ -182,9 +190,21 @@ class Plan:
                         marked_at = time.monotonic()
         finally:
             self._mark(unmarked)
+        self._raise_failed(failed)
+
+    def _missing(self, blocks: range) -> Iterator[tuple[int, Iterator[Iterable[int]]]]:
+        """Yield blocks, and their tasks that are not done, stage by stage."""
+        found = self._manifest.tasks_of_blocks(blocks)
+        for block, stages in zip(blocks, found, strict=True):
+            yield block, (self._done.missing(tasks.stop, tasks.start) for tasks in stages)
+
+    def _raise_failed(self, failed: dict[int, BaseException]) -> None:
+        if failed:
+            self._refresh()  # another client may have done them
+        failed = {task: error for task, error in failed.items() if task not in self._done}
         if failed:
             raise FailedTasksError(
-                f"{len(failed)} of {stop - first} tasks failed",
+                f"{len(failed)} of {self.tasks} tasks failed",
                 failed,
                 store=(self._manifest.target or self._manifest.source).url or None,
                 got=f"task {min(failed)}: {failed[min(failed)]!r}",

@@ -10,7 +10,7 @@ from tessarr.engine.processors import processors
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.cost import Sizes, chunks_read, longest_chunks
 from tessarr.plan.manifest import Manifest, PlannedNode
-from tessarr.plan.tiling import Tiling
+from tessarr.plan.strategies.strategy import Strategy
 from tessarr.types import JSONObject, Shape
 
 
@@ -19,7 +19,11 @@ class ArrayCosts:
     """The costs of one array. Bytes are those of elements in memory, before they are encoded."""
 
     path: str
+    strategy: str
+    why: str
     tasks: int
+    blocks: int
+    """Blocks do not depend on each other: more parts than blocks have nothing to do."""
     chunks_read: int
     """Chunks of the source that are read: one request each, where they are not shards."""
     amplification: float
@@ -28,6 +32,10 @@ class ArrayCosts:
     bytes_written: int
     objects: int
     """Stored values written: shards, or else chunks."""
+    temporary_objects: int
+    """Objects of intermediate arrays that are written, and removed again."""
+    temporary_bytes: int
+    """The most bytes of intermediate arrays that a block of tasks keeps until it is complete."""
     peak_memory: int
     """The most bytes that a task holds, its threads included."""
     advice: tuple[str, ...]
@@ -68,6 +76,13 @@ class Description:
                 f" {array.amplification:.2f} times the source) and write {array.objects:,} objects"
                 f" ({_size(array.bytes_written)})"
             )
+            if array.why:
+                lines.append(f"  {array.strategy}: {array.why}")
+            if array.temporary_objects:
+                lines.append(
+                    f"  {array.temporary_objects:,} temporary objects; {array.blocks:,} blocks, each of which keeps up to"
+                    f" {_size(array.temporary_bytes)} until it is complete"
+                )
             lines += [f"  {line}" for line in array.advice]
         return "\n".join(lines)
 
@@ -75,29 +90,41 @@ class Description:
 def described(manifest: Manifest) -> Description:
     """Describe what the tasks of a plan cost on this machine, whose processors say how many threads a task has."""
     found = [
-        _costs(node, node.metadata, node.tiling)
+        _costs(node, node.metadata, node.strategy)
         for node in manifest.nodes
-        if isinstance(node.metadata, ArrayMetadata) and node.tiling
+        if isinstance(node.metadata, ArrayMetadata) and node.strategy
     ]
     return Description(manifest.operation, tuple(found))
 
 
-def _costs(node: PlannedNode, metadata: ArrayMetadata, tiling: Tiling) -> ArrayCosts:
+def _costs(node: PlannedNode, metadata: ArrayMetadata, strategy: Strategy) -> ArrayCosts:
     sizes = Sizes.of(metadata, node.read, processors())
-    read = chunks_read(tiling, node.read)
+    read = chunks_read(strategy.stages.tilings[0], node.read)
     whole = prod(-(-n // max(1, size)) for n, size in zip(metadata.shape, node.read, strict=True))
-    box = tuple(part.stop - part.start for part in tiling.box(0)) if tiling.count else ()
     return ArrayCosts(
         path=node.path,
-        tasks=tiling.count,
+        strategy=strategy.name,
+        why=strategy.why,
+        tasks=node.tasks,
+        blocks=node.blocks,
         chunks_read=read,
         amplification=read / whole if whole else 1.0,
         bytes_read=read * prod(node.read) * sizes.itemsize,
         bytes_written=prod(metadata.shape) * sizes.itemsize,
         objects=prod(axis.nchunks for axis in sizes.axes),
-        peak_memory=sizes.peak(box) if box or not sizes.axes else 0,
+        temporary_objects=sum(tiling.count for tiling in strategy.stages.tilings[:-1]),
+        temporary_bytes=_temporary_bytes(strategy) * sizes.itemsize,
+        peak_memory=strategy.peak(sizes),
         advice=tuple(_advice(metadata.shape, longest_chunks(sizes.axes))),
     )
+
+
+def _temporary_bytes(strategy: Strategy) -> int:
+    """Return the elements of the intermediate arrays of the largest block."""
+    if not strategy.intermediates or not strategy.stages.blocks.count:
+        return 0
+    block = strategy.stages.blocks.box(0)
+    return len(strategy.intermediates) * prod([int(part.stop - part.start) for part in block])
 
 
 def _advice(shape: Shape, chunks: Shape) -> Iterator[str]:

@@ -106,13 +106,14 @@ def publish(manifest: Manifest, store: Store, path: str, milestones: Milestones)
 
 
 def discard(manifest: Manifest, storage_options: Mapping[str, object] | None = None) -> None:
-    """Remove what is in the place where tasks write, unless it is that of the result."""
+    """Remove intermediate arrays, and what is in the place where tasks write, unless it is that of the result."""
     target, work = manifest.target, manifest.work
-    if target is None or work is None or target == work or not work.url:
+    if target is None or work is None or not work.url:
         return
-    if target.path:
+    if target.path or target == work:
         store, path = store_from(work.url, mode="r+", storage_options=storage_options)
-        store.delete_prefix(prefix_of(join(path, work.path)))
+        here = join(path, work.path)
+        store.delete_prefix(prefix_of(join(here, manifest.intermediates) if target == work else here))
     else:
         for left in (work.url, old_of(work.url)):
             shutil.rmtree(left, ignore_errors=True)

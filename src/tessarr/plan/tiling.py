@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -9,10 +10,13 @@ from typing import Self, TypeAlias
 
 from tessarr.grids.base import Axis
 from tessarr.indexing.boxes import Box
-from tessarr.types import JSON, Shape
+from tessarr.types import JSON, Coords, Shape
 
 Cut: TypeAlias = int | tuple[int, ...]
 """How one axis is tiled: the length of each interval, or the positions where intervals end."""
+
+JSONCuts: TypeAlias = Sequence[int | Sequence[int]]
+"""A cut per axis in JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +48,38 @@ class Tiling:
         """Return box `number`. Raises `IndexError` unless ``0 <= number < count``."""
         if not 0 <= number < self.count:
             raise IndexError(f"box {number} of {self.count}")
-        parts = []
-        for length, cut, count in reversed(list(zip(self.shape, self.cuts, self.grid, strict=True))):
-            number, index = divmod(number, count)
-            parts.append(_interval(length, cut, index))
-        return tuple(reversed(parts))
+        return self.at(unravelled(number, self.grid))
+
+    def at(self, index: Sequence[int]) -> Box:
+        """Return the box at a position in the grid of boxes."""
+        return tuple(map(_interval, self.shape, self.cuts, index))
+
+    def before(self, axis: int, position: int) -> int:
+        """Count the intervals of an axis that end at or before `position`, a boundary of intervals."""
+        cut = self.cuts[axis]
+        return -(-position // cut) if isinstance(cut, int) else bisect_right(cut, position)
 
     def to_json(self) -> list[JSON]:
         """Return the cuts as JSON; the shape is that of the array."""
         return [cut if isinstance(cut, int) else list(cut) for cut in self.cuts]
 
     @classmethod
-    def from_json(cls, shape: Shape, cuts: Sequence[int | Sequence[int]]) -> Self:
+    def from_json(cls, shape: Shape, cuts: JSONCuts) -> Self:
         """Parse the result of `to_json`."""
         return cls(tuple(shape), tuple(cut if isinstance(cut, int) else tuple(cut) for cut in cuts))
+
+
+def unravelled(number: int, grid: Sequence[int]) -> Coords:
+    """Return the position of item `number` of a grid in C order.
+
+    >>> unravelled(5, (2, 3))
+    (1, 2)
+    """
+    index: list[int] = []
+    for count in reversed(grid):
+        number, here = divmod(number, count)
+        index.append(here)
+    return tuple(reversed(index))
 
 
 def _interval(length: int, cut: Cut, index: int) -> slice:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import tessarr.plan
 from tessarr.cli.places import open_node, storage_options
@@ -12,6 +12,7 @@ from tessarr.cli.printing import OK, add_place, add_storage, add_verb, print_jso
 from tessarr.cli.verbs.convert import parse_layout
 from tessarr.plan.make import MEMORY
 from tessarr.plan.plan import Plan
+from tessarr.plan.strategies.strategy import Name
 
 
 class Operation(NamedTuple):
@@ -87,6 +88,7 @@ def _add_rechunk(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--chunks", default="keep", metavar="LAYOUT", help='"100,50", "time=100,lat=-1", "8MB" or "auto"')
     verb.add_argument("--shards", default="keep", metavar="LAYOUT", help='as --chunks, or "none"')
     verb.add_argument("--memory", default=MEMORY, metavar="SIZE", help=f"what a task may hold (default: {MEMORY})")
+    verb.add_argument("--strategy", choices=get_args(Name), default="auto", help="how (default: what costs least)")
 
 
 def _rechunk(arguments: argparse.Namespace) -> Plan:
@@ -98,6 +100,7 @@ def _rechunk(arguments: argparse.Namespace) -> Plan:
         chunks=parse_layout(arguments.chunks),
         shards=parse_layout(arguments.shards),
         memory=arguments.memory,
+        strategy=arguments.strategy,
         overwrite=arguments.overwrite,
         verify=not arguments.no_verify,
         storage_options=options,

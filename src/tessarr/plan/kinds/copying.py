@@ -18,6 +18,7 @@ from tessarr.plan.cost import Sizes, choose_box, longest_chunks
 from tessarr.plan.manifest import Manifest, PlannedNode
 from tessarr.plan.markers import Milestones, Receipt
 from tessarr.plan.publish import publish
+from tessarr.plan.strategies.strategy import direct
 from tessarr.stores.base import Store
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.path import join, prefix_of
@@ -52,7 +53,7 @@ def _planned(path: str, node: Array | Group) -> PlannedNode:
             "stored values behind storage transformers are not copied", path=node.name, hint="Plan a conversion"
         )
     read = longest_chunks(metadata.chunk_grid.axes(metadata.shape))
-    return PlannedNode(path, path, metadata, choose_box(Sizes.of(metadata, read, 1), _UNBOUNDED), read)
+    return PlannedNode(path, path, metadata, direct(choose_box(Sizes.of(metadata, read, 1), _UNBOUNDED)), read)
 
 
 def is_consolidated(source: Source) -> bool:

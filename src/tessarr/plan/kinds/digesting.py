@@ -12,6 +12,7 @@ from tessarr.plan.cost import longest_chunks
 from tessarr.plan.manifest import Manifest, PlannedNode
 from tessarr.plan.markers import Milestones, Receipt
 from tessarr.plan.predict import Description, described
+from tessarr.plan.strategies.strategy import direct
 from tessarr.plan.tiling import Tiling
 from tessarr.tools.digest import block_digest, block_shape, combined, nodes_of
 from tessarr.types import JSON, AnyArray
@@ -24,7 +25,7 @@ def planned_digests(node: Array | Group) -> Iterator[PlannedNode]:
         if isinstance(metadata, ArrayMetadata):
             tiling = Tiling(metadata.shape, tuple(max(1, size) for size in block_shape(metadata.shape)))
             read = longest_chunks(metadata.chunk_grid.axes(metadata.shape))
-            yield PlannedNode(path, path, metadata, tiling, read)
+            yield PlannedNode(path, path, metadata, direct(tiling), read)
         else:
             yield PlannedNode(path, path, replace(metadata, consolidated_metadata=None), None)
 

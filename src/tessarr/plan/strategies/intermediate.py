@@ -1,0 +1,40 @@
+"""The arrays between the stages of a plan: sharded, never published, removed block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from tessarr.codecs.parse import codec_from
+from tessarr.core.array import Array
+from tessarr.core.creation.array_config import DEFAULT
+from tessarr.core.creation.metadata import new_array_metadata
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.plan.strategies.staged import Intermediate
+from tessarr.plan.strategies.stages import Stages
+from tessarr.stores.base import Store
+
+_CODEC = {"name": "zstd", "configuration": {"level": 1, "checksum": False}}
+"""Fast to encode, and to decode once."""
+
+
+def open_intermediate(store: Store, path: str, target: ArrayMetadata, shapes: Intermediate) -> Array:
+    """Open an array of the elements of `target`, whose documents are never written. A chunk that is not there is an error."""
+    metadata = new_array_metadata(
+        shape=target.shape,
+        dtype=target.data_type,
+        chunks=shapes.chunks,
+        shards=shapes.shards,
+        compressors=[codec_from(_CODEC)],
+        fill_value=DEFAULT if target.fill_value is None else target.fill_value,
+    )
+    config = {"write_empty_chunks": True, "read_missing_chunks": False}
+    return Array._opened(store, path, metadata, read_only=False, config=config)
+
+
+def keys_of_block(array: Array, stages: Stages, stage: int, block: int) -> Iterator[str]:
+    """Yield the keys of the shards that a stage stores in a block."""
+    tiling = stages.tilings[stage]
+    parts = stages.blocks.box(block)
+    ranges = [range(tiling.before(axis, part.start), tiling.before(axis, part.stop)) for axis, part in enumerate(parts)]
+    return (array._bound.key(coords) for coords in product(*ranges))
