@@ -23,6 +23,7 @@ VERBS = (
     "info",
     "tree",
     "cat",
+    "show",
     "tail",
     "convert",
     "check",
@@ -49,6 +50,7 @@ examples:
   tessarr info data.zarr                   what an array or group is
   tessarr tree data.zarr                   what is in it
   tessarr cat data.zarr air -s "0, :3"     some of its values
+  tessarr show data.zarr air               a picture of them, here
   tessarr view data.zarr                   look at it in a browser
   tessarr convert air.nc air.zarr          from NetCDF, HDF5, NumPy, TIFF or Zarr
   tessarr check air.zarr                   is everything readable and consistent

@@ -68,20 +68,56 @@ def colours(
     """
     if values.ndim != 2:
         raise ValueError(f"a picture needs two dimensions, got shape {values.shape}")
-    plane = values.astype(np.float64)
-    seen = np.isfinite(plane)
-    if missing is not None:
-        seen &= values != missing
-    low, high = limits or (tuple(np.percentile(plane[seen], [2, 98])) if seen.any() else (0.0, 1.0))
-    span = float(high - low) or 1.0
+    shares = shares_of(values, limits or limits_of(values, missing), missing)
+    seen = ~np.isnan(shares)
     points = COLOUR_MAPS[map_name]
-    position = np.clip((np.where(seen, plane, low) - low) / span, 0, 1) * (len(points) - 1)
+    position = np.where(seen, shares, 0) * (len(points) - 1)
     below = np.minimum(position.astype(np.intp), len(points) - 2)
     share = (position - below)[..., np.newaxis]
     pixels = np.empty((*values.shape, 4), dtype=np.uint8)
     pixels[..., :3] = np.rint(points[below] * (1 - share) + points[below + 1] * share)
     pixels[..., 3] = np.where(seen, 255, 0)
     return pixels
+
+
+def limits_of(values: AnyArray, missing: object = None) -> tuple[float, float]:
+    """Return the 2nd and 98th percentile of finite numbers that are not `missing`; 0 and 1 where there are none."""
+    seen = values.astype(np.float64)[_is_seen(values, missing)]
+    if not seen.size:
+        return 0.0, 1.0
+    low, high = np.percentile(seen, [2, 98])
+    return float(low), float(high)
+
+
+def shares_of(values: AnyArray, limits: tuple[float, float], missing: object = None) -> npt.NDArray[np.float64]:
+    """Return how far each number is from the first to the second of `limits`, between 0 and 1; NaN for what is missing.
+
+    >>> shares_of(np.array([0, 5, 99]), (0, 10)).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    low, high = limits
+    seen = _is_seen(values, missing)
+    shares = np.clip((np.where(seen, values.astype(np.float64), low) - low) / (float(high - low) or 1.0), 0, 1)
+    return np.where(seen, shares, np.nan)
+
+
+def numbers_of(values: AnyArray) -> AnyArray:
+    """Return values as real numbers: the magnitude of complex ones, times as numbers of their unit, with NaN for NaT.
+
+    Raises `TypeError` for elements that are not numbers.
+    """
+    if values.dtype.kind == "c":
+        return np.abs(values)
+    if values.dtype.kind in "mM":
+        return np.where(np.isnat(values), np.nan, values.astype(np.int64).astype(np.float64))
+    if values.dtype.kind not in "biuf" and not np.issubdtype(values.dtype, np.number):
+        raise TypeError(f"elements of type {values.dtype} are not numbers")
+    return values
+
+
+def _is_seen(values: AnyArray, missing: object) -> npt.NDArray[np.bool_]:
+    seen = np.isfinite(values.astype(np.float64))
+    return seen if missing is None else seen & np.asarray(values != missing, bool)
 
 
 def enlarged(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

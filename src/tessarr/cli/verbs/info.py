@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import sys
+from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from tessarr.cli.places import open_node
 from tessarr.cli.printing import OK, add_place, add_verb, counted, human, jsonable, lengths, print_json, table
+from tessarr.cli.terminal.chunk_map import draw_map
+from tessarr.cli.terminal.screen import screen_of
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.stores.path import prefix_of
+from tessarr.types import Coords
+
+_LABELS = 16
+"""Cells of the labels, and the space after them."""
 
 
 def add(verbs: object) -> None:
@@ -19,8 +29,8 @@ def add(verbs: object) -> None:
         verbs,
         "info",
         summary="describe an array or group",
-        text="Show format, shape, data type, chunks, codecs, attributes, stored size and engine of an array;\n"
-        "counts and sizes of a group.",
+        text="Show format, shape, data type, chunks, codecs, attributes, stored size and engine of an array, and a map of its\n"
+        "stored chunks; counts and sizes of a group.",
         examples="""
 tessarr info data.zarr
 tessarr info data.zarr group/temperature
@@ -39,16 +49,24 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the summary."""
     node = open_node(arguments.place, arguments.path, storage=arguments.storage)
     sizes = node._store.supports_listing and not arguments.no_sizes
-    described = describe_array(node, sizes=sizes) if isinstance(node, Array) else describe_group(node, sizes=sizes)
+    if isinstance(node, Array):
+        stored = [coords for coords, _ in node.stored_chunks()] if sizes else None
+        described = describe_array(node, stored)
+        rows = _array_rows(described)
+        if stored is not None and not arguments.json:
+            rows += _chunk_map(node, stored)
+    else:
+        described = describe_group(node, sizes=sizes)
+        rows = _group_rows(described)
     if arguments.json:
         print_json(described)
     else:
-        print(table(_array_rows(described) if described["kind"] == "array" else _group_rows(described)))
+        print(table(rows))
     return OK
 
 
-def describe_array(array: Array, *, sizes: bool) -> dict[str, object]:
-    """Describe an array, as plain values; stored sizes only with `sizes`."""
+def describe_array(array: Array, stored: Sequence[Coords] | None) -> dict[str, object]:
+    """Describe an array, as plain values; stored sizes only with `stored`, the coords of its stored chunks or shards."""
     metadata = array._metadata
     document = metadata.to_dict()
     regular = metadata.chunk_grid.chunk_shape is not None
@@ -78,23 +96,34 @@ def describe_array(array: Array, *, sizes: bool) -> dict[str, object]:
         "separator": metadata.dimension_separator,
         "attributes": array.attrs.asdict(),
         "nbytes": array.nbytes if metadata.data_type.itemsize is not None else None,
-        **_stored(array, sizes),
+        **_stored(array, stored),
         "read_only": metadata.not_writable,
         "engine": {"name": array.engine.name, "reason": array.engine.reason},
     }
     return described
 
 
-def _stored(array: Array, sizes: bool) -> dict[str, object]:
-    if not sizes:
+def _stored(array: Array, stored: Sequence[Coords] | None) -> dict[str, object]:
+    if stored is None:
         return {"nbytes_stored": None, "values_stored": None, "ratio": None}
-    stored = array.nbytes_stored()
+    nbytes = array.nbytes_stored()
     known = array._metadata.data_type.itemsize is not None
     return {
-        "nbytes_stored": stored,
-        "values_stored": sum(1 for _ in array.stored_chunks()),
-        "ratio": round(array.nbytes / stored, 2) if stored and known else None,
+        "nbytes_stored": nbytes,
+        "values_stored": len(stored),
+        "ratio": round(array.nbytes / nbytes, 2) if nbytes and known else None,
     }
+
+
+def _chunk_map(array: Array, stored: Sequence[Coords]) -> list[tuple[str, str]]:
+    """Draw which chunks or shards are stored, where there is more than one."""
+    grid = [axis.nchunks for axis in array._bound.axes]
+    if prod(grid) < 2:
+        return []
+    screen = screen_of(sys.stdout, os.environ)
+    lines, legend = draw_map(stored, grid, screen.columns - _LABELS, max(4, screen.rows // 2), screen.has_unicode)
+    noun = "shards" if array._sharding is not None else "chunks"
+    return [(f"{noun} stored", "\n".join([*lines, legend]))]
 
 
 def describe_group(group: Group, *, sizes: bool) -> dict[str, object]:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tessarr.serve.dynamic.refusal import malformed, too_large
-from tessarr.tools.picture import COLOUR_MAPS, colours, png
+from tessarr.tools.picture import COLOUR_MAPS, colours, numbers_of, png
 from tessarr.types import JSON, AnyArray, AnyDType
 
 MAX_ROWS = 1_000_000
@@ -108,18 +108,18 @@ def picture(values: AnyArray, options: Mapping[str, str]) -> bytes:
             f"a picture has two dimensions, and the selection has the shape {list(values.shape)}",
             "Select one index along the other dimensions",
         )
-    numbers = np.abs(values) if values.dtype.kind == "c" else values
-    if numbers.dtype.kind in "mM":
-        numbers = np.where(np.isnat(numbers), np.nan, numbers.astype(np.int64).astype(np.float64))
-    if numbers.dtype.kind not in "biuf" and not np.issubdtype(numbers.dtype, np.number):
-        raise malformed(f"elements of type {values.dtype} are not numbers", "Use .json or .csv")
+    try:
+        numbers = numbers_of(values)
+    except TypeError as error:
+        raise malformed(str(error), "Use .json or .csv") from error
     name = options.get("cmap", "viridis")
     if name not in COLOUR_MAPS:
         raise malformed(f"unknown colour map {name[:40]!r}", f"Known: {', '.join(COLOUR_MAPS)}")
-    return png(colours(numbers, limits=_limits(options.get("limits")), map_name=name), level=6)
+    return png(colours(numbers, limits=parse_limits(options.get("limits")), map_name=name), level=6)
 
 
-def _limits(text: str | None) -> tuple[float, float] | None:
+def parse_limits(text: str | None) -> tuple[float, float] | None:
+    """Parse ``low,high``; ``None`` for none. Raises `Refusal` for other text."""
     if text is None:
         return None
     found = re.fullmatch(r"\s*([^,\s]+)\s*,\s*([^,\s]+)\s*", text)

@@ -42,7 +42,7 @@ def read_values(array: Array, picks: Sequence[Pick], budget: Budget, *, sample: 
         return Values(np.empty(shape, array.dtype), False)
     axes = array._chunk_axes
     counts = [_count(axis, pick) for axis, pick in zip(axes, picks, strict=True)]
-    nbytes = _chunk_nbytes(axes, picks, array.dtype.itemsize)
+    nbytes = chunk_nbytes(axes, picks, array.dtype.itemsize)
     if sample is not None:
         kept = _reduced(counts, max(1, min(sample, MAX_DECODED_NBYTES // max(1, nbytes))))
     else:
@@ -73,7 +73,7 @@ def _count(axis: Axis, pick: Pick) -> int:
     return min(len(pick), between)
 
 
-def _chunk_nbytes(axes: Sequence[Axis], picks: Sequence[Pick], itemsize: int) -> int:
+def chunk_nbytes(axes: Sequence[Axis], picks: Sequence[Pick], itemsize: int) -> int:
     """Return the size of one decoded chunk; where chunks differ, of the largest that the selection may touch."""
     sizes = []
     for axis, pick in zip(axes, picks, strict=True):

@@ -16,6 +16,7 @@ from tessarr.core.array import Array
 from tessarr.core.stored.parse_cache import parse_entry
 from tessarr.core.stored.walk import NAMES, Entry, read_entries
 from tessarr.errors import TessarrError
+from tessarr.indexing.boxes import Box, chunk_box
 from tessarr.metadata import serialize
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
@@ -156,12 +157,12 @@ class ViewStore(Store):
 
     def _encoded(self, node: _Node, shown: Viewed, coords: Shape) -> Buffer | None:
         metadata = shown.metadata
-        box = _box(metadata, coords)
-        if box is None:
+        axes = metadata.chunk_grid.axes(metadata.shape)
+        if not all(0 <= index < axis.nchunks for index, axis in zip(coords, axes, strict=True)):
             return None
         assert isinstance(node.metadata, ArrayMetadata)
         array = Array._opened(self._stored, node.entry.path, node.metadata, read_only=True, config=None)
-        values = converted(self._values(array, box, shown.level), metadata.dtype)
+        values = converted(self._values(array, chunk_box(axes, coords), shown.level), metadata.dtype)
         shape = metadata.chunk_grid.chunk_shape
         fill = metadata.fill_value
         assert shape is not None
@@ -171,7 +172,7 @@ class ViewStore(Store):
         with self._budget.share(2 * chunk.nbytes):
             return BoundChain(metadata.codecs, ChunkSpec(shape, metadata.data_type, fill)).encode(chunk)
 
-    def _values(self, array: Array, box: Sequence[range], level: Level | None) -> AnyArray:
+    def _values(self, array: Array, box: Box, level: Level | None) -> AnyArray:
         """Read the elements of a box of the view."""
         factors = (1,) * len(box) if level is None else level.total
         if self._options.levels != "mean" or max(factors, default=1) == 1:
@@ -197,14 +198,3 @@ def _parsed(entry: Entry) -> _Metadata | None:
         return parse_entry(entry, entry.formats[0])
     except (TessarrError, ValueError):
         return None
-
-
-def _box(metadata: ArrayMetadata, coords: Shape) -> list[range] | None:
-    """Return the elements of a chunk along each axis; ``None``: the grid has no such chunk."""
-    axes = metadata.chunk_grid.axes(metadata.shape)
-    if not all(0 <= index < axis.nchunks for index, axis in zip(coords, axes, strict=True)):
-        return None
-    return [
-        range(axis.start(index), min(axis.start(index) + axis.size(index), axis.length))
-        for index, axis in zip(coords, axes, strict=True)
-    ]

@@ -1,0 +1,1 @@
+"""Draw values in the cells of a terminal: planes, lines and chunk maps."""
