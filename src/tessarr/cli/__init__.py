@@ -63,7 +63,7 @@ Places are paths, zip files (data.zip) and URLs (https://…, s3://…). "tessar
 def parser() -> argparse.ArgumentParser:
     """Make the parser of the whole command line."""
     import tessarr
-    from tessarr.cli.verbs import at_once
+    from tessarr.cli import at_once
     from tessarr.cli.verbs.plan import OPERATIONS
 
     top = argparse.ArgumentParser(

@@ -47,6 +47,18 @@ def add_storage(verb: argparse.ArgumentParser) -> None:
     )
 
 
+def add_html(verb: argparse.ArgumentParser) -> None:
+    """Add the option for a page of the result."""
+    verb.add_argument("--html", metavar="FILE", help="write the result as a page, which needs nothing else, into FILE")
+
+
+def write_html(path: str, page: str) -> None:
+    """Write a page into a new file, or in place of an old one."""
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(page)
+    note(f"{path}: written")
+
+
 def note(text: str) -> None:
     """Print a line on standard error."""
     print(f"tessarr: {text}" if text.startswith(("error:", "warning:")) else text, file=sys.stderr, flush=True)

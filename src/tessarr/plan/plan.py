@@ -9,6 +9,7 @@ from functools import partial
 from itertools import islice
 from typing import Self
 
+from tessarr.core.notebook.bar import shows_progress
 from tessarr.errors import BaseZarrError, FailedTasksError, UnsupportedOperationError
 from tessarr.plan.executors import Submit, Submits, executor_from, submitted
 from tessarr.plan.kinds import KINDS, run_task
@@ -126,6 +127,7 @@ class Plan:
         for start, stop in done_in(*self._place):
             self._done.add(start, stop)
 
+    @shows_progress()
     def run(
         self, executor: object = None, *, slots: int | None = None, retries: int = 3, progress: Progress | None = None
     ) -> Status:
@@ -141,6 +143,7 @@ class Plan:
         self._carry_out(range(self._manifest.blocks), executor, slots, retries, progress)
         return self._finish()
 
+    @shows_progress()
     def run_part(
         self, part: int, of: int, *, slots: int | None = None, retries: int = 3, progress: Progress | None = None
     ) -> Status:

@@ -17,6 +17,7 @@ from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.core.array import Array
 from tessarr.core.creation.shorthands import consolidate_metadata
 from tessarr.core.group import Group
+from tessarr.core.notebook.bar import shows_progress
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
 from tessarr.stores.url import StoreLike
@@ -61,6 +62,7 @@ class Report:
         }
 
 
+@shows_progress(nbytes=True)
 def convert(
     source: StoreLike, dest: StoreLike, *, path: str = "", kind: str | None = None, zarr_format: int | str = 3,
     chunks: ChunksChoice = "keep", shards: ChunksChoice = "keep",

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tessarr import model
 from tessarr.core.locate import locate
+from tessarr.core.notebook.bar import shows_progress
 from tessarr.errors import TessarrError
 from tessarr.model.comparison import Difference
 from tessarr.model.node import GroupSpec
@@ -74,6 +75,7 @@ class Diff:
         return "\n".join([f"{self.a} → {self.b}", *(f"  {item}" for item in [*self.structure, *self.values])])
 
 
+@shows_progress()
 def diff(
     a: StoreLike,
     b: StoreLike,

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from tessarr.common.strict_json import plain
 from tessarr.core.array import Array
 from tessarr.core.group import Group
+from tessarr.core.notebook.bar import shows_progress
 from tessarr.dtypes.base import DataType
 from tessarr.engine.jobs import Jobs
 from tessarr.errors import MetadataValidationError
@@ -70,6 +71,7 @@ class Digest:
         return cls(dict(obj["nodes"]))
 
 
+@shows_progress()
 def digest(node: object, *, attributes: bool = True, jobs: int = 4, progress: Progress | None = None) -> Digest:
     """Compute the digests of an opened array or group and everything below it.
 

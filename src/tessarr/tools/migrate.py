@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tessarr.core.locate import locate
+from tessarr.core.notebook.bar import shows_progress
 from tessarr.core.stored.consolidate import consolidate
 from tessarr.core.stored.consolidated import follow_changes
 from tessarr.core.stored.metadata_io import keyed_documents, put_document, swap_document
@@ -118,6 +119,7 @@ class Migration:
         return "\n".join(lines)
 
 
+@shows_progress()
 def migrate(
     store: StoreLike,
     *,

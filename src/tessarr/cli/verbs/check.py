@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from tessarr.cli.places import open_store
-from tessarr.cli.printing import OK, PROBLEMS, add_place, add_verb, print_json
+from tessarr.cli.printing import OK, PROBLEMS, add_html, add_place, add_verb, print_json, write_html
 from tessarr.cli.progress import bar
 from tessarr.tools.check import check
 
@@ -27,6 +27,7 @@ tessarr check data.zarr --data --jobs 8
 tessarr check data.zarr group/temperature --json
 tessarr check s3://bucket/data.zarr --data documents
 tessarr check huge.zarr --data --resume check.journal
+tessarr check data.zarr --data --html report.html
 """,
     )
     add_place(verb)
@@ -34,6 +35,7 @@ tessarr check huge.zarr --data --resume check.journal
     verb.add_argument("--jobs", type=int, metavar="N", help="chunks checked concurrently (default: 4)")
     verb.add_argument("--resume", metavar="FILE", help="record finished arrays in FILE, and resume from it")
     verb.add_argument("--no-conventions", action="store_true", help="do not check attributes against conventions")
+    add_html(verb)
     verb.set_defaults(run=run)
 
 
@@ -65,6 +67,10 @@ def run(arguments: argparse.Namespace) -> int:
             conventions=not arguments.no_conventions,
             progress=progress,
         )
+    if arguments.html is not None:
+        from tessarr.cli.report_html import check_page
+
+        write_html(arguments.html, check_page(report, store))
     if arguments.json:
         print_json(report.to_json())
     else:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from tessarr.cli.places import open_store
-from tessarr.cli.printing import OK, PROBLEMS, add_storage, add_verb, print_json
+from tessarr.cli.printing import OK, PROBLEMS, add_html, add_storage, add_verb, print_json, write_html
 from tessarr.cli.progress import bar
 from tessarr.tools.diff import diff
 from tessarr.tools.digest import Digest, digest
@@ -26,6 +26,7 @@ tessarr diff a.zarr b.zarr
 tessarr diff a.zarr b.zarr --data
 tessarr diff a.zarr b.zarr --ignore codecs --ignore attributes
 tessarr diff a.zip/temperature b.zarr/temperature --json
+tessarr diff a.zarr b.zarr --data --html differences.html
 tessarr diff a.zarr --digest --json > a.json
 tessarr diff copy.zarr a.json --digest
 """,
@@ -46,11 +47,14 @@ tessarr diff copy.zarr a.json --digest
         help="a part to ignore, such as codecs (may be repeated)",
     )
     add_storage(verb)
+    add_html(verb)
     verb.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the differences."""
+    if arguments.digest and arguments.html is not None:
+        raise ValueError("--html shows differences, not digests")
     if arguments.digest:
         return _digests(arguments)
     if arguments.b is None:
@@ -61,6 +65,10 @@ def run(arguments: argparse.Namespace) -> int:
         result = diff(
             a, b, data=arguments.data, ignore=arguments.ignore, path_a=path_a, path_b=path_b, progress=progress
         )
+    if arguments.html is not None:
+        from tessarr.cli.report_html import diff_page
+
+        write_html(arguments.html, diff_page(result))
     if arguments.json:
         print_json(result.to_json())
     else:

@@ -11,7 +11,19 @@ from math import prod
 from typing import Any
 
 from tessarr.cli.places import open_node
-from tessarr.cli.printing import OK, add_place, add_verb, counted, human, jsonable, lengths, print_json, table
+from tessarr.cli.printing import (
+    OK,
+    add_html,
+    add_place,
+    add_verb,
+    counted,
+    human,
+    jsonable,
+    lengths,
+    print_json,
+    table,
+    write_html,
+)
 from tessarr.cli.terminal.chunk_map import draw_map
 from tessarr.cli.terminal.screen import screen_of
 from tessarr.core.array import Array
@@ -35,6 +47,7 @@ def add(verbs: object) -> None:
 tessarr info data.zarr
 tessarr info data.zarr group/temperature
 tessarr info data.zip/temperature --json
+tessarr info data.zarr --html data.html
 tessarr info s3://bucket/data.zarr --storage skip_signature=true --no-sizes
 """,
     )
@@ -42,6 +55,7 @@ tessarr info s3://bucket/data.zarr --storage skip_signature=true --no-sizes
     verb.add_argument(
         "--no-sizes", action="store_true", help="do not list stored keys (which takes long for large remote data)"
     )
+    add_html(verb)
     verb.set_defaults(run=run)
 
 
@@ -49,17 +63,23 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the summary."""
     node = open_node(arguments.place, arguments.path, storage=arguments.storage)
     sizes = node._store.supports_listing and not arguments.no_sizes
+    stored: list[Coords] | None = [] if sizes else None
     if isinstance(node, Array):
-        stored = [coords for coords, _ in node.stored_chunks()] if sizes else None
+        if stored is not None:
+            stored = [coords for coords, _ in node.stored_chunks()]
         described = describe_array(node, stored)
         rows = _array_rows(described)
-        if stored is not None and not arguments.json:
-            rows += _chunk_map(node, stored)
     else:
         described = describe_group(node, sizes=sizes)
         rows = _group_rows(described)
+    if arguments.html is not None:
+        from tessarr.cli.report_html import info_page
+
+        write_html(arguments.html, info_page(node, rows, stored))
     if arguments.json:
         print_json(described)
+    elif isinstance(node, Array) and stored is not None:
+        print(table([*rows, *_chunk_map(node, stored)]))
     else:
         print(table(rows))
     return OK

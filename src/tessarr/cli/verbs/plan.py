@@ -163,4 +163,4 @@ tessarr digest A.zarr group/temperature --json
         _digest,
     ),
 }
-"""The operations that can be planned, by name. Each of these is a verb too (`tessarr.cli.verbs.at_once`)."""
+"""The operations that can be planned, by name. Each of these is a verb too (`tessarr.cli.at_once`)."""

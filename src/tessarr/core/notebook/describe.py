@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from tessarr.core.info import array_info, group_info
-from tessarr.core.notebook.grid_svg import DrawnAxis, Stored, caption, draw
+from tessarr.core.notebook.grid_svg import DrawnAxis, Stored, caption_of, draw
 from tessarr.core.notebook.node_html import Branch, node_html
 from tessarr.core.stored import read_nodes
 from tessarr.core.stored.walk import read_entries
@@ -40,20 +40,20 @@ MAX_LOOKS = 256
 _DESCRIBED_BY_THE_TITLE = {"Name", "Type"}
 
 
-def array_html(array: ChunkProperties) -> str:
-    """Describe an array in HTML, with a drawing of its grid."""
+def array_html(array: ChunkProperties, stored: Stored | None = None) -> str:
+    """Describe an array in HTML, with a drawing of its grid; `stored` values are looked up where they are not given."""
     axes = drawn_axes(array)
     rows = [item for item in array_info(cast("Array", array)).items if item[0] not in _DESCRIBED_BY_THE_TITLE]
     if array._sharding is not None:
         inner = ", ".join(codec.name for codec in array._sharding.codecs)
         rows = [(key, f"{text} of chunks by {inner}" if key == "Codecs" else text) for key, text in rows]
-    stored = _stored(array)
+    stored = _stored(array) if stored is None else stored
     return node_html(
         f"Array {array.name}",
         rows,
         array._metadata.attributes,
         figure=draw(axes, stored),
-        caption=caption(axes, stored),
+        caption=caption_of(axes, stored),
     )
 
 

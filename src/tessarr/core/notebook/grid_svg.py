@@ -2,8 +2,8 @@
 
 Where it is known which values (chunks or shards) are stored, the plane is shaded where any of them is.
 
-Pure. At most `MAX_LINES` lines per axis: where there are more chunks, a line stands for several of them, and `caption` says so.
-The drawing has no identifier, no style of its own and no script; its colour is that of the text around it.
+Pure. At most `MAX_LINES` lines per axis: where there are more chunks, a line stands for several of them, and the
+caption says so. The drawing has no identifier, no style of its own and no script; its colour is that of the text around it.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ Stored = npt.NDArray[np.bool_]
 """Whether each value is stored: one dimension per axis of the grid of values."""
 
 
-def draw(axes: Sequence[DrawnAxis], stored: Stored | None = None) -> str:
-    """Draw the grid; the caption is the text alternative."""
+def draw(axes: Sequence[DrawnAxis], stored: Stored | None = None, *, caption: str | None = None) -> str:
+    """Draw the grid; the caption, that of `caption_of` unless another is given, is the text alternative."""
     bars = axes[:-2][:MAX_BARS]
     width, height = _sides(axes)
     parts: list[str] = []
@@ -68,14 +68,15 @@ def draw(axes: Sequence[DrawnAxis], stored: Stored | None = None) -> str:
         top += _BAR + _TEXT + 4
     parts += _plane(axes[-2:], top, width, height, stored)
     total = top + height + _TEXT + 6
+    said = escape(caption or caption_of(axes, stored))
     return (
-        f'<svg class="tsr-grid" role="img" aria-label="{escape(caption(axes, stored))}" width="{SIDE + _LEFT + 6}" '
+        f'<svg class="tsr-grid" role="img" aria-label="{said}" width="{SIDE + _LEFT + 6}" '
         f'height="{_number(total)}" viewBox="0 0 {SIDE + _LEFT + 6} {_number(total)}" fill="none" '
         f'stroke="currentColor" font-size="11">{"".join(parts)}</svg>'
     )
 
 
-def caption(axes: Sequence[DrawnAxis], stored: Stored | None = None) -> str:
+def caption_of(axes: Sequence[DrawnAxis], stored: Stored | None = None) -> str:
     """Say what the drawing shows: numbers of chunks and shards, and what is not drawn one by one."""
     if not axes:
         return "One element in one chunk." if stored is None or stored.all() else "One element, not stored."

@@ -22,6 +22,7 @@ from typing import Any
 
 from tessarr.core.array_parts.reservation_io import BESIDE
 from tessarr.core.locate import locate
+from tessarr.core.notebook.bar import shows_progress
 from tessarr.core.stored.walk import Entry, read_entries, walk
 from tessarr.engine.jobs import Jobs
 from tessarr.errors import NodeNotFoundError
@@ -42,6 +43,7 @@ LEFTOVER_AGE_S = 3600
 __all__ = ["RULES", "Action", "Finding", "Level", "Report", "check"]
 
 
+@shows_progress()
 def check(
     store: StoreLike,
     *,

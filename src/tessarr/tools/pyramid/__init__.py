@@ -29,6 +29,7 @@ from typing import Literal
 from tessarr.conventions import ome
 from tessarr.core.array import Array
 from tessarr.core.group import Group
+from tessarr.core.notebook.bar import shows_progress
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.walk import read_entries
 from tessarr.errors import ArrayNotFoundError, ReadOnlyError
@@ -45,6 +46,7 @@ Progress = Callable[[int, int, str], None]
 """Called with the number of bytes written, the number of bytes of all levels, and the name of the level."""
 
 
+@shows_progress(nbytes=True)
 def build_pyramid(
     group: Group | StoreLike,
     array: str,
