@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import Protocol
 
 
@@ -22,7 +23,5 @@ def in_notebook() -> bool:
 
 def show(content: object) -> Display | None:
     """Show an object below the cell that runs, by its ``_repr_html_``; ``None`` where IPython cannot."""
-    from IPython.display import display
-
-    handle: Display | None = display(content, display_id=True)
+    handle: Display | None = import_module("IPython.display").display(content, display_id=True)
     return handle
