@@ -22,7 +22,9 @@ from tessarr.errors import ConflictError, FailedTasksError, UnsupportedOperation
 from tessarr.plan import Plan
 from tessarr.plan.kinds import copying
 from tessarr.storage import MemoryStore
+from tessarr.tools.check import Level
 from tessarr.tools.digest import digest
+from tessarr.types import JSONObject
 from tests.tools.stopping import StoppedError, stop_after
 
 Make: TypeAlias = Callable[[Path, Path], Plan]
@@ -239,14 +241,36 @@ def test_every_stored_value_of_any_array_is_copied_once(axes: list[tuple[int, in
 
 # -- plans that write nothing --------------------------------------------------------------------------------------------
 
-FINDING: dict[str, Make] = {"digest": lambda source, _: tessarr.plan.digest(source)}
-FOUND: dict[str, Callable[[Path], object]] = {"digest": lambda source: digest(tessarr.open_group(source)).to_json()}
+FINDING: dict[str, Make] = {
+    "digest": lambda source, _: tessarr.plan.digest(source),
+    "check": lambda source, _: tessarr.plan.check(source, data="decode"),
+}
+FOUND: dict[str, Callable[[Path], JSONObject]] = {
+    "digest": lambda source: digest(tessarr.open_group(source)).to_json(),
+    "check": lambda source: tessarr.tools.check.check(source, data="decode").to_json(),
+}
+
+
+def _sorted(found: JSONObject) -> JSONObject:
+    """The findings of a check in one order."""
+    return {name: sorted(map(str, value)) if isinstance(value, list) else value for name, value in found.items()}
+
+
+def _damage(source: Path) -> None:
+    """Something wrong of every kind, so that a check has findings."""
+    chunks = sorted(path for path in (source / "plain" / "c").rglob("*") if path.is_file())
+    chunks[0].write_bytes(b"")
+    chunks[3].write_bytes(b"no chunk")
+    for stray in ("plain/c/99/0", "plain/stray", "sparse/c/x.partial", "below/what"):
+        (source / stray).parent.mkdir(exist_ok=True, parents=True)
+        (source / stray).write_bytes(b"?")
 
 
 @pytest.fixture
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several blocks in the arrays here; the digests are others then."""
+    """Several tasks for the arrays here; digests are others then."""
     monkeypatch.setattr("tessarr.tools.digest.BLOCK_ELEMENTS", 60)
+    monkeypatch.setattr("tessarr.plan.kinds.checking._CHUNKS", 2)
 
 
 @pytest.mark.usefixtures("_small_blocks")
@@ -254,12 +278,14 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_a_plan_finds_is_the_same_after_a_cut_at_any_task_and_by_two_clients(
     kind: str, source: Path, tmp_path: Path
 ) -> None:
-    expected = FOUND[kind](source)
+    if kind == "check":
+        _damage(source)
+    expected = _sorted(FOUND[kind](source))
     whole = FINDING[kind](source, tmp_path)
     with pytest.raises(UnsupportedOperationError, match="not finished"):
         whole.result()
     assert whole.run(slots=2).finished
-    assert whole.result().to_json() == expected
+    assert _sorted(whole.result().to_json()) == expected
     assert whole.tasks > 8
     for cut in range(1, whole.tasks + 1):
         place = tmp_path / f"plan{cut}"
@@ -270,7 +296,7 @@ def test_what_a_plan_finds_is_the_same_after_a_cut_at_any_task_and_by_two_client
         assert other.status().done == cut
         tessarr.plan.load(place).run_part(2, 2)
         assert other.run().finished
-        assert other.result().to_json() == tessarr.plan.load(place).result().to_json() == expected
+        assert _sorted(tessarr.plan.load(place).result().to_json()) == _sorted(other.result().to_json()) == expected
 
 
 @pytest.mark.parametrize("kind", FINDING)
@@ -299,6 +325,34 @@ def test_the_verb_digest_prints_what_the_plan_and_the_function_find(
     capsys.readouterr()
     assert main(["finish", str(tmp_path / "plan"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["result"] == expected.to_json()
+
+
+@pytest.mark.parametrize("level", [None, "stat", "size", "decode"])
+def test_a_check_finds_the_same_at_every_level_in_any_number_of_tasks(
+    level: Level | None, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _damage(source)
+    tessarr.create_array(source, name="empty", shape=(0, 3), dtype="u1", config={"write_empty_chunks": True})
+    (source / "empty" / "stray").write_bytes(b"?")
+    expected = tessarr.tools.check.check(source, data=level).to_json()
+    assert len(list(expected["findings"])) > (0 if level is None else 4)
+    for chunks in (1, 3, 10**6):
+        monkeypatch.setattr("tessarr.plan.kinds.checking._CHUNKS", chunks)
+        plan = tessarr.plan.check(source, data=level)
+        plan.run()
+        assert _sorted(plan.result().to_json()) == _sorted(expected)
+    assert list(plan.result().to_json().items()) == list(expected.items()), "one task per array: in the same order too"
+
+
+def test_the_verb_that_checks_in_parts_ends_with_1_where_there_are_findings(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", "check", str(source), "--data=decode", "--save", str(tmp_path / "plan")]) == 0
+    assert main(["run", str(tmp_path / "plan")]) == 0
+    _damage(source)
+    assert main(["plan", "check", str(source), "--data=decode", "--save", str(tmp_path / "other")]) == 0
+    assert main(["run", str(tmp_path / "other")]) == 1
+    assert "CHUNK-EMPTY" in capsys.readouterr().out
 
 
 # -- conversions ---------------------------------------------------------------------------------------------------------

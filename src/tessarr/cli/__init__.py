@@ -64,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
     """Make the parser of the whole command line."""
     import tessarr
     from tessarr.cli import at_once
-    from tessarr.cli.verbs.plan import OPERATIONS
+    from tessarr.cli.verbs.plan import AT_ONCE
 
     top = argparse.ArgumentParser(
         prog="tessarr",
@@ -75,7 +75,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"tessarr {tessarr.__version__}")
     verbs = top.add_subparsers(dest="verb", metavar="VERB", title="verbs")
     for name in VERBS:
-        if name in OPERATIONS:
+        if name in AT_ONCE:
             at_once.add(verbs, name)
         else:
             import_module(f"tessarr.cli.verbs.{name}").add(verbs)

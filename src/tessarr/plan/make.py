@@ -8,21 +8,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.core.array import Array
 from tessarr.core.group import Group
+from tessarr.core.locate import locate
 from tessarr.core.open import open as open_node
 from tessarr.engine.processors import processors
 from tessarr.grids.guess import parse_nbytes
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.cost import Sizes
+from tessarr.plan.kinds.checking import Checking, planned_check, state_of
 from tessarr.plan.kinds.copying import Copying, is_consolidated, planned_copies
 from tessarr.plan.kinds.digesting import Digesting, planned_digests
-from tessarr.plan.manifest import Manifest, PlannedNode
+from tessarr.plan.manifest import Manifest, Place, PlannedNode
 from tessarr.plan.plan import Plan
-from tessarr.plan.publish import check_apart, destination
+from tessarr.plan.publish import check_apart, destination, reopenable_url
 from tessarr.plan.sources import identity, place_of
 from tessarr.plan.strategies.strategy import Name, choose
 from tessarr.plan.task import Work, Worker
 from tessarr.stores.base import Store
 from tessarr.stores.url import StoreLike
+from tessarr.tools.check import Level, check_documents
 from tessarr.tools.convert import format_of
 from tessarr.tools.copy_tree import Choices, ChunksChoice, Planned, plan_tree
 from tessarr.tools.sources import open_source
@@ -138,9 +141,10 @@ def digest(
     `Plan.result` returns them. Raises the errors of `tessarr.open`.
 
     >>> import tessarr, tessarr.plan
-    >>> plan = tessarr.plan.digest(tessarr.array([1, 2], store={}))
-    >>> plan.run().finished, len(plan.result().root)
-    (True, 64)
+    >>> array = tessarr.array([1, 2], store={})
+    >>> plan = tessarr.plan.digest(array)
+    >>> plan.run().finished, plan.result() == tessarr.tools.digest.digest(array)
+    (True, True)
     """
     if isinstance(source, Array | Group):
         node: Array | Group = source
@@ -153,6 +157,36 @@ def digest(
         tuple(planned_digests(node)), {"attributes": attributes},
     )  # fmt: skip
     return Plan(manifest, Digesting(manifest, node))
+
+
+def check(
+    store: StoreLike | Array | Group,
+    *,
+    path: str = "",
+    data: Level | None = None,
+    conventions: bool = True,
+    storage_options: Mapping[str, object] | None = None,
+) -> Plan:
+    """Plan the check of a hierarchy: that of `tessarr.tools.check.check`, whose arguments mean the same here.
+
+    A task checks the stored values of a part of an array; without `data` there is none. Documents are checked when the plan is
+    made, and when it is finished. `Plan.result` returns the report.
+
+    Raises `NodeNotFoundError` when there is nothing at `path`; problems of nodes are only reported.
+
+    >>> import tessarr, tessarr.plan
+    >>> plan = tessarr.plan.check(tessarr.array([1, 2], store={}), data="decode")
+    >>> plan.run().finished, plan.result().findings
+    (True, [])
+    """
+    where, path, _ = locate(store, path, "r", storage_options)
+    _, arrays = check_documents(where, path, data, conventions=False)
+    nodes = (planned_check(at, metadata) for at, metadata in arrays.items() if data is not None)
+    manifest = Manifest(
+        secrets.token_hex(4), "check", Place(reopenable_url(where), path), "zarr", state_of(where, path), None, None, False,
+        False, tuple(nodes), {"data": data, "conventions": conventions},
+    )  # fmt: skip
+    return Plan(manifest, Checking(manifest, where, path))
 
 
 def _writing(

@@ -22,6 +22,7 @@ from tessarr.plan.task import Work, Worker
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
 from tessarr.stores.url import StoreLike, store_from
+from tessarr.tools.check.report import Report
 from tessarr.tools.digest import Digest
 from tessarr.types import JSON, Progress
 
@@ -259,8 +260,8 @@ class Plan:
         """Remove what the tasks of an unfinished plan wrote beside its target. The plan can then only be made again."""
         discard(self._manifest, self._storage_options)
 
-    def result(self) -> Digest:
-        """Return what a finished plan found: a digest.
+    def result(self) -> Digest | Report:
+        """Return what a finished plan found: the `Digest` of a plan that digests, the `Report` of one that checks.
 
         Raises `UnsupportedOperationError` for a plan that writes, and for one that is not finished.
         """

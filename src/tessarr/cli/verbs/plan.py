@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import NamedTuple, get_args
 
 import tessarr.plan
-from tessarr.cli.places import open_node, storage_options
+from tessarr.cli.places import open_node, open_store, storage_options
 from tessarr.cli.printing import OK, add_place, add_storage, add_verb, print_json
+from tessarr.cli.verbs.check import add_level
 from tessarr.cli.verbs.convert import parse_layout
 from tessarr.plan.make import MEMORY
 from tessarr.plan.plan import Plan
@@ -131,6 +132,18 @@ def _digest(arguments: argparse.Namespace) -> Plan:
     return tessarr.plan.digest(node, attributes=not arguments.no_attributes)
 
 
+def _add_check(verb: argparse.ArgumentParser) -> None:
+    add_place(verb)
+    add_level(verb)
+    verb.add_argument("--no-conventions", action="store_true", help="do not check attributes against conventions")
+
+
+def _check(arguments: argparse.Namespace) -> Plan:
+    store, path = open_store(arguments.place, arguments.path, storage=arguments.storage)
+    level = None if arguments.level == "documents" else arguments.level
+    return tessarr.plan.check(store, path=path, data=level, conventions=not arguments.no_conventions)
+
+
 OPERATIONS = {
     "copy": Operation(
         "copy an array or a hierarchy, its stored chunks as they are",
@@ -162,5 +175,15 @@ tessarr digest A.zarr group/temperature --json
         _add_digest,
         _digest,
     ),
+    "check": Operation(
+        "find problems in stored data",
+        "Check metadata, keys and chunks, as the verb check does.",
+        """tessarr check A.zarr --data=decode
+""",
+        _add_check,
+        _check,
+    ),
 }
-"""The operations that can be planned, by name. Each of these is a verb too (`tessarr.cli.at_once`)."""
+"""The operations that can be planned, by name."""
+AT_ONCE = ("copy", "rechunk", "digest")
+"""Those that are verbs of `tessarr.cli.at_once`; others have verbs of their own."""

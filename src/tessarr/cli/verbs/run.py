@@ -13,6 +13,7 @@ from tessarr.cli.printing import OK, PROBLEMS, add_storage, add_verb, note, prin
 from tessarr.cli.progress import bar
 from tessarr.errors import FailedTasksError
 from tessarr.plan.plan import Plan, Status
+from tessarr.tools.check.report import Report
 
 _INDEX = {"SLURM_ARRAY_TASK_ID": "SLURM_ARRAY_TASK_MIN", "AWS_BATCH_JOB_ARRAY_INDEX": "", "JOB_COMPLETION_INDEX": ""}
 """Variables that hold the index of a job in its array, and those of the first index where that may differ from 0."""
@@ -71,6 +72,8 @@ def shown(plan: Plan, work: Callable[[Plan], Status], *, json: bool) -> int:
         note(f"error: {error}")
         status, code = plan.status(), PROBLEMS
     result = plan.result() if status.finished and not plan.writes else None
+    if isinstance(result, Report) and not result.ok:
+        code = PROBLEMS
     if json:
         found = {} if result is None else {"result": result.to_json()}
         print_json(asdict(status) | {"missing": status.missing} | found)

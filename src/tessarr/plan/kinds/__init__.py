@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
+from tessarr.plan.kinds.checking import open_check
 from tessarr.plan.kinds.copying import Copying
-from tessarr.plan.kinds.digesting import Digesting, described_digests
+from tessarr.plan.kinds.digesting import Digesting, described_reads
 from tessarr.plan.manifest import Manifest
 from tessarr.plan.markers import Receipt
 from tessarr.plan.predict import Description, described
@@ -15,6 +16,7 @@ from tessarr.plan.sources import reopened
 from tessarr.plan.task import Work, Worker
 from tessarr.stores.path import join
 from tessarr.stores.url import store_from
+from tessarr.tools.check.report import Report
 from tessarr.tools.digest import Digest
 from tessarr.tools.sources.zarr import ZarrSource
 from tessarr.types import JSONObject
@@ -28,7 +30,7 @@ class Kind(NamedTuple):
     open: Callable[[Manifest, StorageOptions], Work]
     """Opens the places of a plan. Raises `ConflictError` when the source has changed since the plan was made."""
     describe: Callable[[Manifest], Description]
-    parse: Callable[[JSONObject], Digest] | None = None
+    parse: Callable[[JSONObject], Digest | Report] | None = None
     """Parses the result of a plan that writes nothing."""
 
 
@@ -52,7 +54,8 @@ KINDS = {
     "rechunk": Kind(_writing(Worker), described),
     "convert": Kind(_writing(Worker), described),
     "copy": Kind(_writing(Copying), described),
-    "digest": Kind(_digesting, described_digests, Digest.from_json),
+    "digest": Kind(_digesting, described_reads, Digest.from_json),
+    "check": Kind(open_check, described_reads, Report.from_json),
 }
 """The operations of plans."""
 

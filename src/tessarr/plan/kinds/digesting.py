@@ -30,7 +30,7 @@ def planned_digests(node: Array | Group) -> Iterator[PlannedNode]:
             yield PlannedNode(path, path, replace(metadata, consolidated_metadata=None), None)
 
 
-def described_digests(manifest: Manifest) -> Description:
+def described_reads(manifest: Manifest) -> Description:
     """Describe what the tasks read; they write nothing."""
     found = described(manifest)
     return replace(found, arrays=tuple(replace(array, bytes_written=0, objects=0, advice=()) for array in found.arrays))

@@ -30,7 +30,7 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.url import StoreLike
-from tessarr.tools.check.chunks import STAGING, UNKNOWN, ArrayCheck
+from tessarr.tools.check.chunks import STAGING, UNKNOWN, ArrayCheck, add_examined, examined
 from tessarr.tools.check.documents import check_consolidated, check_entry
 from tessarr.tools.check.report import RULES, Action, Finding, Level, Report
 from tessarr.types import JSON, Buffer, Progress, ZarrFormat
@@ -63,11 +63,23 @@ def check(
     Raises `NodeNotFoundError` when there is nothing at `path`; problems of nodes are only reported, never raised.
     """
     place, path, _ = locate(store, path, "r")
+    report, nodes = check_documents(place, path, data, conventions=conventions, progress=progress)
+    if data is not None:
+        _check_data(place, nodes, report, data, jobs or 4, _Journal(resume, place.url, data), progress)
+    return report
+
+
+def check_documents(
+    place: Store, path: str, data: Level | None, *, conventions: bool = True, progress: Progress | None = None
+) -> tuple[Report, dict[str, ArrayMetadata]]:
+    """Check everything but stored values. Returns a report, and the arrays whose values may be checked, by path.
+
+    Raises `NodeNotFoundError` when there is nothing at `path`.
+    """
     entries = _entries(place, path)
     if not entries:
         raise NodeNotFoundError("nothing to check here", store=place.url, path=f"/{path}", hint="Check the path")
     report = Report(place.url, path, data)
-    journal = _Journal(resume, place.url, data)
     top = entries[path].formats[0]
     lost = _missing_groups(place, entries)
     report.add(_missing_group(missing, top) for missing in sorted(lost))
@@ -81,9 +93,7 @@ def check(
         report.add(_conventions(nodes))
     if data is not None:
         report.add(_leftovers(place))
-    if data is not None:
-        _check_data(place, nodes, report, data, jobs or 4, journal, progress)
-    return report
+    return report, {path: node for path, node in nodes.items() if isinstance(node, ArrayMetadata)}
 
 
 def _entries(store: Store, path: str) -> dict[str, Entry]:
@@ -217,14 +227,13 @@ def _conventions(nodes: Mapping[str, JSON]) -> Iterator[Finding]:
 
 def _check_data(
     store: Store,
-    nodes: Mapping[str, object],
+    arrays: Mapping[str, ArrayMetadata],
     report: Report,
     data: Level,
     jobs: int,
     journal: _Journal,
     progress: Progress | None,
 ) -> None:
-    arrays = [(path, node) for path, node in nodes.items() if isinstance(node, ArrayMetadata)]
     keys = _Listed(store).below if isinstance(store, MemoryStore) else None
 
     def examine(item: tuple[str, ArrayMetadata]) -> tuple[str, dict[str, Any], bool]:
@@ -232,19 +241,15 @@ def _check_data(
         known = journal.finished(path)
         if known is not None:
             return path, known, False
-        work = ArrayCheck(store, path, metadata, data, pool, keys)
-        found = [finding.to_json() for finding in work.findings()]
-        return path, {"chunks": work.chunks, "nbytes": work.nbytes, "findings": found}, True
+        return path, examined(ArrayCheck(store, path, metadata, data, pool, keys)), True
 
     with Jobs(jobs) as pool:
-        for number, (path, done, is_new) in enumerate(pool.map(examine, arrays)):
+        for number, (path, done, is_new) in enumerate(pool.map(examine, arrays.items())):
             if progress:
                 progress(number, len(arrays), f"/{path} values")
             if is_new:
                 journal.record(path, done)
-            report.chunks += done["chunks"]
-            report.nbytes += done["nbytes"]
-            report.add(Finding.from_json(item) for item in done["findings"])
+            add_examined(report, done)
 
 
 class _Listed:

@@ -6,8 +6,8 @@ store.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from threading import Lock
 from typing import Any, TypeAlias
@@ -24,8 +24,8 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import List
-from tessarr.tools.check.report import Action, Finding, Level
-from tessarr.types import Coords
+from tessarr.tools.check.report import Action, Finding, Level, Report
+from tessarr.types import JSON, Coords
 
 Keys: TypeAlias = Callable[[str], Iterable[str]]
 _TEMPORARY = (".partial", ".tmp", ".temp", ".part")
@@ -34,13 +34,37 @@ UNKNOWN = "No reader uses it: remove it if it is not needed"
 STAGING = ("__tessarr_staged", "__tessarr_repair")
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The part of an array that one of several checks examines."""
+
+    chunks: tuple[range, ...]
+    """Coords of chunks along each axis."""
+    first: bool
+    """Whether this check reports what concerns no chunk of the array, such as other keys."""
+
+    def holds(self, coords: Coords) -> bool:
+        """Return whether a chunk belongs to this part."""
+        return all(index in own for index, own in zip(coords, self.chunks, strict=True))
+
+
 class ArrayCheck:
     """Check the stored values of one array in one pass over its keys."""
 
     def __init__(
-        self, store: Store, path: str, metadata: ArrayMetadata, level: Level, pool: Jobs, keys: Keys | None = None
+        self,
+        store: Store,
+        path: str,
+        metadata: ArrayMetadata,
+        level: Level,
+        pool: Jobs,
+        keys: Keys | None = None,
+        share: Share | None = None,
     ) -> None:
-        """Set up the check; `pool` reads chunks, and may be shared; `keys` lists a prefix, instead of the store."""
+        """Set up the check; `pool` reads chunks, and may be shared; `keys` lists a prefix, instead of the store.
+
+        `share`: the part of the array to check, where several checks divide it; ``None``: all.
+        """
         self.store = store
         self.path = path
         self.prefix = prefix_of(path)
@@ -48,8 +72,11 @@ class ArrayCheck:
         self.level = level
         self.pool = pool
         self.keys = store.list_prefix if keys is None else keys
+        self.share = share
         self.chunks = 0
         self.nbytes = 0
+        self._first = share is None or share.first
+        self._listed = 0
         self._lock = Lock()
         self._nested: set[str] = set()
 
@@ -62,7 +89,8 @@ class ArrayCheck:
             store = transformed(self.store, self.path, self.metadata)
             keys = [*store.list_prefix(self.prefix)] if isinstance(store, List) else []
         except TessarrError as error:
-            yield Finding("CHUNK-READ", str(error), self.path)
+            if self._first:
+                yield Finding("CHUNK-READ", str(error), self.path)
             return
         self.keys = lambda _prefix: keys
         for finding in self._findings():
@@ -70,7 +98,8 @@ class ArrayCheck:
 
     def _findings(self) -> Iterator[Finding]:
         if not isinstance(self.store, List):
-            yield Finding("CHECK-SKIPPED", "the store cannot list, so stored keys are not checked", self.path)
+            if self._first:
+                yield Finding("CHECK-SKIPPED", "the store cannot list, so stored keys are not checked", self.path)
             return
         other = _other_separator(self.metadata)
         misplaced: list[str] = []
@@ -83,10 +112,12 @@ class ArrayCheck:
             try:
                 bound = bind(self.store, self.path, self.metadata, RuntimeOptions())
             except TessarrError as error:
-                yield Finding("CHECK-SKIPPED", f"chunks cannot be checked: {error}", self.path)
+                if self._first:
+                    yield Finding("CHECK-SKIPPED", f"chunks cannot be checked: {error}", self.path)
                 return
             yield from self._examined(chunks, bound)
-        yield from self._separator(misplaced, other)
+        if self._first:
+            yield from self._separator(misplaced, other)
 
     # -- keys ------------------------------------------------------------------------------------------------------
 
@@ -101,15 +132,18 @@ class ArrayCheck:
             coords = encoding.decode(name, ndim)
             if coords is None:
                 finding = self._stray(key, name, misplaced, other)
-                if finding is not None:
+                if finding is not None and self._first:
                     yield finding
             elif any(index >= count for index, count in zip(coords, counts, strict=True)):
                 message = f"the grid has {counts} chunks"
                 action = Action("delete_outside", key, self.path)
-                yield Finding("KEY-OUTSIDE", message, self.path, key, coords, action=action)
+                if self._first:
+                    yield Finding("KEY-OUTSIDE", message, self.path, key, coords, action=action)
             else:
-                self.chunks += 1
-                yield coords
+                self._listed += 1
+                if self.share is None or self.share.holds(coords):
+                    self.chunks += 1
+                    yield coords
 
     def _stray(self, key: str, name: str, misplaced: list[str], other: Any) -> Finding | None:
         last = name.rpartition("/")[2]
@@ -138,7 +172,7 @@ class ArrayCheck:
         )
         fix = f"{misplaced[0]} is one of them"
         action = None
-        if self.chunks == 0 and self.metadata.zarr_format in (2, 3) and not self._outside_root(misplaced):
+        if self._listed == 0 and self.metadata.zarr_format in (2, 3) and not self._outside_root(misplaced):
             name = "zarr.json" if self.metadata.zarr_format == 3 else ".zarray"
             action = Action("separator", self.prefix + name, meant)
         else:
@@ -230,6 +264,19 @@ class _FindingFactory:
         action = Action("quarantine", self.key) if quarantine else None
         fix = "Restore the value from a copy" if quarantine else ""
         return Finding(rule, message, self.path, self.key, self.coords, fix=fix, action=action)
+
+
+def examined(check: ArrayCheck) -> dict[str, JSON]:
+    """Carry out a check; return its findings and counts as JSON, for `add_examined`."""
+    found = [finding.to_json() for finding in check.findings()]
+    return {"chunks": check.chunks, "nbytes": check.nbytes, "findings": found}
+
+
+def add_examined(report: Report, done: Mapping[str, Any]) -> None:
+    """Add what `examined` returned to a report."""
+    report.chunks += done["chunks"]
+    report.nbytes += done["nbytes"]
+    report.add(Finding.from_json(item) for item in done["findings"])
 
 
 def _decode(decode: Callable[[Any], Any], data: Any, make: _FindingFactory) -> Iterator[Finding]:

@@ -1,0 +1,107 @@
+"""Check a hierarchy: a task checks the stored values of a part of one array; documents are checked when the plan is finished.
+
+Each task of an array lists its keys, and checks the chunks in its box. The first one reports all other keys.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from math import prod
+from typing import cast
+
+from tessarr.core.stored.walk import walk
+from tessarr.engine.jobs import Jobs
+from tessarr.errors import ConflictError
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.plan.cost import longest_chunks
+from tessarr.plan.manifest import Manifest, Place, PlannedNode
+from tessarr.plan.markers import Milestones, Receipt
+from tessarr.plan.tiling import tiled
+from tessarr.stores.base import Store
+from tessarr.stores.path import join
+from tessarr.stores.url import store_from
+from tessarr.tools.check import Level, check_documents
+from tessarr.tools.check.chunks import ArrayCheck, Share, add_examined, examined
+from tessarr.types import JSON
+
+_CHUNKS, _TASKS = 100, 64
+"""Chunks of a task at least, and tasks of an array at most: each lists all keys of the array."""
+_JOBS = 4
+"""Chunks that a task reads at once."""
+
+
+def planned_check(path: str, metadata: ArrayMetadata) -> PlannedNode:
+    """Plan the check of the stored values of an array."""
+    axes = metadata.chunk_grid.axes(metadata.shape)
+    rest = min(_TASKS, -(-prod(axis.nchunks for axis in axes) // _CHUNKS))
+    lengths = []
+    for axis, longest in zip(axes, longest_chunks(axes), strict=True):
+        pieces = max(1, min(rest, axis.nchunks))
+        rest //= pieces
+        lengths.append(-(-axis.nchunks // pieces) * longest)
+    return PlannedNode(path, path, metadata, tiled(axes, lengths), longest_chunks(axes))
+
+
+def state_of(store: Store, path: str) -> str:
+    """Return a digest of the documents at and below a path, damaged ones too."""
+    found = hashlib.sha256()
+    for entry in sorted(walk(store, path), key=lambda entry: entry.path):
+        for name, value in sorted(entry.values.items()):
+            found.update(f"{entry.path}\0{name}\0{len(bytes(value))}\0".encode() + bytes(value))
+    return found.hexdigest()
+
+
+class Checking:
+    """The work of a plan that checks."""
+
+    def __init__(self, manifest: Manifest, store: Store, path: str) -> None:
+        self._manifest = manifest
+        self._store, self._path = store, path
+        self._level = cast("Level | None", manifest.options["data"])
+
+    def run(self, task: int) -> Receipt:
+        """Check the stored values in a box."""
+        node, number = self._manifest.locate(task)
+        assert node.tiling is not None
+        assert isinstance(node.metadata, ArrayMetadata)
+        box = node.tiling.box(number)
+        axes = node.metadata.chunk_grid.axes(node.metadata.shape)
+        chunks = (
+            range(axis.find(part.start), axis.find(part.stop - 1) + 1) for axis, part in zip(axes, box, strict=True)
+        )
+        done = self._examined(node.path, node.metadata, Share(tuple(chunks), first=number == 0))
+        return Receipt(task, int(str(done["nbytes"])), "", done)
+
+    def _examined(self, path: str, metadata: ArrayMetadata, share: Share | None) -> dict[str, JSON]:
+        assert self._level is not None
+        with Jobs(_JOBS) as pool:
+            return examined(ArrayCheck(self._store, path, metadata, self._level, pool, share=share))
+
+    def finish(self, milestones: Milestones, results: Mapping[int, JSON]) -> JSON:
+        """Check the documents, and add what the tasks found; arrays without chunks are checked here."""
+        conventions = bool(self._manifest.options["conventions"])
+        report, _ = check_documents(self._store, self._path, self._level, conventions=conventions)
+        first = 0
+        for node in self._manifest.nodes:
+            if isinstance(node.metadata, ArrayMetadata) and not node.tasks:
+                add_examined(report, self._examined(node.path, node.metadata, None))
+            for task in range(first, first + node.tasks):
+                done = results[task]
+                assert isinstance(done, dict)
+                add_examined(report, done)
+            first += node.tasks
+        return report.to_json()
+
+
+def open_check(manifest: Manifest, storage_options: Mapping[str, object] | None) -> Checking:
+    """Open the place of a check. Raises `ConflictError` when its documents have changed since the plan was made."""
+    place: Place = manifest.source
+    store, above = store_from(place.url, mode="r", storage_options=storage_options)
+    path = join(above, place.path)
+    if (found := state_of(store, path)) != manifest.identity:
+        raise ConflictError(
+            "the source has changed since the plan was made",
+            store=place.url, expected=manifest.identity, got=found, hint="Make the plan again",
+        )  # fmt: skip
+    return Checking(manifest, store, path)
