@@ -85,15 +85,19 @@ def check_documents(
     report.add(_missing_group(missing, top) for missing in sorted(lost))
     reserved = _reserved(place, entries)
     nodes: dict[str, JSON] = {}
+    arrays: dict[str, ArrayMetadata] = {}
     for number, entry in enumerate(entries.values()):
         if progress:
             progress(number, len(entries), f"/{entry.path}")
-        nodes[entry.path] = _check_node(entry, entries, lost, top, report, reserved.get(entry.path))
+        metadata = _check_node(entry, entries, lost, top, report, reserved.get(entry.path))
+        nodes[entry.path] = metadata
+        if isinstance(metadata, ArrayMetadata):
+            arrays[entry.path] = metadata
     if conventions:
         report.add(_conventions(nodes))
     if data is not None:
         report.add(_leftovers(place))
-    return report, {path: node for path, node in nodes.items() if isinstance(node, ArrayMetadata)}
+    return report, arrays
 
 
 def _entries(store: Store, path: str) -> dict[str, Entry]:
