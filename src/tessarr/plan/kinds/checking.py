@@ -17,6 +17,7 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.cost import longest_chunks
 from tessarr.plan.manifest import Manifest, Place, PlannedNode
 from tessarr.plan.markers import Milestones, Receipt
+from tessarr.plan.strategies.strategy import direct
 from tessarr.plan.tiling import tiled
 from tessarr.stores.base import Store
 from tessarr.stores.path import join
@@ -40,7 +41,7 @@ def planned_check(path: str, metadata: ArrayMetadata) -> PlannedNode:
         pieces = max(1, min(rest, axis.nchunks))
         rest //= pieces
         lengths.append(-(-axis.nchunks // pieces) * longest)
-    return PlannedNode(path, path, metadata, tiled(axes, lengths), longest_chunks(axes))
+    return PlannedNode(path, path, metadata, direct(tiled(axes, lengths)), longest_chunks(axes))
 
 
 def state_of(store: Store, path: str) -> str:
@@ -58,7 +59,7 @@ class Checking:
     def __init__(self, manifest: Manifest, store: Store, path: str) -> None:
         self._manifest = manifest
         self._store, self._path = store, path
-        self._level = cast("Level | None", manifest.options["data"])
+        self._level: Level | None = cast("Level | None", manifest.options["data"])
 
     def run(self, task: int) -> Receipt:
         """Check the stored values in a box."""
