@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
@@ -70,20 +70,22 @@ def _client() -> Client:
 def submitted(submit: Submit, ready: Ready, slots: int, retries: int) -> Iterator[tuple[int, Receipt | BaseException]]:
     """Run tasks, at most ``WINDOW * slots`` in flight, and yield each with its receipt, or with the error of its last attempt.
 
-    A task that fails is sent again, `retries` times.
+    A task that fails is sent again, `retries` times. A broken executor, or one that refuses a task, gets no more.
     """
+    takes_more = True
     running: dict[Future[Receipt], tuple[int, int]] = {}
     try:
         while True:
-            while len(running) < WINDOW * slots and (task := ready.take()) is not None:
-                running[submit(task)] = task, 0
+            while takes_more and len(running) < WINDOW * slots and (task := ready.take()) is not None:
+                running[_sent(submit, task)] = task, 0
             if not running:
                 return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 task, attempts = running.pop(future)
                 error = CancelledError() if future.cancelled() else future.exception()
-                if error is not None and attempts < retries:
-                    running[submit(task)] = task, attempts + 1
+                takes_more = takes_more and not isinstance(error, BrokenExecutor)
+                if error is not None and attempts < retries and takes_more:
+                    running[_sent(submit, task)] = task, attempts + 1
                     continue
                 yield task, error or future.result()
                 ready.ended(task, failed=error is not None)
@@ -91,3 +93,12 @@ def submitted(submit: Submit, ready: Ready, slots: int, retries: int) -> Iterato
         for future in running:
             future.cancel()
         wait(running)
+
+
+def _sent(submit: Submit, task: int) -> Future[Receipt]:
+    try:
+        return submit(task)
+    except Exception as error:
+        broken: Future[Receipt] = Future()
+        broken.set_exception(BrokenExecutor(f"the executor takes no more tasks: {error!r}"))
+        return broken
