@@ -1,4 +1,4 @@
-"""Carry out plans while what can fail fails, and compare the result with that of a plan that nobody disturbed.
+"""Carry out plans while what can fail fails, and compare the result with that of an undisturbed one.
 
 A number decides about the kind of plan, the data and the fault. Clients that are killed are processes of their own.
 """
