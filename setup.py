@@ -15,6 +15,9 @@ from pathlib import Path
 from setuptools import setup
 
 CARGO = Path("rust") / "Cargo.toml"
+# Free-threaded CPython has not this stable ABI: PyO3 then leaves abi3 alone, and setuptools refuses its tag. What counts is
+# the build of the interpreter, not whether its GIL is on at the moment (PYTHON_GIL=1, or a module that needs it).
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
 def warn(text: str) -> None:
@@ -38,7 +41,8 @@ def rust_extensions() -> list[object]:
             "tessarr._native",
             path=str(CARGO),
             binding=Binding.PyO3,
-            py_limited_api="auto",
+            # Named `….abi3.so` in a checkout too, where every CPython from 3.11 on then finds it.
+            py_limited_api=not FREE_THREADED,
             # An editable install is measured and tested as well, so never a debug build.
             debug=False,
             optional=mode == "auto",
@@ -46,10 +50,11 @@ def rust_extensions() -> list[object]:
     ]
 
 
-# Free-threaded CPython has not this stable ABI: PyO3 then leaves abi3 alone, and setuptools refuses its tag. What counts is
-# the build of the interpreter, not whether its GIL is on at the moment (PYTHON_GIL=1, or a module that needs it).
-FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 EXTENSIONS = rust_extensions()
 OPTIONS = {"bdist_wheel": {"py_limited_api": "cp311"}} if EXTENSIONS and not FREE_THREADED else {}
 
 setup(rust_extensions=EXTENSIONS, options=OPTIONS)
+
+if EXTENSIONS and not FREE_THREADED and "editable_wheel" in sys.argv:
+    # Earlier builds named it after one CPython, which would go on loading that file.
+    Path("src", "tessarr", f"_native{sysconfig.get_config_var('EXT_SUFFIX')}").unlink(missing_ok=True)

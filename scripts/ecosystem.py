@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 
 from ecosystem_ids import paired, without_addresses
 from ecosystem_ledger import accept, accepted, explained, ledger, outdated, proposed
-from ecosystem_page import page, percent
+from ecosystem_page import circumstances, page, percent
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "ecosystem"
@@ -254,6 +254,7 @@ def run(project: Project, mode: str, options: Options, again: list[str]) -> bool
     answered = {entry["answered_by"] for entry in lines(journal) if "answered_by" in entry}
     if answered - {mode, "nobody"}:
         raise SystemExit(f"{project.name}: {answered} answered `import zarr`, not {mode}; see {journal}")
+    print(f"{project.name}: {circumstances(lines(journal)) or 'without tessarr'}", flush=True)
     return True
 
 
@@ -406,6 +407,7 @@ def print_table(chosen: list[Project], count: int, *, accepts: bool) -> dict[str
             "counted": comparison.counted,
             "floor": project.floor,
             "mode": project.mode,
+            "run": circumstances(lines(project.journal(project.mode))),
             "unexplained": len(comparison.unexplained),
             "outdated": len(comparison.outdated),
             "explained": {why: len(tests) for why, tests in comparison.explained.items()},

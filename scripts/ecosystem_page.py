@@ -8,7 +8,8 @@ _IN_PLACE = [
     "# Tests of other projects",
     "",
     "`make ecosystem` runs the tests of projects that use zarr-python twice: with zarr-python, and with tessarr in its",
-    "place ([`tessarr.as_zarr`](as-zarr.md)). Only tests that pass with zarr-python count.",
+    "place ([`tessarr.as_zarr`](as-zarr.md)). Only tests that pass with zarr-python count. Engine, day and commit are those of",
+    "the last run with tessarr.",
     "",
     "| project | releases | tests | pass with tessarr | of | |",
     "|---|---|---|---|---|---|",
@@ -39,6 +40,18 @@ def percent(entry: dict[str, Any]) -> float:
     return 100 * entry["passed"] / entry["counted"] if entry["counted"] else 0.0
 
 
+def circumstances(journal: list[dict[str, Any]]) -> str:
+    """The engine, day and commit of a run with tessarr; empty where its journal does not say."""
+    told = [entry for entry in journal if "engine" in entry]
+    engines = "/".join(sorted({entry["engine"] for entry in told}))
+    return f"{engines} engine, {told[-1]['day']}, {told[-1]['commit']}" if told else ""
+
+
+def _releases(entry: dict[str, Any]) -> str:
+    """The releases that were run, and how."""
+    return "; ".join(filter(None, (entry["releases"], entry.get("run", ""))))
+
+
 def page(kept: dict[str, Any], left_out: dict[str, str]) -> str:
     """docs/ecosystem.md."""
     in_place = [(name, entry) for name, entry in sorted(kept.items()) if entry.get("mode", "tessarr") == "tessarr"]
@@ -52,11 +65,11 @@ def page(kept: dict[str, Any], left_out: dict[str, str]) -> str:
     return "\n".join(
         [
             *_IN_PLACE,
-            *(f"| {name} | {entry['releases']} | `{entry['suite']}` | {_counts(entry)} |" for name, entry in in_place),
+            *(f"| {name} | {_releases(entry)} | `{entry['suite']}` | {_counts(entry)} |" for name, entry in in_place),
             *_HOW,
             *(_INSIDE if inside else []),
             *(
-                f"| {name} | {entry['releases']} | `{entry['suite']}` | {entry['mode']} | {_counts(entry)} |"
+                f"| {name} | {_releases(entry)} | `{entry['suite']}` | {entry['mode']} | {_counts(entry)} |"
                 for name, entry in inside
             ),
             *([""] if inside else []),

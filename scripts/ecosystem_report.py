@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -118,4 +120,15 @@ def pytest_sessionfinish(session: Any) -> None:
     inside = sys.modules.get("ecosystem_inside") or sys.modules.get("ecosystem_xarray")
     answered = inside.answered() if inside is not None else answered
     done = not session.shouldstop
-    _write(finished=done, answered_by=answered, version=getattr(zarr, "__version__", None))
+    _write(finished=done, answered_by=answered, version=getattr(zarr, "__version__", None), **_circumstances())
+
+
+def _circumstances() -> dict[str, str]:
+    """The engine of tessarr that could be loaded, its commit, and the day; nothing where tessarr was not used."""
+    extension = sys.modules.get("tessarr.common.extension")
+    if extension is None:
+        return {}
+    command = ["git", "-C", str(Path(__file__).resolve().parent), "rev-parse", "--short=8", "HEAD"]
+    commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    engine = "reference" if extension.module() is None else "native"
+    return {"engine": engine, "commit": commit, "day": time.strftime("%Y-%m-%d", time.gmtime())}

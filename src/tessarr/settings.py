@@ -28,7 +28,7 @@ DEFAULTS: dict[str, Any] = {
     "default_zarr_format": 3,  # format of new arrays and groups
     "engine": "auto",  # "auto" (native where it can), "reference" or "native"
     "attributes": {
-        "allow_nan": False,  # write NaN and infinity as tokens outside JSON, as zarr-python does
+        "allow_nan": False,  # write, and in v3 read, NaN and infinity as tokens outside JSON, as zarr-python does
         "write_empty": False,  # write the .zattrs of v2 nodes that have no attributes, as zarr-python 3 does
     },
     "names": {"warn_reserved": True},  # warn of new names that begin with "__", which Zarr v3 reserves

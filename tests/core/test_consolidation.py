@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -284,3 +285,16 @@ def test_what_is_above_the_root_that_was_opened_may_be_ignored(directory: Path) 
     assert held_above(directory) == before
     with config.set({"consolidated.above_root": "always"}), pytest.raises(ValueError, match="warn, update, ignore"):
         tessarr.open_array(directory / "a", mode="r+").attrs["n"] = 2
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_consolidating_ends_where_attributes_hold_nan(zarr_format: Any) -> None:
+    """NaN is unequal to itself, and what was read is compared with what was written."""
+    with tessarr.config.set({"attributes.allow_nan": True}):
+        root = tessarr.create_group(MemoryStore(), zarr_format=zarr_format)
+        root.create_array("a", shape=(2,), dtype="f4", attributes={"missing_value": float("nan")})
+        found = tessarr.consolidate_metadata(root.store)["a"]
+        assert math.isnan(found.attrs["missing_value"])
+        found.attrs["limit"] = float("inf")
+        opened = tessarr.open_group(root.store)
+        assert opened["a"].attrs["limit"] == float("inf")

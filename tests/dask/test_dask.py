@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import tessarr
 import tessarr.dask
+from tessarr.errors import UnsupportedOperationError
 from tessarr.stores.memory.store import MemoryStore
 
 
@@ -140,7 +141,7 @@ def test_several_processes_of_a_cluster_write_one_array(tmp_path: Path) -> None:
     z = made(tmp_path / "a.zarr", shape=(120, 20))
     values = np.arange(2400, dtype="i4").reshape(120, 20) * 7
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=2, processes=True, dashboard_address=None, host="127.0.0.1"
+        n_workers=2, threads_per_worker=2, processes=True, dashboard_address=":0", host="127.0.0.1"
     )
     with cluster, distributed.Client(cluster):
         tessarr.dask.store(da.from_array(values, chunks=(7, 20)), z)
@@ -150,3 +151,35 @@ def test_several_processes_of_a_cluster_write_one_array(tmp_path: Path) -> None:
     values[5:100, 3:] += 1
     np.testing.assert_array_equal(read, values)
     np.testing.assert_array_equal(tessarr.open_array(tmp_path / "a.zarr", path="a")[...], values)
+
+
+def test_a_place_stands_for_its_array(tmp_path: Path) -> None:
+    z = made(tmp_path / "a.zarr")
+    x = tessarr.dask.from_array(tmp_path / "a.zarr" / "a")
+    assert x.chunks == tessarr.dask.from_array(z).chunks
+    tessarr.dask.store(x + 1, str(tmp_path / "a.zarr" / "a"))
+    np.testing.assert_array_equal(z[...], np.arange(z.size).reshape(z.shape) + 1)
+
+
+def test_texts_are_read_and_stored() -> None:
+    words = np.array(["a", "bb", "", "ccc"], dtype=object)
+    z = tessarr.create_array({}, shape=(4,), chunks=(3,), dtype=str)
+    tessarr.dask.store(da.from_array(words, chunks=2), z)
+    assert tessarr.dask.from_array(z).compute().tolist() == words.tolist()
+
+
+@pytest.mark.parametrize("delayed", [False, True])
+def test_tasks_in_other_processes_do_not_write_to_copies_of_a_store_in_memory(delayed: bool) -> None:
+    z = made(MemoryStore())
+    before = z[...]
+    x = da.zeros(z.shape, chunks=(6, 10), dtype="i4")
+
+    def store() -> None:
+        if delayed:
+            tessarr.dask.store(x, z, compute=False).compute(scheduler="processes")
+        else:
+            tessarr.dask.store(x, z, scheduler="processes")
+
+    with pytest.raises(UnsupportedOperationError, match="would be lost"):
+        store()
+    np.testing.assert_array_equal(z[...], before)

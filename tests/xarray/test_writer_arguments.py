@@ -90,7 +90,7 @@ def test_processes_of_a_cluster_write_one_dataset(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed", reason="the extra test installs distributed")
     ds = xr.Dataset({"v": ("x", np.arange(200))})
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", host="127.0.0.1"
     )
     with cluster, distributed.Client(cluster):
         with pytest.warns(match="more than one task"):
@@ -98,3 +98,43 @@ def test_processes_of_a_cluster_write_one_dataset(tmp_path: Path) -> None:
         total = int(xr.open_dataset(tmp_path / "a.zarr", engine="tessarr", chunks={}).v.sum())
     assert total == 199 * 100
     xr.testing.assert_equal(tessarr.xarray.open_dataset(tmp_path / "a.zarr").load(), ds)
+
+
+@pytest.mark.parametrize("engine", ["tessarr", "zarr"])
+@pytest.mark.parametrize("chunks", [None, {}])
+def test_a_dataset_does_not_replace_the_place_that_it_is_read_from(tmp_path: Path, engine: str, chunks: Any) -> None:
+    place = tmp_path / "a.zarr"
+    ds = numbered([0, 1], 3.0)
+    tessarr.xarray.to_zarr(ds, place, group="g")
+    opened = xr.open_dataset(place, engine=engine, group="g", chunks=chunks)
+    for derived in (opened, opened.isel(t=[1]), opened[["v"]] * 2 if chunks is not None else opened[["v"]]):
+        with pytest.raises(tessarr.errors.BaseZarrError, match="variable 'v' is not loaded"):
+            tessarr.xarray.to_zarr(derived, place, mode="w")
+    tree = xr.DataTree.from_dict({"/": xr.Dataset(), "/below": opened})
+    with pytest.raises(tessarr.errors.BaseZarrError, match="variable 'below/v' is not loaded"):
+        tessarr.xarray.to_zarr(tree, place, mode="w")
+    tessarr.xarray.to_zarr(opened, place, group="other", mode="w")
+    tessarr.xarray.to_zarr(opened.load(), place, group="g", mode="w")
+    for group in ("g", "other"):
+        assert xr.open_dataset(place, engine="tessarr", group=group).identical(ds)
+
+
+def test_tasks_in_other_processes_do_not_write_to_copies_of_a_store_in_memory() -> None:
+    ds = numbered([0, 1]).chunk(t=1)
+    with pytest.raises(tessarr.errors.UnsupportedOperationError, match="would be lost"):
+        tessarr.xarray.to_zarr(ds, tessarr.storage.MemoryStore(), chunkmanager_store_kwargs={"scheduler": "processes"})
+
+
+def test_nan_in_attributes_is_an_error_that_names_the_setting_which_allows_it(tmp_path: Path) -> None:
+    ds = numbered([0])
+    ds["v"].attrs["missing_value"] = float("nan")
+    ds["v"].attrs["limits"] = [0.0, float("-inf")]
+    with pytest.raises(ValueError, match=r"(?s)missing_value is nan, .*attributes\.allow_nan"):
+        tessarr.xarray.to_zarr(ds, tmp_path / "refused")
+    with tessarr.config.set({"attributes.allow_nan": True}):
+        tessarr.xarray.to_zarr(ds, tmp_path / "a", consolidated=True)
+        found = xr.open_dataset(tmp_path / "a", engine="tessarr")
+        assert found["v"].attrs["limits"] == [0, float("-inf")]
+        assert np.isnan(found["v"].encoding["missing_value"])
+    with pytest.raises(tessarr.errors.MetadataValidationError, match=r"bare token NaN.*attributes\.allow_nan"):
+        xr.open_dataset(tmp_path / "a", engine="tessarr")

@@ -9,6 +9,7 @@ differ in which one they use; in user attributes the last one wins. Bare
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any, NoReturn, Self, TypeAlias
 
@@ -31,10 +32,14 @@ class FloatLiteral(float):
         return FloatLiteral, (self.text,)
 
 
+_HOW_TO_READ = (
+    'Write it as a string, such as "NaN"; to read it as other Zarr libraries do, set '
+    'tessarr.config.set({"attributes.allow_nan": True})'
+)
+
+
 def _refuse(token: str) -> NoReturn:
-    raise MetadataValidationError(
-        "invalid JSON", got=f"the bare token {token}", hint='Write it as a string, such as "NaN"'
-    )
+    raise MetadataValidationError("invalid JSON", got=f"the bare token {token}", hint=_HOW_TO_READ)
 
 
 Loc: TypeAlias = tuple[str | int, ...]
@@ -161,10 +166,34 @@ def dumps(document: object, *, indent: int | None = 2, sort_keys: bool = False, 
 
     Raises `ValueError` for NaN or infinity, `TypeError` for values without a JSON form.
     """
-    text = json.dumps(
-        document, indent=indent, sort_keys=sort_keys, ensure_ascii=False, allow_nan=allow_nan, default=_default
-    )
+    try:
+        text = json.dumps(
+            document, indent=indent, sort_keys=sort_keys, ensure_ascii=False, allow_nan=allow_nan, default=_default
+        )
+    except ValueError as error:
+        found = next(_not_finite(document, ()), None)
+        if found is None:
+            raise
+        (*where, value) = found
+        raise ValueError(
+            f"{'.'.join(map(str, where)) or 'the value'} is {value}, and JSON has no NaN or infinity. Store a text, or set "
+            '`tessarr.config.set({"attributes.allow_nan": True})`, which writes it as zarr-python does'
+        ) from error
     return text.encode()
+
+
+def _not_finite(value: object, where: Loc) -> Iterator[Loc]:
+    """Yield the location of each NaN and infinity in `value`, with the number as its last part."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _not_finite(item, (*where, name))
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _not_finite(item, (*where, index))
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield *where, str(value)
 
 
 def plain(value: object) -> Any:

@@ -8,32 +8,39 @@ only at the edge of a region.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import dask.array as da
+import numpy as np
 from dask.array.core import normalize_chunks
 from dask.base import tokenize
 
+from tessarr.dask.targets import target_of
 from tessarr.grids.guess import ChunksLike
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
     from tessarr.grids.base import Axis
+    from tessarr.stores.url import StoreLike
 
 
-def from_array(z: Array, chunks: Any = "shards", *, name: str | None = None, inline_array: bool = False) -> Any:
+def from_array(
+    z: Array | StoreLike, chunks: Any = "shards", *, name: str | None = None, inline_array: bool = False
+) -> Any:
     """Make a dask array that reads `z`, a block per task.
 
-    `chunks`: ``"shards"`` for stored values (shards, or else chunks); ``"chunks"`` for the smallest readable parts (the
-    inner chunks of shards); ``"auto"`` or a size such as ``"64MiB"`` for as many whole stored values as fit; any other
-    value as in `dask.array.from_array`. `name`: that of the dask array; the default is derived from the place and the
-    documents of `z` and from the blocks, so that it is the same in every process and session.
+    `z`: an array, or a place that `tessarr.open_array` takes. `chunks`: ``"shards"`` for stored values (shards, or else
+    chunks); ``"chunks"`` for the smallest readable parts (the inner chunks of shards); ``"auto"`` or a size such as
+    ``"64MiB"`` for as many whole stored values as fit; any other value as in `dask.array.from_array`. `name`: that of the
+    dask array; the default is derived from the place and the documents of `z` and from the blocks, so that it is the same
+    in every process and session.
 
     >>> import tessarr, tessarr.dask
     >>> z = tessarr.zeros((100, 100), chunks=(10, 10), dtype="f8", store={})
     >>> tessarr.dask.from_array(z, chunks="16KiB").chunks[0]
     (40, 40, 20)
     """
+    z = _array(z, "r")
     blocks = blocks_of(z, chunks)
     return da.from_array(
         z,
@@ -42,8 +49,16 @@ def from_array(z: Array, chunks: Any = "shards", *, name: str | None = None, inl
         lock=False,
         fancy=False,  # NumPy and dask differ in the meaning of lists among slices
         inline_array=inline_array,
-        meta=da.empty((0,) * z.ndim, dtype=z.dtype)._meta,
+        meta=np.empty((0,) * z.ndim, dtype=z.dtype),
     )
+
+
+def _array(z: Array | StoreLike, mode: Literal["r", "r+"]) -> Array:
+    """Return `z`, or the array at the place `z`."""
+    from tessarr.core.array import Array
+    from tessarr.core.open import open_array
+
+    return z if isinstance(z, Array) else open_array(z, mode=mode)
 
 
 def blocks_of(z: Array, chunks: ChunksLike) -> tuple[tuple[int, ...], ...]:
@@ -87,15 +102,16 @@ def _aligned_axis(sizes: Sequence[int], axis: Axis, start: int) -> tuple[int, ..
     return tuple(end - begin for begin, end in zip([start, *ends], ends, strict=False)) or (0,)
 
 
-def store(x: Any, z: Array, region: Any = None, *, compute: bool = True, **options: Any) -> Any:
+def store(x: Any, z: Array | StoreLike, region: Any = None, *, compute: bool = True, **options: Any) -> Any:
     """Write `x` to `z`, or to `region` of it, by tasks that each write whole stored values (shards, or else chunks).
 
-    `x` is rechunked to such blocks first, and no lock is held around the tasks: threads, processes and
-    `distributed` write concurrently. `region`: slices of step 1, one per axis; ``None`` for all of `z`. Where a region
-    begins or ends within a stored value, one task updates that value, under the store's lock, and elements outside the
-    region stay. `options` are those of dask's `store`, such as `scheduler`.
+    `z` is an array, or a place that `tessarr.open_array` takes. `x` is rechunked to such blocks first, and no lock is held
+    around the tasks: threads, processes and `distributed` write concurrently. `region`: slices of step 1, one per axis;
+    ``None`` for all of `z`. Where a region begins or ends within a stored value, one task updates that value, under the
+    store's lock, and elements outside the region stay. `options` are those of dask's `store`, such as `scheduler`.
 
-    Returns ``None``, or with ``compute=False`` a delayed. Raises `ValueError` where the shapes differ.
+    Returns ``None``, or with ``compute=False`` a delayed. Raises `ValueError` where the shapes differ, and
+    `UnsupportedOperationError` for a store in memory where tasks run in other processes.
 
     >>> import dask.array as da, tessarr, tessarr.dask
     >>> z = tessarr.zeros((6,), chunks=(4,), dtype="i4", store={})
@@ -103,6 +119,7 @@ def store(x: Any, z: Array, region: Any = None, *, compute: bool = True, **optio
     >>> z[...].tolist()
     [0, 0, 1, 1, 1, 0]
     """
+    z = _array(z, "r+")
     whole = _region(z, region)
     shape = tuple(part.stop - part.start for part in whole)
     x = da.asarray(x)
@@ -110,7 +127,7 @@ def store(x: Any, z: Array, region: Any = None, *, compute: bool = True, **optio
         raise ValueError(f"the shapes differ: {x.shape} is to be stored in a region of shape {shape} of {z!r}")
     blocks = aligned(x.chunks, z, whole)
     kept = {**options, "lock": False, "compute": compute}
-    return da.store(x.rechunk(blocks), z, regions=whole, **kept)
+    return da.store(x.rechunk(blocks), target_of(z), regions=whole, **kept)
 
 
 def _region(z: Array, region: object) -> tuple[slice, ...]:

@@ -14,6 +14,7 @@ from tessarr.common.warn import Diagnostic
 from tessarr.errors import MetadataValidationError, Problem, ZarrUserWarning
 from tessarr.metadata.field import Parsed
 from tessarr.metadata.group import parse_group
+from tessarr.settings import config
 from tessarr.types import Buffer, JSONObject, ZarrFormat
 
 
@@ -41,7 +42,8 @@ DOCUMENT_NAMES = frozenset(key for keys in KEYS.values() for key in keys.all) | 
 
 def loads(name: str, data: Buffer, *, key: str, duplicates: list[strict_json.Loc] | None = None) -> Any:
     """Parse one stored document called `name` (relative), naming `key` (full) in errors; see `strict_json.loads`."""
-    return strict_json.loads(data, key=key, allow_nan=name != "zarr.json", duplicates=duplicates)
+    allow_nan = name != "zarr.json" or bool(config.get("attributes.allow_nan"))
+    return strict_json.loads(data, key=key, allow_nan=allow_nan, duplicates=duplicates)
 
 
 def corrected(name: str, document: JSONObject) -> JSONObject:
@@ -49,7 +51,6 @@ def corrected(name: str, document: JSONObject) -> JSONObject:
     (V2-09).
     """
     from tessarr.metadata import legacy
-    from tessarr.settings import config
 
     if name == ".zarray" and document.get("filters") == []:
         document = {**document, "filters": None}
@@ -78,7 +79,7 @@ def parse_node(zarr_format: ZarrFormat, documents: Mapping[str, object]) -> Pars
 def _parse_corrected(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> Parsed | None:
     """Parse the node after the corrections for legacy documents; ``None`` when they do not help."""
     from tessarr.metadata import legacy
-    from tessarr.settings import config, is_strict
+    from tessarr.settings import is_strict
 
     name = KEYS[zarr_format].array
     if is_strict() or not isinstance(documents.get(name), dict):

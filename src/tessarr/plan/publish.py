@@ -20,6 +20,7 @@ from tessarr.metadata.group import GroupMetadata
 from tessarr.plan.manifest import Manifest, Place
 from tessarr.plan.markers import Milestones
 from tessarr.stores.base import Store
+from tessarr.stores.functions import is_in_memory
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import join, normalize_path, prefix_of
 from tessarr.stores.url import StoreLike, overlaps, store_from
@@ -70,7 +71,7 @@ def destination(
 
 def reopenable_url(store: Store) -> str:
     """Return the URL by which another process opens `store`; "" for a store that only this process has."""
-    return "" if store.url.startswith("memory:") else store.url
+    return "" if is_in_memory(store) else store.url
 
 
 def check_apart(source: object, found: Destination) -> None:

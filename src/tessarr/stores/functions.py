@@ -69,6 +69,16 @@ def url_of(store: object) -> str:
     return url if isinstance(url, str) else f"{type(store).__name__.lower()}://{id(store):x}"
 
 
+def is_in_memory(store: object) -> bool:
+    """Whether the values are in the memory of this process, so that a pickle of the store is a copy of them.
+
+    >>> from tessarr.stores.memory.store import MemoryStore
+    >>> is_in_memory(MemoryStore())
+    True
+    """
+    return url_of(store).startswith(("memory:", "fsspec+memory:"))
+
+
 def no_conditional_writes(store: object, key: str) -> UnsupportedOperationError:
     """Return the error for `if_match` where a store is no `ConditionalSet`."""
     return UnsupportedOperationError("this store has no conditional writes", store=url_of(store), key=key)

@@ -225,7 +225,7 @@ class TessarrStore(ZarrStore):
 
         keywords = creation_keywords(dtype, fill_value, encoding, self._write_empty, self.zarr_group.zarr_format)
         try:
-            strict_json.dumps(attrs)
+            strict_json.dumps(attrs, allow_nan=True)  # `create_array` decides about NaN
         except TypeError as error:
             raise TypeError(f"Invalid attribute in Dataset.attrs. (variable {name!r}: {error})") from error
         return self.zarr_group.create_array(name, shape=shape, attributes=attrs, **keywords)

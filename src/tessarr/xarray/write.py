@@ -12,6 +12,7 @@ import xarray
 from xarray.backends.zarr import _choose_default_mode
 
 from tessarr.xarray.data_store import TessarrStore
+from tessarr.xarray.lazy_sources import check_not_own_source
 from tessarr.xarray.writer import LockingWriter, locks_hold
 
 Region = Mapping[str, slice | Literal["auto"]] | Literal["auto"]
@@ -19,7 +20,7 @@ Region = Mapping[str, slice | Literal["auto"]] | Literal["auto"]
 
 def to_zarr(
     obj: xarray.Dataset | xarray.DataArray | xarray.DataTree,
-    store: object = None,
+    store: Any = None,
     mode: Literal["w", "w-", "a", "a-", "r+"] | None = None,
     group: str | None = None,
     encoding: Mapping[Any, Any] | None = None,
@@ -44,7 +45,8 @@ def to_zarr(
     ``compute=False`` the metadata is written now, and the values when the result is computed.
 
     Returns the store, or with ``compute=False`` a delayed object. Raises what xarray's ``to_zarr`` raises, and
-    tessarr's errors of stores.
+    tessarr's errors of stores; `BaseZarrError` where ``mode="w"`` would replace arrays that `obj` is still to be read
+    from.
 
     >>> import tempfile, xarray as xr
     >>> import tessarr.xarray
@@ -72,6 +74,8 @@ def to_zarr(
         mode = mode or "w-"
     else:
         nodes = {"": (_as_dataset(obj), encoding or {})}
+    if mode == "w":
+        check_not_own_source({path: dataset for path, (dataset, _) in nodes.items()}, store, group, storage_options)
     opened = _open_for_writing({} if store is None else store, mode, group, chunkmanager_store_kwargs, options)
     return _write_nodes(opened, nodes, compute, chunkmanager_store_kwargs)
 

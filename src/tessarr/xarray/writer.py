@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from xarray.backends.common import ArrayWriter
 
 from tessarr.common.warn import warn
+from tessarr.dask.targets import target_of
 from tessarr.errors import ZarrUserWarning
 from tessarr.stores.base import Store
 from tessarr.stores.functions import notices_writes
@@ -41,7 +42,7 @@ class LockingWriter(ArrayWriter):
             shared, stored = shared_chunks(chunks, target, region)
             if shared:
                 _warn_of_shared(target, shared, stored)
-        super().add(source, target, region)
+        super().add(source, target_of(target) if chunks else target, region)
 
 
 def _warn_of_shared(target: Array, shared: int, stored: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from tessarr.common import strict_json
 from tessarr.core.asynchronous.sans_io import run_steps
 from tessarr.core.stored.metadata_io import change_steps, put_document_steps, require_document
 from tessarr.core.stored.read_nodes import NodeMetadata, require_node_steps
@@ -35,9 +36,10 @@ async def consolidate_steps(store: Store, path: str, zarr_format: int | None, me
     written = None
     while True:
         below = await _read_below_steps(store, path, number)
-        if below == written:
+        text = strict_json.dumps(below, indent=None, allow_nan=True)  # NaN, in attributes, equals nothing
+        if text == written:
             return
-        written = below
+        written = text
         if number == 3:
             block = consolidated.dump_v3(below)
             await change_steps(

@@ -366,8 +366,7 @@ async def change_steps(
         except ValueError as error:
             if isinstance(error, TessarrError):
                 raise
-            hint = "JSON has no NaN or infinity; store them as strings"
-            raise TypeError(f"attributes of /{path} cannot be stored as JSON: {error}. {hint}") from error
+            raise TypeError(f"attributes of /{path} cannot be stored as JSON: {error}") from error
 
     update = store_call(store, "update", key, rewrite)
     await (update if sent is None else sent(update))
