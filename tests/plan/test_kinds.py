@@ -355,6 +355,39 @@ def test_the_verb_that_checks_in_parts_ends_with_1_where_there_are_findings(
     assert "CHUNK-EMPTY" in capsys.readouterr().out
 
 
+def test_the_verb_run_takes_the_address_of_a_dask_scheduler(source: Path, tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed", reason="belongs to the extra [dask]")
+    tessarr.plan.copy(source, tmp_path / "dest.zarr").save(tmp_path / "plan")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None
+    ) as cluster:
+        assert main(["run", str(tmp_path / "plan"), "--dask", cluster.scheduler_address]) == 0
+    assert _same_digest(source, tmp_path / "dest.zarr")
+
+
+def test_control_c_stops_a_plan_and_says_how_to_go_on(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = tmp_path / "plan"
+    tessarr.plan.copy(source, tmp_path / "dest.zarr").save(plan)
+
+    def interrupted(done: int, total: int, what: str) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tessarr.cli.verbs.run.bar", lambda **_: contextlib.nullcontext(interrupted))
+        assert main(["run", str(plan)]) == 130
+        assert f"Go on with: tessarr run {plan}" in capsys.readouterr().err
+        assert tessarr.plan.load(plan).status().done >= 2
+        patch.setattr("tessarr.cli.at_once.bar", lambda **_: contextlib.nullcontext(interrupted))
+        before = sorted(path.name for path in tmp_path.iterdir())
+        assert main(["copy", str(source), str(tmp_path / "other.zarr")]) == 130
+        assert sorted(path.name for path in tmp_path.iterdir()) == before, "nothing is left"
+    assert main(["run", str(plan)]) == 0
+    assert _same_digest(source, tmp_path / "dest.zarr")
+
+
 # -- conversions ---------------------------------------------------------------------------------------------------------
 
 
