@@ -11,6 +11,7 @@ from typing import Any, Literal, cast
 import xarray
 from xarray.backends.zarr import _choose_default_mode
 
+from tessarr.stores.url import StoreLike
 from tessarr.xarray.data_store import TessarrStore
 from tessarr.xarray.lazy_sources import check_not_own_source
 from tessarr.xarray.writer import LockingWriter, locks_hold
@@ -20,7 +21,7 @@ Region = Mapping[str, slice | Literal["auto"]] | Literal["auto"]
 
 def to_zarr(
     obj: xarray.Dataset | xarray.DataArray | xarray.DataTree,
-    store: Any = None,
+    store: StoreLike = None,
     mode: Literal["w", "w-", "a", "a-", "r+"] | None = None,
     group: str | None = None,
     encoding: Mapping[Any, Any] | None = None,
