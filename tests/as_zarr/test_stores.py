@@ -27,7 +27,7 @@ from tessarr.facade.zarr3.storage import (
     ZipStore,
 )
 from tessarr.facade.zarr3.storage._common import make_store_path
-from tessarr.stores.url import same_place, shape_with
+from tessarr.stores.url import public_store, same_place, shape_with, store_from
 from tests.narrow import array_of
 
 PROTOTYPE = default_buffer_prototype()
@@ -390,3 +390,14 @@ def test_a_logging_store_is_opened_with_its_own_options(tmp_path: Path) -> None:
     twin = opened.with_read_only(False)
     assert isinstance(twin, LoggingStore)
     assert twin.log_level == opened.log_level == "ERROR"
+
+
+@pytest.mark.usefixtures("shapes")
+def test_the_filesystem_of_a_mapper_is_the_given_one() -> None:
+    """One for coroutines alone is replaced by its twin where tessarr reads, and given back as `fs`."""
+    fsspec = pytest.importorskip("fsspec", reason="fsspec is an extra")
+    pytest.importorskip("aiohttp", reason="fsspec reads HTTP with it")
+    fs = fsspec.filesystem("http", asynchronous=True)
+    for mapper in (fs.get_mapper("http://localhost/x"), fsspec.filesystem("memory").get_mapper("/x")):
+        store, _ = store_from(mapper)
+        assert public_store(store).fs is mapper.fs

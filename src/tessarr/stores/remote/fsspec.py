@@ -60,6 +60,7 @@ class FsspecStore(NetworkStore):
         path: str = "/",
         allowed_exceptions: tuple[type[Exception], ...] = _MISSING,
     ) -> None:
+        self.given_fs = fs  # which code for zarr-python expects as the filesystem of its store
         if getattr(fs, "async_impl", False) and getattr(fs, "asynchronous", False):
             # Its synchronous methods raise; the same filesystem without the flag has both.
             fs = type(fs)(*fs.storage_args, **{**fs.storage_options, "asynchronous": False})
@@ -147,14 +148,14 @@ class FsspecStore(NetworkStore):
         from tessarr.stores.remote.credentials import strip_secrets
 
         options = strip_secrets(self._url, named_arguments(self.fs))
-        return {**self.__dict__, "fs": (type(self.fs), options), "_limiter": None}
+        return {**self.__dict__, "fs": (type(self.fs), options), "given_fs": None, "_limiter": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         from tessarr.stores.remote.credentials import restore_secrets
 
         self.__dict__.update(state)
         kind, options = state["fs"]
-        self.fs = kind(**restore_secrets(self._url, options))
+        self.fs = self.given_fs = kind(**restore_secrets(self._url, options))
         self._limiter = limiter_for(f"fsspec+{self._protocol}://{getattr(self.fs, 'host', '') or ''}")
 
     __copy__ = shared_copy

@@ -35,7 +35,7 @@ class FsspecStore(InnerStore):
     @property
     def fs(self) -> Any:
         """The filesystem."""
-        return self.__dict__.get("_given_fs", getattr(self._inner, "fs", None))
+        return self.__dict__.get("_given_fs", getattr(self._inner, "given_fs", None))
 
     @property
     def path(self) -> str:
@@ -44,7 +44,7 @@ class FsspecStore(InnerStore):
 
     @classmethod
     def _of(cls, made: Any, allowed_exceptions: tuple[type[Exception], ...]) -> FsspecStore:
-        return cls(made.fs, made.read_only, made.path, allowed_exceptions)
+        return cls(made.given_fs, made.read_only, made.path, allowed_exceptions)
 
     @classmethod
     def from_upath(
