@@ -400,6 +400,18 @@ def test_a_file_is_converted_as_tasks_that_other_processes_may_carry_out(tmp_pat
     assert (tessarr.open_array(tmp_path / "a.zarr")[...] == values).all()
 
 
+def test_the_command_line_plans_conversions_with_the_options_of_the_verb_convert(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = [str(source), "--format", "2", "--chunks", "5,5", "--compressor", "zstd:3", "--rename", "plain=other"]
+    plan, dest = str(tmp_path / "plan"), tmp_path / "dest.zarr"
+    assert main(["plan", "convert", *options, str(dest), "--memory", "1MB", "--save", plan]) == 0
+    assert main(["run", plan]) == 0
+    assert main(["convert", *options, str(tmp_path / "expected.zarr")]) == 0
+    assert _files(dest) == _files(tmp_path / "expected.zarr")
+    assert {"other", "sharded"} < {path.name for path in dest.iterdir()}
+
+
 def test_a_conversion_writes_consolidated_metadata_where_wanted(source: Path, tmp_path: Path) -> None:
     tessarr.plan.convert(source, tmp_path / "b.zarr", zarr_format=2, consolidate=True, exclude=["below"]).run()
     assert (tmp_path / "b.zarr" / ".zmetadata").exists()

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
-from tessarr.cli.places import split_place, storage_options
+from tessarr.cli.places import open_node, split_place, storage_options
 from tessarr.cli.printing import OK, add_verb, counted, human, lengths, note, print_json
 from tessarr.cli.progress import bar
+from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.stores.url import StoreLike
 from tessarr.tools.convert import Report, convert
+from tessarr.tools.copy_tree import ChunksChoice
 from tessarr.tools.sources import KINDS
 
 
@@ -33,6 +35,14 @@ tessarr convert run.h5 run.zarr --include 'results/*' --exclude '*/debug' --dry-
 tessarr convert big.zarr s3://bucket/big.zarr --jobs 8
 """,
     )
+    add_choices(verb)
+    verb.add_argument("--dry-run", action="store_true", help="print what would be written")
+    verb.add_argument("--jobs", type=int, default=1, metavar="N", help="pieces processed concurrently (default: 1)")
+    verb.set_defaults(run=run)
+
+
+def add_choices(verb: argparse.ArgumentParser) -> None:
+    """Add the places, and the options for what is written."""
     verb.add_argument("source", metavar="SOURCE", help="a file, a Zarr directory, a zip file or a URL")
     verb.add_argument("dest", metavar="DEST", help="the destination: a directory, a name ending in .zip, or a URL")
     verb.add_argument("--path", default="", metavar="PATH", help="the node in DEST to write to (default: its root)")
@@ -53,13 +63,11 @@ tessarr convert big.zarr s3://bucket/big.zarr --jobs 8
     verb.add_argument(
         "--overwrite", action="store_true", help="replace existing data at DEST, once the new data is complete"
     )
-    verb.add_argument("--dry-run", action="store_true", help="print what would be written")
     verb.add_argument(
         "--no-verify", dest="verify", action="store_false", help="do not read the result back to compare it"
     )
     verb.add_argument("--verify", dest="verify", action="store_true", default=True, help=argparse.SUPPRESS)
     verb.add_argument("--consolidate", action="store_true", help="write consolidated metadata too")
-    verb.add_argument("--jobs", type=int, default=1, metavar="N", help="pieces processed concurrently (default: 1)")
     verb.add_argument(
         "--storage",
         metavar="NAME=VALUE",
@@ -74,7 +82,6 @@ tessarr convert big.zarr s3://bucket/big.zarr --jobs 8
         default=[],
         help="an option of a remote SOURCE (may be repeated)",
     )
-    verb.set_defaults(run=run)
 
 
 def _add_layout(verb: argparse.ArgumentParser) -> None:
@@ -97,38 +104,67 @@ def _add_layout(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--codecs", metavar="JSON", help="the whole chain of codecs of v3 arrays")
 
 
+class Chosen(TypedDict):
+    """The choices of the options, as arguments of `convert` and of `tessarr.plan.convert`."""
+
+    path: str
+    kind: str | None
+    zarr_format: int | str
+    chunks: ChunksChoice
+    shards: ChunksChoice
+    filters: CodecsLike
+    compressors: CodecsLike
+    codecs: Sequence[CodecLike] | None
+    include: Sequence[str]
+    exclude: Sequence[str]
+    rename: Mapping[str, str]
+    overwrite: bool
+    verify: bool
+    consolidate: bool
+
+
+def chosen(arguments: argparse.Namespace) -> Chosen:
+    """Parse the options of `add_choices`."""
+    compressors = [codec for codec in map(parse_codec, arguments.compressors) if codec is not None]
+    return {
+        "path": arguments.path,
+        "kind": arguments.kind,
+        "zarr_format": arguments.format if arguments.format == "keep" else int(arguments.format),
+        "chunks": parse_layout(arguments.chunks),
+        "shards": parse_layout(arguments.shards),
+        "filters": "keep" if arguments.filters is None else _json(arguments.filters, "--filters"),
+        "compressors": (compressors or None) if arguments.compressors else "keep",
+        "codecs": None if arguments.codecs is None else _json(arguments.codecs, "--codecs"),
+        "include": arguments.include,
+        "exclude": arguments.exclude,
+        "rename": _renames(arguments.rename),
+        "overwrite": arguments.overwrite,
+        "verify": arguments.verify,
+        "consolidate": arguments.consolidate,
+    }
+
+
+def source_of(arguments: argparse.Namespace) -> tuple[StoreLike, Mapping[str, object] | None]:
+    """Return the source, and the options of its store; a node in a zip file is opened here."""
+    place, inner = split_place(arguments.source)
+    if not inner:
+        return place, storage_options(arguments.source_storage)
+    return open_node(arguments.source, storage=arguments.source_storage), None
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Convert, and print the result."""
-    compressors = [codec for codec in map(parse_codec, arguments.compressors) if codec is not None]
-    place, inner = split_place(arguments.source)
-    source: StoreLike = place
-    if inner:
-        from tessarr.cli.places import open_node
-
-        source = open_node(arguments.source, storage=arguments.source_storage)
+    source, source_options = source_of(arguments)
     with bar() as progress:
         report = convert(
             source,
             arguments.dest,
-            path=arguments.path,
-            kind=arguments.kind,
-            zarr_format=arguments.format if arguments.format == "keep" else int(arguments.format),
-            chunks=parse_layout(arguments.chunks),
-            shards=parse_layout(arguments.shards),
-            filters="keep" if arguments.filters is None else _json(arguments.filters, "--filters"),
-            compressors=(compressors or None) if arguments.compressors else "keep",
-            codecs=None if arguments.codecs is None else _json(arguments.codecs, "--codecs"),
-            include=arguments.include,
-            exclude=arguments.exclude,
-            rename=_renames(arguments.rename),
-            overwrite=arguments.overwrite,
-            verify=arguments.verify,
-            consolidate=arguments.consolidate,
+            **chosen(arguments),
             jobs=arguments.jobs,
             dry_run=arguments.dry_run,
             progress=progress,
             storage_options=storage_options(arguments.storage),
-            source_storage_options=None if inner else storage_options(arguments.source_storage),
+            source_storage_options=source_options,
         )
     if arguments.json:
         print_json(report.to_json())

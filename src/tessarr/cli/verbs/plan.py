@@ -10,7 +10,7 @@ import tessarr.plan
 from tessarr.cli.places import open_node, open_store, storage_options
 from tessarr.cli.printing import OK, add_place, add_storage, add_verb, print_json
 from tessarr.cli.verbs.check import add_level
-from tessarr.cli.verbs.convert import parse_layout
+from tessarr.cli.verbs.convert import add_choices, chosen, parse_layout, source_of
 from tessarr.plan.make import MEMORY
 from tessarr.plan.plan import Plan
 from tessarr.plan.strategies.strategy import Name
@@ -34,7 +34,7 @@ def add(verbs: object) -> None:
         verbs,
         "plan",
         summary="plan long work as tasks for many machines",
-        text="Plan to rewrite or copy an array or hierarchy. The plan is a small folder; 'tessarr run' carries it out, here,\n"
+        text="Plan to rewrite, copy, convert, digest or check an array or hierarchy. The plan is a small folder; 'tessarr run' carries it out, here,\n"
         "on dask, or in numbered parts on many machines. No credential is written to it.",
         examples="""
 tessarr plan rechunk A.zarr B.zarr --chunks time=8760,lat=20,lon=20 --memory 4GB --dry-run
@@ -84,11 +84,15 @@ def _add_places(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--no-verify", action="store_true", help="do not read back what was written")
 
 
+def _add_memory(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--memory", default=MEMORY, metavar="SIZE", help=f"what a task may hold (default: {MEMORY})")
+
+
 def _add_rechunk(verb: argparse.ArgumentParser) -> None:
     _add_places(verb)
     verb.add_argument("--chunks", default="keep", metavar="LAYOUT", help='"100,50", "time=100,lat=-1", "8MB" or "auto"')
     verb.add_argument("--shards", default="keep", metavar="LAYOUT", help='as --chunks, or "none"')
-    verb.add_argument("--memory", default=MEMORY, metavar="SIZE", help=f"what a task may hold (default: {MEMORY})")
+    _add_memory(verb)
     verb.add_argument("--strategy", choices=get_args(Name), default="auto", help="how (default: what costs least)")
 
 
@@ -118,6 +122,23 @@ def _copy(arguments: argparse.Namespace) -> Plan:
         overwrite=arguments.overwrite,
         verify=not arguments.no_verify,
         storage_options=options,
+        source_storage_options=options,
+    )
+
+
+def _add_convert(verb: argparse.ArgumentParser) -> None:
+    add_choices(verb)
+    _add_memory(verb)
+
+
+def _convert(arguments: argparse.Namespace) -> Plan:
+    source, options = source_of(arguments)
+    return tessarr.plan.convert(
+        source,
+        arguments.dest,
+        **chosen(arguments),
+        memory=arguments.memory,
+        storage_options=storage_options(arguments.storage),
         source_storage_options=options,
     )
 
@@ -164,6 +185,14 @@ tessarr rechunk A.zarr B.zarr --chunks 100,50 --shards 1000,500
 """,
         _add_rechunk,
         _rechunk,
+    ),
+    "convert": Operation(
+        "convert NumPy, HDF5, NetCDF, TIFF or Zarr to Zarr",
+        "Convert as the verb convert does, in tasks.",
+        """tessarr convert air.nc air.zarr --chunks time=100,lat=50 --memory 1GB
+""",
+        _add_convert,
+        _convert,
     ),
     "digest": Operation(
         "compute digests of arrays and groups, which do not depend on how they are stored",

@@ -240,7 +240,7 @@ def _check_data(
 ) -> None:
     keys = _Listed(store).below if isinstance(store, MemoryStore) else None
 
-    def examine(item: tuple[str, ArrayMetadata]) -> tuple[str, dict[str, Any], bool]:
+    def examine(item: tuple[str, ArrayMetadata]) -> tuple[str, dict[str, JSON], bool]:
         path, metadata = item
         known = journal.finished(path)
         if known is not None:
