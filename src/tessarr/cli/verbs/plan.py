@@ -34,8 +34,8 @@ def add(verbs: object) -> None:
         verbs,
         "plan",
         summary="plan long work as tasks for many machines",
-        text="Plan to rewrite, copy, convert, digest or check an array or hierarchy. The plan is a small folder; 'tessarr run'\n"
-        "carries it out, here, on dask, or in numbered parts on many machines. No credential is written to it.",
+        text="Plan to rewrite, copy, convert, digest or check an array or hierarchy. The plan is a small folder; 'tessarr\n"
+        "run' carries it out, here, on dask, or in numbered parts on many machines. No credential is written to it.",
         examples="""
 tessarr plan rechunk A.zarr B.zarr --chunks time=8760,lat=20,lon=20 --memory 4GB --dry-run
 tessarr plan rechunk A.zarr s3://bucket/B.zarr --chunks 100,50 --save PLAN
