@@ -31,7 +31,7 @@ Make: TypeAlias = Callable[[Path, Path], Plan]
 """Makes a plan from a source and a target."""
 
 KINDS: dict[str, Make] = {
-    "rechunk": lambda source, dest: tessarr.plan.rechunk(source, dest, chunks=(6, 4), memory=2600),
+    "rechunk": lambda source, dest: tessarr.plan.rechunk(source, dest, chunks=(6, 4), memory=1300),
     "convert": lambda source, dest: tessarr.plan.convert(source, dest, zarr_format=2, memory=2600),
     "copy": tessarr.plan.copy,
 }

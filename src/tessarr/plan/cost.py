@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import lcm, log, prod
 from typing import Self
 
+from tessarr.codecs.sharding import ShardingCodec
 from tessarr.dtypes.base import VARIABLE_ITEMSIZE
 from tessarr.errors import BaseZarrError
 from tessarr.grids.base import Axis
@@ -19,6 +20,8 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.tiling import Cut, Tiling, tiled
 from tessarr.types import Shape
 
+FOR_THREADS = 4
+"""At most one part in so many of the memory is for what threads hold, where one thread needs less."""
 SMALL_BOX = 64 << 20
 """A box of fewer bytes grows further than reading needs: a task takes some milliseconds, whatever its size."""
 
@@ -38,11 +41,13 @@ class Sizes:
     """How many threads decode and encode within a task."""
 
     @classmethod
-    def of(cls, metadata: ArrayMetadata, read: Shape, threads: int) -> Self:
-        """Return the sizes of a target, and of the chunks of its source."""
+    def of(cls, metadata: ArrayMetadata, read: Shape, threads: int, *, streamed: bool = False) -> Self:
+        """Return the sizes of a target, and of the chunks of its source. `streamed`: inner chunks are encoded one by one."""
         axes = metadata.chunk_grid.axes(metadata.shape)
         itemsize = max(1, metadata.data_type.itemsize or VARIABLE_ITEMSIZE)
-        return cls(axes, read, longest_chunks(axes), itemsize, threads)
+        first = metadata.codecs[0] if metadata.codecs else None
+        write = first.chunk_shape if streamed and isinstance(first, ShardingCodec) else longest_chunks(axes)
+        return cls(axes, read, write, itemsize, threads)
 
     @property
     def shape(self) -> Shape:
@@ -52,11 +57,17 @@ class Sizes:
     def peak(self, box: Sequence[int]) -> int:
         """Return the most bytes that a task holds for a box: its elements, and in each thread a chunk of either side, encoded
         and decoded."""
-        elements, read, write = (
+        elements = prod(min(n, size) for n, size in zip(self.shape, box, strict=True))
+        return self.itemsize * elements + self.threads * self.per_thread
+
+    @property
+    def per_thread(self) -> int:
+        """The bytes that a thread holds."""
+        read, write = (
             prod(min(n, size) for n, size in zip(self.shape, lengths, strict=True))
-            for lengths in (box, self.read, self.write)
+            for lengths in (self.read, self.write)
         )
-        return self.itemsize * (elements + 2 * self.threads * (read + write))
+        return 2 * self.itemsize * (read + write)
 
 
 def longest_chunks(axes: Sequence[Axis]) -> Shape:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy as copied
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.open import open as open_node
+from tessarr.dtypes.base import DataType
 from tessarr.engine.processors import processors
+from tessarr.errors import UnsupportedOperationError
 from tessarr.grids.guess import parse_nbytes
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.plan.cost import Sizes
+from tessarr.plan.cost import FOR_THREADS, Sizes
 from tessarr.plan.kinds.checking import Checking, planned_check, state_of
 from tessarr.plan.kinds.copying import Copying, is_consolidated, planned_copies
 from tessarr.plan.kinds.digesting import Digesting, planned_digests
@@ -21,51 +29,54 @@ from tessarr.plan.manifest import Manifest, Place, PlannedNode
 from tessarr.plan.plan import Plan
 from tessarr.plan.publish import check_apart, destination, reopenable_url
 from tessarr.plan.sources import identity, place_of
-from tessarr.plan.strategies.strategy import Name, choose
+from tessarr.plan.strategies.cast import cast, check_cast
+from tessarr.plan.strategies.regroup import can_regroup
+from tessarr.plan.strategies.scratch import LOCAL
+from tessarr.plan.strategies.strategy import Name, choose, regrouping
 from tessarr.plan.task import Work, Worker
 from tessarr.stores.base import Store
+from tessarr.stores.local.store import LocalStore
 from tessarr.stores.url import StoreLike
 from tessarr.tools.check import Level, check_documents
 from tessarr.tools.convert import format_of
 from tessarr.tools.copy_tree import Choices, ChunksChoice, Planned, plan_tree
 from tessarr.tools.sources import open_source
-from tessarr.tools.sources.base import Source, SourceArray
+from tessarr.tools.sources.base import Source, SourceArray, SourceGroup
 from tessarr.tools.sources.zarr import ZarrSource
+from tessarr.tools.staging import local_path
+from tessarr.types import AnyDType, JSONObject
 
 MEMORY = "512MiB"
 """What a task may hold unless the user says otherwise."""
 
 
 def rechunk(
-    source: StoreLike,
-    dest: StoreLike,
-    *,
-    path: str = "",
-    chunks: ChunksChoice = "keep",
-    shards: ChunksChoice = "keep",
-    memory: int | str = MEMORY,
-    strategy: Name = "auto",
-    overwrite: bool = False,
-    verify: bool = True,
-    storage_options: Mapping[str, object] | None = None,
+    source: StoreLike, dest: StoreLike, *, path: str = "", chunks: ChunksChoice = "keep", shards: ChunksChoice = "keep",
+    filters: CodecsLike = "keep", compressors: CodecsLike = "keep", codecs: Sequence[CodecLike] | None = None,
+    dtype: npt.DTypeLike | None = None, memory: int | str = MEMORY, strategy: Name = "auto", scratch: str | None = None,
+    overwrite: bool = False, verify: bool = True, storage_options: Mapping[str, object] | None = None,
     source_storage_options: Mapping[str, object] | None = None,
-) -> Plan:
-    """Plan to rewrite an array, or every array of a hierarchy, with other chunks or shards; all else is kept.
+) -> Plan:  # fmt: skip
+    """Plan to rewrite an array, or every array of a hierarchy, with other chunks, shards, codecs or types; all else is kept.
 
-    `source`, `dest`: what `tessarr.open` accepts; `path`: the node in `dest`. `memory`: the most bytes that a task may hold,
-    its threads included, as a number or "2GB". `strategy`: "direct" reads the source for each box of the target, "staged"
-    stores an intermediate array beside the target; "auto" is what costs less. `verify`: each task reads back what it wrote.
+    `source`, `dest`: what `tessarr.open` accepts; `path`: the node in `dest`. `dtype`: of all arrays, of their kind. `memory`:
+    the most bytes that a task may hold, its threads included, as a number or "2GB". `strategy`: "direct" reads the source for
+    each box of the target, "staged" stores an intermediate array beside the target, "scratch" on the disk of the worker,
+    "regroup" moves encoded chunks; "auto" is what costs least. `scratch`: a directory that each worker has for intermediate
+    arrays, or "local" for its temporary files. `verify`: each task reads back what it wrote.
     Nothing is written yet.
 
     Raises `BaseZarrError` when something is at `dest` and not `overwrite`, or where one stored chunk needs more memory;
-    `UnsupportedOperationError` where the source is, holds, or is within the target.
+    `UnsupportedOperationError` where the source is, holds, or is within the target, or for a strategy that is impossible.
     """
     most = parse_nbytes(memory) if isinstance(memory, str) else memory
-
-    choices = Choices(zarr_format=None, chunks=chunks, shards=shards)
+    choices = Choices(
+        zarr_format=None, chunks=chunks, shards=shards, filters=filters, compressors=compressors, codecs=codecs
+    )
+    how = _How(most, strategy, scratch or (LOCAL if strategy == "scratch" else None), dtype, _is_local(dest))
     return _writing(
-        "rechunk", Worker, lambda opened: _nodes(opened, choices, most, strategy), source, dest, path,
-        overwrite=overwrite, verify=verify, storage_options=storage_options, source_storage_options=source_storage_options,
+        "rechunk", Worker, lambda opened: _nodes(opened, choices, how), source, dest, path, overwrite=overwrite, verify=verify,
+        options={"scratch": how.scratch}, storage_options=storage_options, source_storage_options=source_storage_options,
     )  # fmt: skip
 
 
@@ -90,7 +101,7 @@ def convert(
             zarr_format=format_of(opened, zarr_format), chunks=chunks, shards=shards, filters=filters,
             compressors=compressors, codecs=codecs, include=include, exclude=exclude, rename=rename or {},
         )  # fmt: skip
-        return _nodes(opened, choices, most)
+        return _nodes(opened, choices, _How(most, streamed=_is_local(dest)))
 
     return _writing(
         "convert", Worker, nodes, source, dest, path, kind=kind, overwrite=overwrite, verify=verify, consolidate=consolidate,
@@ -192,7 +203,7 @@ def check(
 def _writing(
     operation: str, work: Callable[[Manifest, Source, Store, str], Work], nodes: Callable[[Source], Iterable[PlannedNode]],
     source: StoreLike, dest: StoreLike, path: str, *, kind: str | None = None, overwrite: bool, verify: bool,
-    consolidate: bool = False, storage_options: Mapping[str, object] | None,
+    consolidate: bool = False, options: JSONObject | None = None, storage_options: Mapping[str, object] | None,
     source_storage_options: Mapping[str, object] | None,
 ) -> Plan:  # fmt: skip
     """Make the plan of an operation that writes `nodes` of the source to `dest`."""
@@ -203,19 +214,62 @@ def _writing(
     place, known = place_of(source, opened)
     manifest = Manifest(
         number, operation, place, known, identity(place, known, opened), found.target, found.work, overwrite, verify,
-        tuple(nodes(opened)), {"consolidate": consolidate or (operation == "copy" and is_consolidated(opened))},
+        tuple(nodes(opened)),
+        {"consolidate": consolidate or (operation == "copy" and is_consolidated(opened)), **(options or {})},
     )  # fmt: skip
     return Plan(manifest, work(manifest, opened, found.store, found.path))
 
 
-def _nodes(source: Source, choices: Choices, memory: int, strategy: Name = "auto") -> Iterator[PlannedNode]:
-    return (_node(planned, memory, strategy) for planned in plan_tree(source, choices).nodes)
+class _How(NamedTuple):
+    """What a user says about how arrays are moved."""
+
+    memory: int
+    strategy: Name = "auto"
+    scratch: str | None = None
+    dtype: npt.DTypeLike | None = None
+    streamed: bool = False
+    """Whether inner chunks are written one by one, as to local files; else whole shards are encoded in memory."""
 
 
-def _node(planned: Planned, memory: int, strategy: Name) -> PlannedNode:
+def _is_local(dest: StoreLike) -> bool:
+    return local_path(dest) is not None or isinstance(dest, LocalStore)
+
+
+def _nodes(source: Source, choices: Choices, how: _How) -> Iterator[PlannedNode]:
+    given = source
+    if how.dtype is not None:
+        given = copied(source)
+        given.nodes = [_retyped(node, np.dtype(how.dtype)) for node in source.nodes]
+    top = getattr(source, "node", None)
+    return (_node(planned, top, how) for planned in plan_tree(given, choices).nodes)
+
+
+def _retyped(node: SourceArray | SourceGroup, dtype: AnyDType) -> SourceArray | SourceGroup:
+    if not isinstance(node, SourceArray):
+        return node
+    kept = node.dtype.dtype if isinstance(node.dtype, DataType) else np.dtype(node.dtype)
+    check_cast(kept, dtype)
+    fill = node.fill_value
+    return replace(node, dtype=dtype, fill_value=cast(fill, dtype) if isinstance(fill, np.ndarray) else fill)
+
+
+def _node(planned: Planned, top: object, how: _How) -> PlannedNode:
     metadata, source = planned.metadata, planned.source
     if not isinstance(metadata, ArrayMetadata) or not isinstance(source, SourceArray):
         return PlannedNode(planned.path, source.path, metadata, None)
     read = source.chunks or (1,) * len(source.shape)
-    sizes = Sizes.of(metadata, read, processors())
-    return PlannedNode(planned.path, source.path, metadata, choose(sizes, memory, strategy), read)
+    sizes = Sizes.of(metadata, read, 1, streamed=how.streamed)
+    sizes = replace(sizes, threads=max(1, min(processors(), how.memory // max(1, FOR_THREADS * sizes.per_thread))))
+    found = top[source.path] if isinstance(top, Group) and source.path else top
+    if how.strategy in ("auto", "regroup") and isinstance(found, Array) and can_regroup(found._metadata, metadata):
+        strategy = regrouping(sizes, how.memory, "the chunks and their codecs stay, so that nothing is decoded")
+    elif how.strategy == "regroup":
+        raise UnsupportedOperationError(
+            "encoded chunks are moved only where chunks, codecs, data type and fill value stay",
+            path=f"/{planned.path}",
+            hint="Leave the strategy to the plan",
+        )
+    else:
+        strategy = choose(sizes, how.memory, how.strategy, scratch=how.scratch is not None)
+    planned_with = replace(strategy, threads=sizes.threads, memory=strategy.peak(sizes))
+    return PlannedNode(planned.path, source.path, metadata, planned_with, read)

@@ -52,7 +52,7 @@ class PlannedNode:
     @property
     def tasks(self) -> int:
         """The number of tasks."""
-        return 0 if self.strategy is None else self.strategy.stages.count
+        return 0 if self.strategy is None else self.strategy.tasks
 
     @property
     def blocks(self) -> int:
@@ -136,7 +136,7 @@ class Manifest:
         for node, blocks in self._arrays():
             for block in range(max(0, wanted.start - blocks.start), min(len(blocks), wanted.stop - blocks.start)):
                 assert node.strategy is not None
-                found = node.strategy.stages.ranges(block)
+                found = node.strategy.ranges(block)
                 yield tuple(range(tasks + stage.start, tasks + stage.stop) for stage in found)
             tasks += node.tasks
 

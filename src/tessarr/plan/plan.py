@@ -171,7 +171,7 @@ class Plan:
 
         def end_of_stage(block: int, last: bool) -> None:
             strategy = self._manifest.locate_block(block)[0].strategy
-            if strategy is not None and strategy.intermediates:
+            if strategy is not None and strategy.name == "staged":
                 self._mark(unmarked)  # before what these tasks read is removed
                 if last and isinstance(work := self._opened(), Worker):
                     work.end_block(block)

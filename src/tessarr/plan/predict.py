@@ -98,7 +98,7 @@ def described(manifest: Manifest) -> Description:
 
 
 def _costs(node: PlannedNode, metadata: ArrayMetadata, strategy: Strategy) -> ArrayCosts:
-    sizes = Sizes.of(metadata, node.read, processors())
+    sizes = Sizes.of(metadata, node.read, strategy.threads or processors())
     read = chunks_read(strategy.stages.tilings[0], node.read)
     whole = prod(-(-n // max(1, size)) for n, size in zip(metadata.shape, node.read, strict=True))
     return ArrayCosts(
@@ -114,7 +114,7 @@ def _costs(node: PlannedNode, metadata: ArrayMetadata, strategy: Strategy) -> Ar
         objects=prod(axis.nchunks for axis in sizes.axes),
         temporary_objects=sum(tiling.count for tiling in strategy.stages.tilings[:-1]),
         temporary_bytes=_temporary_bytes(strategy) * sizes.itemsize,
-        peak_memory=strategy.peak(sizes),
+        peak_memory=strategy.memory or strategy.peak(sizes),
         advice=tuple(_advice(metadata.shape, longest_chunks(sizes.axes))),
     )
 

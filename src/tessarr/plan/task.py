@@ -12,12 +12,18 @@ from threading import Lock
 from typing import Protocol
 
 from tessarr.core.array import Array
+from tessarr.core.group import Group
+from tessarr.engine.processors import processors
 from tessarr.indexing.boxes import Box
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.manifest import Manifest, PlannedNode
-from tessarr.plan.markers import Milestones, Receipt
+from tessarr.plan.markers import Milestones, Receipt, digest_of
 from tessarr.plan.publish import publish
-from tessarr.plan.strategies.intermediate import keys_of_block, open_intermediate
+from tessarr.plan.strategies.cast import cast
+from tessarr.plan.strategies.intermediate import in_order, keys_of_block, open_intermediate, pieces_of
+from tessarr.plan.strategies.limits import limited
+from tessarr.plan.strategies.regroup import regroup
+from tessarr.plan.strategies.scratch import scratch_store
 from tessarr.stores.base import Store
 from tessarr.stores.path import join, prefix_of
 from tessarr.tools.digest import block_digest
@@ -50,43 +56,80 @@ class Worker:
         self._intermediates = join(path, manifest.intermediates)
         self._source = source
         self._arrays = {node.path: node for node in source.nodes if isinstance(node, SourceArray)}
-        self._written: dict[tuple[str, int], Array] = {}
+        self._targets: dict[str, Array] = {}
         self._lock = Lock()
+        limits = [node.strategy.threads for node in manifest.nodes if node.strategy is not None]
+        self._threads = min([processors(), *filter(None, limits)])
 
     def run(self, task: int) -> Receipt:
         """Carry out a task. Raises `BaseZarrError` where the values read back differ from those written."""
         node, number = self.manifest.locate(task)
+        with limited(self._threads):
+            return self._run(task, node, number)
+
+    def _run(self, task: int, node: PlannedNode, number: int) -> Receipt:
+        assert node.strategy is not None
+        if node.strategy.name == "regroup":
+            return self._regroup(task, node, node.strategy.stages.locate(number).box)
+        if node.strategy.name != "scratch":
+            return self._move(task, node, number, self.store, self._intermediates)
+        with scratch_store(str(self.manifest.options["scratch"]), self.manifest.id) as store:
+            found = [
+                self._move(step, node, step, store, "")
+                for stage in node.strategy.stages.ranges(number)
+                for step in stage
+            ]
+        ended = [receipt for receipt in found if receipt.digest]
+        return Receipt(task, sum(receipt.nbytes for receipt in ended), digest_of(ended))
+
+    def _move(self, task: int, node: PlannedNode, number: int, store: Store, between: str) -> Receipt:
+        """Carry out a step of a stage; `store` has the intermediate arrays, at the path `between`."""
         assert node.strategy is not None
         _, stage, box = node.strategy.stages.locate(number)
-        values = self._read(node.source, box) if stage == 0 else values_in(self._written_by(node, stage - 1), box)
-        target = self._written_by(node, stage)
-        target[box or ...] = values
+        if stage == 0:
+            assert isinstance(node.metadata, ArrayMetadata)
+            values = cast(self._read(node.source, box), node.metadata.dtype)
+        else:
+            values = values_in(self._intermediate(node, stage - 1, store, between), box)
         if stage < len(node.strategy.intermediates):
+            self._intermediate(node, stage, store, between)[box or ...] = values
             return Receipt(task, int(values.nbytes), "")
+        target = self._target(node)
+        target[box or ...] = values
         if self.manifest.verify:
-            check_stored(values, target, box)
+            for piece in pieces_of(box, target):
+                here = tuple(
+                    slice(part.start - low.start, part.stop - low.start) for part, low in zip(piece, box, strict=True)
+                )
+                check_stored(values[here or ...], target, piece)
         return Receipt(task, int(values.nbytes), block_digest(values).hex())
+
+    def _regroup(self, task: int, node: PlannedNode, box: Box) -> Receipt:
+        top = getattr(self._source, "node", None)
+        source = top[node.source] if isinstance(top, Group) and node.source else top
+        assert isinstance(source, Array)
+        return Receipt(task, *regroup(source, self._target(node), box, verify=self.manifest.verify))
 
     def _read(self, path: str, box: Box) -> AnyArray:
         with nullcontext() if self._source.parallel else self._lock:
             return self._arrays[path].read(box)
 
-    def _written_by(self, node: PlannedNode, stage: int) -> Array:
-        """Return the array that a stage writes: an intermediate one, or the target."""
-        assert node.strategy is not None
+    def _target(self, node: PlannedNode) -> Array:
         assert isinstance(node.metadata, ArrayMetadata)
         with self._lock:
-            array = self._written.get((node.path, stage))
+            array = self._targets.get(node.path)
             if array is None:
-                between = node.strategy.intermediates
-                if stage < len(between):
-                    path = join(self._intermediates, join(node.path, str(stage)))
-                    array = open_intermediate(self.store, path, node.metadata, between[stage])
-                else:
-                    path = join(self.path, node.path)
-                    array = Array._opened(self.store, path, node.metadata, read_only=False, config=None)
-                self._written[node.path, stage] = array
+                path, metadata = join(self.path, node.path), in_order(node.metadata)
+                array = self._targets[node.path] = Array._opened(
+                    self.store, path, metadata, read_only=False, config=None
+                )
         return array
+
+    def _intermediate(self, node: PlannedNode, stage: int, store: Store, between: str) -> Array:
+        assert node.strategy is not None
+        assert isinstance(node.metadata, ArrayMetadata)
+        path = join(between, join(node.path, str(stage)))
+        return open_intermediate(store, path, node.metadata, node.strategy.intermediates[stage])
 
     def finish(self, milestones: Milestones, results: Mapping[int, JSON]) -> JSON:
         """Publish the result."""
@@ -100,5 +143,5 @@ class Worker:
         node, number = self.manifest.locate_block(block)
         assert node.strategy is not None
         for stage in range(len(node.strategy.intermediates)):
-            array = self._written_by(node, stage)
+            array = self._intermediate(node, stage, self.store, self._intermediates)
             self.store.delete_many(keys_of_block(array, node.strategy.stages, stage, number))

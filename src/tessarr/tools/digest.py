@@ -193,7 +193,8 @@ def block_digest(values: npt.ArrayLike) -> bytes:
             sha.update(data)
         return sha.digest()
     little = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
-    return hashlib.sha256(np.ascontiguousarray(little).tobytes()).digest()
+    flat = np.ascontiguousarray(little).reshape(-1)
+    return hashlib.sha256(flat.view(np.uint8) if flat.nbytes else b"").digest()
 
 
 def _object_bytes(item: object) -> bytes:

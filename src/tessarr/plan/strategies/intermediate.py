@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 from tessarr.codecs.parse import codec_from
+from tessarr.codecs.sharding import ShardingCodec
 from tessarr.core.array import Array
 from tessarr.core.creation.array_config import DEFAULT
 from tessarr.core.creation.metadata import new_array_metadata
+from tessarr.indexing.boxes import Box, box_shape, tiles
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.strategies.staged import Intermediate
 from tessarr.plan.strategies.stages import Stages
 from tessarr.stores.base import Store
 
+PIECE = 1 << 20
+"""Bytes of a part that is read to be compared."""
 _CODEC = {"name": "zstd", "configuration": {"level": 1, "checksum": False}}
 """Fast to encode, and to decode once."""
 
@@ -30,6 +35,24 @@ def open_intermediate(store: Store, path: str, target: ArrayMetadata, shapes: In
     )
     config = {"write_empty_chunks": True, "read_missing_chunks": False}
     return Array._opened(store, path, metadata, read_only=False, config=config)
+
+
+def in_order(metadata: ArrayMetadata) -> ArrayMetadata:
+    """Return metadata by which inner chunks are written in order, so that a repeated task writes the same bytes."""
+    codecs = (
+        replace(codec, subchunk_write_order="lexicographic") if isinstance(codec, ShardingCodec) else codec
+        for codec in metadata.codecs
+    )
+    return replace(metadata, codecs=tuple(codecs))
+
+
+def pieces_of(box: Box, array: Array) -> Iterator[Box]:
+    """Tile a box by small ones of whole chunks, or inner chunks, to read it in."""
+    chunks = [axis.size(0) if axis.nchunks else 1 for axis in array._chunk_axes]
+    shape = tuple(part.stop - part.start for part in box)
+    lengths = box_shape(shape, tuple(chunks), None, array.itemsize, PIECE)
+    for piece in tiles(shape, lengths):
+        yield tuple(slice(low.start + part.start, low.start + part.stop) for low, part in zip(box, piece, strict=True))
 
 
 def keys_of_block(array: Array, stages: Stages, stage: int, block: int) -> Iterator[str]:

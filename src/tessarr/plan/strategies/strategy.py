@@ -19,7 +19,7 @@ from tessarr.plan.strategies.stages import Stages
 from tessarr.plan.tiling import JSONCuts, Tiling
 from tessarr.types import JSONObject, Shape
 
-Name: TypeAlias = Literal["auto", "direct", "staged"]
+Name: TypeAlias = Literal["auto", "direct", "staged", "scratch", "regroup"]
 WRITE = 2
 REQUEST = 1 << 20
 """10 ms at 100 MB/s."""
@@ -30,6 +30,8 @@ class StrategyJSON(TypedDict):
 
     name: Name
     why: str
+    threads: int
+    memory: int
     intermediates: Sequence[Mapping[str, Sequence[int]]]
     blocks: JSONCuts
     stages: Sequence[JSONCuts]
@@ -44,6 +46,19 @@ class Strategy:
     intermediates: tuple[Intermediate, ...] = ()
     """The arrays between the stages."""
     why: str = ""
+    threads: int = 0
+    """How many threads a task has; 0 for as many as the process may use."""
+    memory: int = 0
+    """The most bytes that a task holds; 0 where that was not planned."""
+
+    @property
+    def tasks(self) -> int:
+        """The number of tasks."""
+        return self.stages.blocks.count if self.name == "scratch" else self.stages.count
+
+    def ranges(self, block: int) -> tuple[range, ...]:
+        """Return the tasks of a block, stage by stage; one where the worker keeps what is between the stages."""
+        return (range(block, block + 1),) if self.name == "scratch" else self.stages.ranges(block)
 
     def reads(self, source: Shape) -> list[tuple[Tiling, Shape]]:
         """Return the boxes of each stage, and the chunks that it reads as one."""
@@ -65,13 +80,21 @@ class Strategy:
     def to_json(self) -> JSONObject:
         """Return the strategy as JSON."""
         shapes = [{"shards": list(between.shards), "chunks": list(between.chunks)} for between in self.intermediates]
-        return {"name": self.name, "why": self.why, "intermediates": shapes, **self.stages.to_json()}
+        return {
+            "name": self.name,
+            "why": self.why,
+            "threads": self.threads,
+            "memory": self.memory,
+            "intermediates": shapes,
+            **self.stages.to_json(),
+        }
 
     @classmethod
     def from_json(cls, shape: Shape, obj: StrategyJSON) -> Self:
         """Parse the result of `to_json`, for an array of `shape`."""
         shapes = (Intermediate(tuple(one["shards"]), tuple(one["chunks"])) for one in obj["intermediates"])
-        return cls(obj["name"], Stages.from_json(shape, obj["blocks"], obj["stages"]), tuple(shapes), obj["why"])
+        stages = Stages.from_json(shape, obj["blocks"], obj["stages"])
+        return cls(obj["name"], stages, tuple(shapes), obj["why"], obj["threads"], obj["memory"])
 
 
 def direct(tiling: Tiling, why: str = "") -> Strategy:
@@ -79,8 +102,13 @@ def direct(tiling: Tiling, why: str = "") -> Strategy:
     return Strategy("direct", Stages.of(tiling), (), why)
 
 
-def choose(sizes: Sizes, memory: int, name: Name = "auto") -> Strategy:
-    """Choose a strategy for tasks of at most `memory` bytes, or make the one that is named.
+def regrouping(sizes: Sizes, memory: int, why: str) -> Strategy:
+    """Move encoded chunks; a task holds one stored value of the target."""
+    return replace(direct(choose_box(replace(sizes, threads=0), memory), why), name="regroup")
+
+
+def choose(sizes: Sizes, memory: int, name: Name = "auto", *, scratch: bool = False) -> Strategy:
+    """Choose a strategy for tasks of at most `memory` bytes, or make the one that is named. `scratch`: workers have disks.
 
     Raises `BaseZarrError` where one stored chunk needs more memory, `UnsupportedOperationError` where the named strategy does.
     """
@@ -96,7 +124,9 @@ def choose(sizes: Sizes, memory: int, name: Name = "auto") -> Strategy:
             expected=f"tasks of at most {memory} bytes",
             hint="Allow more memory, or leave the strategy to the plan",
         )
-    in_two = Strategy("staged" if name == "auto" else name, found[0], (found[1],), "it was requested")
+    in_two = Strategy(
+        ("scratch" if scratch else "staged") if name == "auto" else name, found[0], (found[1],), "it was requested"
+    )
     if name != "auto":
         return in_two
     once, twice = _cost(in_one, sizes), _cost(in_two, sizes)

@@ -55,7 +55,7 @@ def _node(path: str, node: Array | Group) -> SourceArray | SourceGroup:
         shape=node.shape,
         dtype=metadata.data_type,
         read=lambda box: values_in(node, box),
-        chunks=tuple(sizes[0] if sizes else 1 for sizes in node.write_chunk_sizes),
+        chunks=tuple(min(axis.size(0), axis.length) if axis.nchunks else 1 for axis in node._chunk_axes),
         fill_value=UNSET if metadata.fill_value is None else metadata.fill_value,
         attributes=attributes,
         dimension_names=node.dims,

@@ -1,0 +1,171 @@
+"""Move encoded chunks between shards, or into and out of them, without decoding.
+
+This needs the same chunks on both sides: inner chunks of a shard, or chunks of an array without shards; of one shape, encoded
+by the same codecs, with one fill value. Then the bytes of a chunk are right wherever they are stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from itertools import product
+from typing import NamedTuple
+
+from tessarr.codecs.base import Codec
+from tessarr.codecs.sharding import ShardingCodec, ShardLayout
+from tessarr.core.array import Array
+from tessarr.engine.jobs import Jobs
+from tessarr.engine.processors import processors
+from tessarr.errors import BaseZarrError
+from tessarr.indexing.boxes import Box
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.stores.base import Store
+from tessarr.stores.buffers import byte_view
+from tessarr.stores.protocols import Remote
+from tessarr.types import Buffer, Coords, Shape
+
+_REQUESTS = 8
+"""Values in flight to a remote store within a task."""
+
+
+class _Chunks(NamedTuple):
+    """The chunks of an array that are encoded one by one."""
+
+    shape: Shape
+    codecs: tuple[Codec, ...]
+
+
+def _chunks(metadata: ArrayMetadata) -> _Chunks | None:
+    """Return the chunks of an array; ``None`` where they cannot be moved alone."""
+    shape, codecs = metadata.chunk_grid.chunk_shape, tuple(metadata.codecs)
+    if shape is None or metadata.storage_transformers:
+        return None
+    if not any(isinstance(codec, ShardingCodec) for codec in codecs):
+        return _Chunks(shape, codecs)
+    sharding = codecs[0]
+    return (
+        _Chunks(sharding.chunk_shape, sharding.codecs)
+        if len(codecs) == 1 and isinstance(sharding, ShardingCodec)
+        else None
+    )
+
+
+def can_regroup(source: ArrayMetadata, target: ArrayMetadata) -> bool:
+    """Return whether encoded chunks of `source` are chunks of `target`, too."""
+    if source.fill_value is None or target.fill_value is None:
+        return False
+    same_fill = source.fill_value.tobytes() == target.fill_value.tobytes()
+    chunks = _chunks(source)
+    return (
+        same_fill
+        and source.shape == target.shape
+        and source.dtype == target.dtype
+        and source.dtype.kind not in "OT"
+        and chunks is not None
+        and chunks == _chunks(target)
+    )
+
+
+class Moved(NamedTuple):
+    """What was moved."""
+
+    nbytes: int
+    """Encoded bytes."""
+    digest: str
+    """SHA-256 of the stored values."""
+
+
+def regroup(source: Array, target: Array, box: Box, *, verify: bool) -> Moved:
+    """Write the stored values of `target` in a box of whole ones, from encoded chunks of `source`.
+
+    Raises `BaseZarrError` where a value that is read back differs.
+    """
+    store, bound = target._bound.store, target._bound
+    spans = (
+        range(axis.find(part.start), axis.find(part.stop - 1) + 1) for axis, part in zip(bound.axes, box, strict=True)
+    )
+    nbytes, digest = 0, hashlib.sha256()
+    for coords in product(*spans):
+        layout = bound.chain(bound.chunk_shape(coords)).shard
+        key = bound.key(coords)
+        pieces = _pieces(source, layout, coords)
+        if not pieces:
+            store.delete(key)  # what a stopped plan left there
+            continue
+        store.splice(key, lambda _old, pieces=pieces: pieces)
+        if verify:
+            _compare(store, key, pieces)
+        for piece in pieces:
+            digest.update(byte_view(piece))
+            nbytes += byte_view(piece).nbytes
+    return Moved(nbytes, digest.hexdigest())
+
+
+def _pieces(source: Array, layout: ShardLayout | None, coords: Coords) -> list[Buffer]:
+    """Return the stored value at `coords` of the target in pieces; none where it is all fill value."""
+    if layout is None:
+        found = dict(_encoded(source, [coords]))
+        return list(found.values())
+    grid = [
+        range(index * count, min((index + 1) * count, -(-n // length)))
+        for index, count, length, n in zip(coords, layout.grid, layout.codec.chunk_shape, source.shape, strict=True)
+    ]
+    corner = [part.start for part in grid]
+    found = {
+        tuple(at - low for at, low in zip(chunk, corner, strict=True)): data
+        for chunk, data in _encoded(source, list(product(*grid)))
+    }
+    return [piece for piece in layout.pack(None, found) or () if not isinstance(piece, tuple)]
+
+
+def _encoded(source: Array, chunks: list[Coords]) -> Iterator[tuple[Coords, Buffer]]:
+    """Yield the encoded chunks that are stored, in order of the values that hold them."""
+    bound = source._bound
+    values: dict[Coords, list[Coords]] = {}
+    layout = bound.chain(bound.chunk_shape((0,) * len(bound.axes))).shard
+    grid = (1,) * len(bound.axes) if layout is None else layout.grid
+    for chunk in chunks:
+        values.setdefault(tuple(at // count for at, count in zip(chunk, grid, strict=True)), []).append(chunk)
+
+    def read(coords: Coords) -> list[tuple[Coords, Buffer]]:
+        key = bound.key(coords)
+        if layout is None:
+            value = bound.store.get(key)
+            return [] if value is None else [(coords, value)]
+        return _of_shard(bound.store, key, layout, values[coords])
+
+    with Jobs(_REQUESTS if isinstance(bound.store, Remote) else processors()) as jobs:
+        for found in jobs.map(read, values):
+            yield from found
+
+
+def _of_shard(store: Store, key: str, layout: ShardLayout, chunks: list[Coords]) -> list[tuple[Coords, Buffer]]:
+    """Return the encoded chunks that a shard holds: its index is read, then their ranges."""
+    data = store.get(key, layout.index_range)
+    if data is None:
+        return []
+    index = layout.parse_index(data)
+    entries = [
+        (chunk, entry)
+        for chunk in chunks
+        if (entry := layout.entry(index, tuple(at % count for at, count in zip(chunk, layout.grid, strict=True))))
+        is not None
+    ]
+    read = store.get_ranges(key, [entry for _, entry in entries]) if entries else []
+    if read is None:
+        raise BaseZarrError(
+            "a shard was removed while it was read", store=store.url, key=key, hint="Run the plan again"
+        )
+    return [(chunk, part) for (chunk, _), part in zip(entries, read, strict=True)]
+
+
+def _compare(store: Store, key: str, pieces: list[Buffer]) -> None:
+    stored, at = store.get(key), 0
+    view = memoryview(b"") if stored is None else byte_view(stored)
+    for piece in pieces:
+        written = byte_view(piece)
+        if view[at : at + written.nbytes] != written:
+            break
+        at += written.nbytes
+    if at != view.nbytes or stored is None:
+        raise BaseZarrError("the value read back differs from the source", store=store.url, key=key)
