@@ -99,7 +99,8 @@ def test_encoded_chunks_move_into_between_and_out_of_shards(
 
 def test_chunks_that_would_be_encoded_otherwise_are_decoded(tmp_path: Path) -> None:
     source = _source(tmp_path / "a")
-    for number, change in enumerate([{"compressors": None}, {"dtype": "i8"}, {"chunks": (4, 44)}]):
+    changes: list[dict[str, Any]] = [{"compressors": None}, {"dtype": "i8"}, {"chunks": (4, 44)}]
+    for number, change in enumerate(changes):
         wanted: Any = {"shards": (20, 44), **change}
         plan = tessarr.plan.rechunk(source, tmp_path / f"b{number}", **wanted)
         assert plan.describe().arrays[0].strategy != "regroup"

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from typing import NamedTuple
 
 from tessarr.codecs.base import Codec
 from tessarr.codecs.sharding import ShardingCodec, ShardLayout
+from tessarr.common.segments import Stored
 from tessarr.core.array import Array
 from tessarr.engine.jobs import Jobs
 from tessarr.engine.processors import processors
@@ -92,13 +94,17 @@ def regroup(source: Array, target: Array, box: Box, *, verify: bool) -> Moved:
         if not pieces:
             store.delete(key)  # what a stopped plan left there
             continue
-        store.splice(key, lambda _old, pieces=pieces: pieces)
+        store.splice(key, partial(_replaced, pieces))
         if verify:
             _compare(store, key, pieces)
         for piece in pieces:
             digest.update(byte_view(piece))
             nbytes += byte_view(piece).nbytes
     return Moved(nbytes, digest.hexdigest())
+
+
+def _replaced(pieces: list[Buffer], _stored: Stored | None) -> list[Buffer]:
+    return pieces
 
 
 def _pieces(source: Array, layout: ShardLayout | None, coords: Coords) -> list[Buffer]:

@@ -1,0 +1,68 @@
+"""A task holds no more memory than it may, its threads included: the resident memory of a worker is measured."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+import tessarr.plan
+from tessarr.plan.strategies.strategy import Name
+
+MEMORY = 200 * 10**6
+WORKER = """
+import sys
+import tessarr.plan
+
+def resident(name):
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name + ":"))
+
+plan = tessarr.plan.load(sys.argv[1])
+work = plan._opened()
+with open("/proc/self/clear_refs", "w") as file:
+    file.write("5")
+before = resident("VmRSS")
+plan.run()
+print(resident("VmHWM") - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux resets the peak of resident memory")
+@pytest.mark.parametrize(
+    ("strategy", "target"),
+    [
+        ("direct", {"chunks": (160, 25, 100)}),
+        ("staged", {"chunks": (160, 25, 100)}),
+        ("staged", {"chunks": (160, 25, 100), "shards": (160, 50, 1000)}),
+    ],
+)
+def test_the_resident_memory_of_a_worker_rises_by_at_most_what_was_allowed(
+    strategy: Name, target: dict[str, Any], tmp_path: Path
+) -> None:
+    rows = np.random.default_rng(3).random((500, 1000), "f4")  # bytes that no codec shortens
+    source = tessarr.create_array(tmp_path / "a", shape=(160, 500, 1000), chunks=(1, 500, 1000), dtype="f4")
+    for row in range(160):
+        source[row] = rows + np.float32(row)
+    with tessarr.config.set({"threading.max_workers": 2}):
+        plan = tessarr.plan.rechunk(tmp_path / "a", tmp_path / "b", memory=MEMORY, strategy=strategy, **target)
+        predicted = plan.describe().peak_memory
+        plan.save(tmp_path / "plan")
+    assert 0.6 * MEMORY <= predicted <= MEMORY
+    found = subprocess.run(
+        [sys.executable, "-c", WORKER, str(tmp_path / "plan")],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(Path(tessarr.__file__).parents[1])},
+    )
+    rise = int(found.stdout)
+    assert rise <= 1.1 * MEMORY
+    assert 0.9 * predicted <= rise <= 1.1 * predicted
+    assert (tessarr.open_array(tmp_path / "b")[:, 7, 9] == rows[7, 9] + np.arange(160, dtype="f4")).all()
