@@ -27,12 +27,13 @@ import report
 import rows_datasets
 import rows_latency
 import rows_read
+import rows_transactions
 import rows_write
 from layouts import BENCH, SCALE, SCRATCH
 from peers.base import NAMES
 from task import ROWS, Row
 
-assert all((rows_datasets, rows_latency, rows_read, rows_write)), "importing them fills ROWS"
+assert all((rows_datasets, rows_latency, rows_read, rows_transactions, rows_write)), "importing them fills ROWS"
 HERE = Path(__file__).resolve().parent
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BENCH = ROOT / ".bench"
 OLDEST, NEWEST = (3, 11), (3, 14)
-PEERS = ("zarr", "tensorstore", "zarrs", "zarrista")
+PEERS = ("zarr", "tensorstore", "zarrs", "zarrista", "icechunk")
 BASE = ("numpy>=2.0", "numcodecs>=0.15", "google-crc32c", "obstore>=0.6", "dask[array]>=2024.8", "xarray>=2025.6")
 ZARR2 = ("zarr==2.18.*", "numcodecs<0.16")
 

@@ -19,11 +19,12 @@ from typing import Any
 import rows_datasets
 import rows_latency
 import rows_read
+import rows_transactions
 import rows_write
 from peers.base import NotSupportedError, Peer, load
 from task import ROWS, Task
 
-assert all((rows_datasets, rows_latency, rows_read, rows_write)), "importing them fills ROWS"
+assert all((rows_datasets, rows_latency, rows_read, rows_transactions, rows_write)), "importing them fills ROWS"
 
 
 class Worker:

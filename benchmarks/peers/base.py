@@ -22,6 +22,7 @@ NAMES = (
     "zarr-patched",
     "zarrista",
     "zarr2",
+    "icechunk",
     "limit",
     "old",
 )
@@ -36,6 +37,7 @@ PEERS = {
     "zarr-patched": "peers.zarr_python:Patched",
     "zarrista": "peers.zarrista_peer:Zarrista",
     "zarr2": "peers.zarr2:Zarr2",
+    "icechunk": "peers.icechunk_peer:Icechunk",
     "limit": "peers.limit:Limit",
     "old": "peers.tessarr_peer:OldTessarr",
 }
@@ -97,6 +99,18 @@ class Peer:
     def write(self, array: Any, selection: tuple[Any, ...], value: np.ndarray) -> None:
         """Write `value` to a box."""
         raise NotSupportedError
+
+    def create_together(self, path: str, layout: Layout, names: tuple[str, ...], *, durable: bool) -> Any:
+        """Make a group of arrays filled with 1, to be changed by transactions."""
+        raise NotSupportedError("no transactions")
+
+    def change_together(self, handle: Any, names: tuple[str, ...], value: np.ndarray) -> None:
+        """Write `value` to all of these arrays in one transaction."""
+        raise NotSupportedError("no transactions")
+
+    def read_together(self, handle: Any, name: str) -> np.ndarray:
+        """Read all of one of these arrays."""
+        raise NotSupportedError("no transactions")
 
     def list_group(self, path: str) -> int:
         """Open a group and list its arrays by name; how many there are."""

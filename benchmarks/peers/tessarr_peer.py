@@ -67,6 +67,22 @@ class Tessarr(Peer):
     def write(self, array: Any, selection: tuple[Any, ...], value: np.ndarray) -> None:
         array[selection] = value
 
+    def create_together(self, path: str, layout: Layout, names: tuple[str, ...], *, durable: bool) -> Any:
+        store = tessarr.storage.LocalStore(path, durable=durable)
+        tessarr.create_group(store)
+        for name in names:
+            self.create(f"{path}/{name}", layout, durable=durable)[...] = 1
+        return store
+
+    def change_together(self, handle: Any, names: tuple[str, ...], value: np.ndarray) -> None:
+        with tessarr.transaction(handle) as transaction:
+            group: Any = transaction.group
+            for name in names:
+                group[name][...] = value
+
+    def read_together(self, handle: Any, name: str) -> np.ndarray:
+        return np.asarray(tessarr.open_array(handle, path=name)[...])
+
     def list_group(self, path: str) -> int:
         return len([name for name, _ in tessarr.open_group(path, mode="r").arrays()])
 

@@ -3,7 +3,8 @@
 //! ```json
 //! {"shape": [100, 100], "axes": [{"size": 64}, {"offsets": [0, 10, 100]}], "item": 2, "fill": [0, 0],
 //!  "key": ["a/c/", {"axis": 0}, "/", {"axis": 1, "width": 0, "group": 0}], "codecs": [{"name": "bytes"}],
-//!  "store": {"kind": "local", "root": "/data"}, "write_empty_chunks": false, "read_missing": true, "durable": false}
+//!  "store": {"kind": "local", "root": "/data", "path": "a"}, "write_empty_chunks": false, "read_missing": true,
+//!  "durable": false}
 //! ```
 
 use std::collections::HashMap;
@@ -19,6 +20,7 @@ use crate::element::LastChunk;
 use crate::error::{Error, Result};
 use crate::keys::KeyTemplate;
 use crate::part::GridAxis;
+use crate::replace::NODE_MARK;
 use crate::store::{Local, has_coarse_times};
 
 pub enum Store {
@@ -68,6 +70,8 @@ pub struct Array {
     pub durable: bool,
     /// File times are too coarse to detect that a value was replaced.
     pub coarse: AtomicBool,
+    /// The file that transactions mark while they change chunks of the array.
+    pub mark: PathBuf,
     key: KeyTemplate,
     codecs: Value,
     /// The chain of all chunks, if they have one shape.
@@ -126,6 +130,10 @@ impl Array {
             _ => return Err(unsupported("a store of an unknown kind")),
         };
         let key = KeyTemplate::from_json(&json["key"], shape.len())?;
+        let mark = match &store {
+            Store::Local(root) => root.join(text(&json["store"], "path")?).join(NODE_MARK),
+            Store::Python(_) => PathBuf::new(),
+        };
         let coarse = matches!(&store, Store::Local(root) if has_coarse_times(root));
         let flag = |name: &str, default| json[name].as_bool().unwrap_or(default);
         let mut array = Array {
@@ -139,6 +147,7 @@ impl Array {
             read_missing: flag("read_missing", true),
             durable: flag("durable", false),
             coarse: AtomicBool::new(coarse),
+            mark,
             key,
             codecs: json["codecs"].clone(),
             uniform: None,

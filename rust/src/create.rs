@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat, openat, renameat_with, statat, unlinkat};
 
 use crate::error::{Error, Result};
-use crate::replace::{Place, beside, in_directory, lock_exclusively, prune, refuse_marked};
+use crate::replace::{Place, beside, in_directory, is_marked_above, lock_exclusively, marked, prune, refuse_marked};
 use crate::store::{Version, write_all_at};
 
 /// Create a value, unless there is one. With `probe` nothing is written where names that differ in case only are one name.
@@ -63,7 +63,8 @@ impl<'a> Held<'a> {
             let there = statat(&folder, &*lock, AtFlags::empty());
             if there.is_ok_and(|there| (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino)) {
                 refuse_marked(&file, own.st_size as u64)?;
-                return Ok(Held { path, place, folder, lock, file, renamed: false.into() });
+                let held = Held { path, place, folder, lock, file, renamed: false.into() };
+                return if is_marked_above(path, place.root) { Err(marked()) } else { Ok(held) };
             }
         }
     }

@@ -19,7 +19,10 @@ mod element;
 pub mod encode;
 pub mod error;
 mod extents;
+#[cfg(target_os = "linux")]
+mod file_system;
 pub mod keys;
+mod many_files;
 pub mod part;
 mod pool;
 mod python;

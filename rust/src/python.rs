@@ -17,6 +17,7 @@ use crate::cache;
 use crate::create::create;
 use crate::element;
 use crate::error::{Error, NativeError, Result};
+use crate::many_files;
 use crate::part::{AxisSelection, Part, Plan};
 use crate::pool;
 use crate::python_store::{Planned, ReadPlan, WritePlan};
@@ -329,7 +330,7 @@ fn create_file(
     probe: bool,
 ) -> PyResult<Option<(bool, bool)>> {
     let coarse = AtomicBool::new(false);
-    let place = replace::Place { root: &root, durable: false, coarse: &coarse };
+    let place = replace::Place { root: &root, mark: None, durable: false, coarse: &coarse };
     match py.detach(|| create(&path, place, probe, &value, &mut poll())) {
         Ok(created) => Ok(Some((created, !coarse.load(Ordering::Relaxed)))),
         Err(Error::Fault(_)) => Ok(None),
@@ -363,7 +364,10 @@ pub fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cache_info, module)?)?;
     module.add_function(wrap_pyfunction!(read_files, module)?)?;
     #[cfg(target_os = "linux")]
+    module.add_class::<crate::file_system::FileSystem>()?;
+    #[cfg(target_os = "linux")]
     module.add_function(wrap_pyfunction!(create_file, module)?)?;
+    many_files::register(module)?;
     vlen::register(module)?;
     steps::register(module)?;
     Ok(())

@@ -34,7 +34,7 @@ pub const LARGE: u64 = 1 << 20;
 pub const ROOM: u64 = 128 << 10;
 
 #[cfg(target_os = "linux")]
-fn preallocate(file: &File, len: u64) -> io::Result<()> {
+pub fn preallocate(file: &File, len: u64) -> io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate};
     Ok(fallocate(file, FallocateFlags::KEEP_SIZE, 0, len)?)
 }
@@ -45,7 +45,7 @@ fn reflink(target: &File, source: &File) -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn preallocate(_file: &File, _len: u64) -> io::Result<()> {
+pub fn preallocate(_file: &File, _len: u64) -> io::Result<()> {
     Ok(())
 }
 
@@ -69,7 +69,7 @@ fn stale() -> Error {
 
 /// The file of a value under `flock`, from the check of its version to the rename or removal: a compare-and-swap. Where
 /// there is no file, `place_new` creates the first one and fails when another writer was faster.
-struct LockedFile {
+pub struct LockedFile {
     file: Option<File>,
     version: Version,
     is_file: bool,
@@ -78,7 +78,7 @@ struct LockedFile {
 impl LockedFile {
     /// `None`: there is no file. An error means that locking is not possible here. NFS locks only files open for writing.
     #[cfg(unix)]
-    fn begin(path: &Path) -> io::Result<Option<LockedFile>> {
+    pub fn begin(path: &Path) -> io::Result<Option<LockedFile>> {
         loop {
             let file = match open_value(path, true).or_else(|_| open_value(path, false)) {
                 Err(error) if is_missing(&error) => return Ok(None),
@@ -100,8 +100,12 @@ impl LockedFile {
 
     /// Open files can be neither replaced nor removed there.
     #[cfg(not(unix))]
-    fn begin(_path: &Path) -> io::Result<Option<LockedFile>> {
+    pub fn begin(_path: &Path) -> io::Result<Option<LockedFile>> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub fn has_version(&self, is_it: impl FnOnce(Version) -> bool) -> bool {
+        self.is_file && is_it(self.version)
     }
 
     fn check(&self, if_match: Precondition) -> Result<()> {
@@ -136,7 +140,7 @@ fn rename_new(_from: &Path, _to: &Path) -> io::Result<()> {
 }
 
 /// Rename or link a file to an unused name, or fail with "already exists". `false`: not possible here.
-fn place_new(from: &Path, to: &Path) -> io::Result<bool> {
+pub fn place_new(from: &Path, to: &Path) -> io::Result<bool> {
     match rename_new(from, to) {
         Err(error) if matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput) => {}
         done => return done.map(|()| true),
@@ -155,6 +159,8 @@ fn place_new(from: &Path, to: &Path) -> io::Result<bool> {
 #[derive(Clone, Copy)]
 pub struct Place<'a> {
     pub root: &'a Path,
+    /// The file in the array's directory that transactions mark while they change its chunks.
+    pub mark: Option<&'a Path>,
     pub durable: bool,
     /// Set once the time of a file differs from the one it was set to.
     pub coarse: &'a AtomicBool,
@@ -374,13 +380,32 @@ pub fn lock_exclusively(
     Ok(())
 }
 
+/// The file that transactions mark in the directory of each node whose values they change.
+pub const NODE_MARK: &str = ".tessarr-values.tessarr-lock";
+
+fn has_mark(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|at| at.len() > 0)
+}
+
+/// Whether a transaction marked a directory between `root` and the value at `path`.
+pub fn is_marked_above(path: &Path, root: &Path) -> bool {
+    path.ancestors()
+        .skip(1)
+        .take_while(|folder| folder.starts_with(root))
+        .any(|folder| has_mark(&folder.join(NODE_MARK)))
+}
+
+pub fn marked() -> Error {
+    Error::new(MARKED, "a transaction that changes this value left a mark")
+}
+
 /// Release a lock file that is not empty, which stays with its mark: the error is `MARKED`.
 pub fn refuse_marked(file: &File, size: u64) -> Result<()> {
     if size == 0 {
         return Ok(());
     }
     let _ = file.unlock();
-    Err(Error::new(MARKED, "a transaction left a mark in the lock file of this value"))
+    Err(marked())
 }
 
 impl<'a> Lock<'a> {
@@ -398,7 +423,9 @@ impl<'a> Lock<'a> {
                 Ok(there) => {
                     if Version::of(&there).same_file(&held) {
                         refuse_marked(&file, held.size())?;
-                        return Ok(Lock { path, place, file });
+                        let lock = Lock { path, place, file };
+                        // Marks are made before transactions look for holders of locks: one of the two finds the other.
+                        return if place.mark.is_some_and(has_mark) { Err(marked()) } else { Ok(lock) };
                     }
                 }
                 Err(error) if is_missing(&error) => {}

@@ -414,7 +414,9 @@ impl OpenShard {
 /// The directory to which the chunks of an array are written.
 fn place(array: &Array) -> Result<Place<'_>> {
     match &array.store {
-        Store::Local(root) => Ok(Place { root, durable: array.durable, coarse: &array.coarse }),
+        Store::Local(root) => {
+            Ok(Place { root, mark: Some(&array.mark), durable: array.durable, coarse: &array.coarse })
+        }
         Store::Python(_) => Err(Error::new("internal", "only local files are written")),
     }
 }

@@ -11,6 +11,7 @@ from tessarr.types import AnyArray, Buffer
 __all__ = [
     "DEFAULT_CACHE_BYTES",
     "Array",
+    "FileSystem",
     "NativeError",
     "ReadPlan",
     "WritePlan",
@@ -19,6 +20,8 @@ __all__ = [
     "create_file",
     "decode_step",
     "encode_step",
+    "file_versions",
+    "place_staged",
     "read_files",
     "set_cache_bytes",
     "set_threads",
@@ -26,6 +29,7 @@ __all__ = [
     "vlen_bytes",
     "vlen_join",
     "vlen_texts",
+    "write_new_files",
 ]
 
 DEFAULT_CACHE_BYTES: int
@@ -34,6 +38,17 @@ class NativeError(Exception):
     """An error of the native engine: `args` is (kind, what, facts); kind and facts are named as in `tessarr.errors`."""
 
     args: tuple[str, str, dict[str, Any]]
+
+@final
+class FileSystem:
+    """The file system of an open directory. On Linux only."""
+
+    def __new__(cls, path: str) -> Self: ...
+    @property
+    def kind(self) -> str | None:
+        """``None``: a network file system, or an unknown one."""
+    def sync(self) -> None:
+        """Sync all of it (``syncfs``). From Linux 5.8 on, errors since the directory was opened are reported."""
 
 _At: TypeAlias = tuple[slice | npt.NDArray[np.int64], ...]
 
@@ -134,6 +149,16 @@ def read_files(paths: Sequence[str], most: int) -> list[bytes | Literal[False] |
 def create_file(path: str, root: str, value: bytes, probe: bool) -> tuple[bool, bool] | None:
     """Create a value of a local store under its lock: whether it was created, and whether the file system kept the time of
     the file. ``None``: nothing was done, and the caller must do it itself."""
+
+def write_new_files(files: Sequence[tuple[str, bytes]]) -> list[str] | None:
+    """Write new files: their versions. ``None``: none was written, because a directory is missing, or a call failed."""
+
+def file_versions(paths: Sequence[str]) -> list[str | None]:
+    """Return the versions of files; ``None`` for a path without a file. Raises `OSError`."""
+
+def place_staged(steps: Sequence[tuple[str, str, str | None, str]]) -> int:
+    """Rename staged files over values: (staged file, value, its version, version of the staged file), versions without the
+    device. Returns how many were renamed, before the first that another version or a failure prevented."""
 
 def vlen_texts(data: bytes, at: int, count: int, widest: int) -> tuple[bytes | list[str], int, int] | None:
     """Decode `count` texts of a vlen-utf8 chunk from the position `at` on: `(texts, width, end)`.

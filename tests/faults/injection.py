@@ -41,6 +41,7 @@ CALLS = (
         "fallocate",
         "fsync",
         "fdatasync",
+        "syncfs",
         "rename",
         "renameat2",
     ),

@@ -126,6 +126,14 @@ def _move(root: str) -> None:
     tessarr.open_group(_store(root), mode="r+").move("a", "moved")
 
 
+def _transaction(root: str) -> None:
+    with tessarr.transaction(_store(root)) as transaction:
+        group: Any = transaction.group
+        group["a"][:] = np.arange(1, 41)
+        group["s"][5:9] = 7
+        group.attrs["title"] = "after"
+
+
 def _zip_archive(root: str) -> str:
     return os.path.join(root, "archive.zip")
 
@@ -157,6 +165,7 @@ WORKLOADS = (
     Workload("pyramid", _pyramid, _hierarchy, creates=True),
     Workload("migrate", _migrate, _hierarchy_2),
     Workload("move", _move, _hierarchy, is_one_step=True),
+    Workload("transaction", _transaction, _hierarchy, is_one_step=True),
     Workload("zip", _flush_zip, _prepare_zip),
 )
 

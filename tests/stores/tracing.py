@@ -15,9 +15,9 @@ import pytest
 from tests.stores.contract import child_environment
 from tests.stores.remote.servers import find_program
 
-CALLS = "fsync,fdatasync,rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,rmdir"
+CALLS = "openat,fsync,fdatasync,syncfs,rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,rmdir"
 _LINE = re.compile(r"^(?:\d+ +)?(\w+)\((.*)\) += (-?\d+)")
-_HIDDEN = re.compile(r"\.tessarr-(tmp|lock)(/|$)")
+_HIDDEN = re.compile(r"\.tessarr-(tmp|lock|journal)(/|$)")
 _ARGUMENT = re.compile(r'(?:AT_FDCWD|\d+)<([^>]*)>|"((?:[^"\\]|\\.)*)"|(AT_FDCWD)')
 
 
@@ -73,6 +73,8 @@ def parse(text: str, cwd: str) -> list[Call]:
                 paths.append(os.path.join(base, name.encode().decode("unicode_escape").encode("latin-1").decode()))
             elif not here:
                 base = directory
+        if found[1] == "openat" and "O_CREAT" not in found[2]:
+            continue
         name = "exchange" if "RENAME_EXCHANGE" in found[2] else found[1]
         calls.append(Call(name, tuple(paths) or (base,)))
     return calls
@@ -85,6 +87,7 @@ def undone_by_a_power_cut(calls: Sequence[Call], root: Path) -> list[str]:
     came to their name. Hidden names, which are never values, do not count.
     """
     loose: set[str] = set()
+    created: set[str] = set()
     synced: set[str] = set()
     removed: set[str] = set()
 
@@ -92,7 +95,7 @@ def undone_by_a_power_cut(calls: Sequence[Call], root: Path) -> list[str]:
         return {path for path in paths if path == directory or path.startswith(directory + os.sep)}
 
     def move(old: str, new: str) -> None:
-        for paths in (loose, synced):
+        for paths in (loose, synced, created):
             moved = inside(paths, old)
             paths -= moved
             paths |= {new + path[len(old) :] for path in moved}
@@ -104,6 +107,14 @@ def undone_by_a_power_cut(calls: Sequence[Call], root: Path) -> list[str]:
             for directory in {path for path in removed if os.path.dirname(path) == paths[0]}:
                 removed.discard(directory)
                 loose -= inside(loose, directory)
+            continue
+        if name == "openat":
+            created.add(paths[0])
+            continue
+        if name == "syncfs":
+            synced |= created
+            loose.clear()
+            removed.clear()
             continue
         if name == "exchange":
             move(paths[0], "")

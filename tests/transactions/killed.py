@@ -21,6 +21,7 @@ def counted(*arguments):
     carry_out(*arguments)
 
 recovery._carry_out = counted
+recovery.many.place = lambda _: 0  # one by one
 change(sys.argv[1])
 """
 STEPS = 9

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr.stores.local import sync as filesync
 from tessarr.stores.local.lock import is_hidden
 from tests.transactions.cuts import process
 
@@ -149,11 +150,14 @@ def test_a_node_that_is_opened_alone_shows_the_committed_values(
             assert (place / ".tessarr-journal").exists() == (mode == "r")
 
 
+@pytest.mark.parametrize("marks", ["of nodes", "of keys"])
 @pytest.mark.parametrize("engine", ["auto", "reference"])
 def test_a_handle_from_before_a_crash_writes_parts_of_the_committed_values(
-    template: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+    template: Path, monkeypatch: pytest.MonkeyPatch, engine: str, marks: str
 ) -> None:
-    """It reads no document, so that only the mark in the lock file of the chunk tells it of the transaction."""
+    """It reads no document, so that only a mark tells it of the transaction: in the array's directory, or the lock file."""
+    if marks == "of keys":
+        monkeypatch.setattr(filesync, "open_file_system", lambda _: None)
     steps = steps_of_a_commit(template, monkeypatch, durable=False)
     first = commit_point(template, monkeypatch, steps)
     with tessarr.config.set({"engine": engine}):

@@ -63,7 +63,7 @@ def _store(bound: BoundArray) -> JSONObject:
     if isinstance(store, PlainFiles):
         if not getattr(store, "file_locks", True):
             raise UnsupportedError("a local store without file locks")
-        return {"kind": "local", "root": store.directory}
+        return {"kind": "local", "root": store.directory, "path": bound.path}
     if isinstance(store, Remote):
         return {"kind": "python", "remote": True, "gap": coalescing().max_gap, "place": _place(store)}
     return {"kind": "python"}

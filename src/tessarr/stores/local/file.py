@@ -47,6 +47,15 @@ def version_of(status: os.stat_result) -> str:
     return f"{status.st_dev:x}:{status.st_ino:x}:{status.st_mtime_ns:x}:{status.st_size:x}"
 
 
+def version_at(path: str) -> str | None:
+    """Return the version of the file at `path`, as `LocalStore.version` does."""
+    try:
+        status = os.stat(path)
+    except ABSENT:
+        return None
+    return version_of(status) if stat.S_ISREG(status.st_mode) else None
+
+
 SMALL = 1 << 20
 """Files of at most this many bytes are read many at a time."""
 

@@ -17,6 +17,8 @@ The protocol, for every program that shares a directory with tessarr:
   and retries if not.
 - The next holder of a lock file that is not empty completes the transaction that it names first
   (`tessarr.stores.local.transactions`), and ignores any other content.
+- On a local file system, transactions mark the directories of nodes instead (`NODE_MARK`): the holder of a lock file looks for
+  such a mark in the directories above first, and a transaction that has made its marks waits for the holders of lock files.
 - Names with these suffixes that begin with a period are never keys: they are not listed and cannot be set.
 - A name longer than 180 bytes of UTF-8 is replaced in hidden names by the first 32 hexadecimal digits of its SHA-256.
 
@@ -41,6 +43,8 @@ LOCK_SUFFIX = ".tessarr-lock"
 TEMPORARY_SUFFIX = ".tessarr-tmp"
 SNAPSHOT_SUFFIX = ".tessarr-snapshot"
 HIDDEN_SUFFIXES = (LOCK_SUFFIX, TEMPORARY_SUFFIX, SNAPSHOT_SUFFIX, JOURNAL)
+NODE_MARK = f".tessarr-values{LOCK_SUFFIX}"
+"""The lock file that a transaction marks in the directory of a node while it changes values of the node."""
 NAME_BYTES = 180
 """The 255 bytes that file systems allow, less the prefix and suffix of hidden names."""
 _block: Callable[[int], None] | None
@@ -136,6 +140,18 @@ def unlock(descriptor: int) -> None:
         _unlock(descriptor)
     with contextlib.suppress(OSError):
         os.close(descriptor)
+
+
+def node_mark(path: str, base: str) -> str | None:
+    """Return the path of the mark of a transaction in a directory between `base` and the value at `path`."""
+    folder = path
+    while len(folder) > len(base):
+        folder = os.path.dirname(folder)
+        mark = os.path.join(folder, NODE_MARK)
+        with contextlib.suppress(OSError):
+            if os.stat(mark).st_size:
+                return mark
+    return None
 
 
 def is_same_file(path: str, descriptor: int) -> bool:

@@ -351,7 +351,9 @@ class LocalStore(Transactional):
                 return
             try:
                 descriptor = self._opened(folder, lambda: filelock.acquire(lock))
-                while os.fstat(descriptor).st_size and self._settle_held(lock, descriptor):
+                while (os.fstat(descriptor).st_size or filelock.node_mark(path, self._base)) and self._settle_held(
+                    path, lock, descriptor
+                ):
                     descriptor = self._opened(folder, lambda: filelock.acquire(lock))
             except OSError as error:
                 raise self._trouble("lock", key, error) from error

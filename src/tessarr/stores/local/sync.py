@@ -11,12 +11,20 @@ The native engine does the same (``rust/src/durable.rs``), except for directorie
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
 
+from tessarr.common import extension
 from tessarr.errors import DurabilityError
+
+if TYPE_CHECKING:
+    from tessarr._native import FileSystem
 
 _NO_FULL_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOTTY)
 """Errors of a file system (of a network, for example) that does not support ``F_FULLFSYNC``, and has synced nothing."""
@@ -38,6 +46,57 @@ else:
     def sync(descriptor: int) -> None:
         """Sync the content of a file, or the names in a directory."""
         os.fsync(descriptor)
+
+
+_MANY = 8
+"""From so many files and directories on, syncing the whole file system is faster."""
+_SYNCED_WHOLE = frozenset({"ext", "xfs", "btrfs", "f2fs", "tmpfs"})
+"""Local file systems whose ``syncfs`` reports errors, from Linux 5.8 on (``overlay`` reports none of the layer below)."""
+
+
+class BatchSync:
+    """Sync many files and directories that one operation changes, on a local file system by a single ``syncfs``.
+
+    Made before the first change, so that an error of a page that the kernel wrote meanwhile is reported.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._system = open_file_system(folder)
+        self.kind: str | None = None if self._system is None else self._system.kind
+        """The kind of the local file system; ``None``: another one, or unknown."""
+        self._device = os.stat(folder).st_dev
+
+    def sync(self, files: Sequence[str], folders: Collection[str]) -> None:
+        """Sync new files, then the names in directories; missing directories are left out. Raises `OSError`."""
+        if len(files) + len(folders) >= _MANY and self._system is not None and self._is_whole([*files, *folders]):
+            self._system.sync()
+            return
+        sync_files(files)
+        for folder in sorted(folders, key=len, reverse=True):
+            with contextlib.suppress(FileNotFoundError):
+                sync_directory(folder or os.sep)
+
+    def _is_whole(self, paths: Iterable[str]) -> bool:
+        """Whether one ``syncfs`` reaches all `paths`, which may be below mounts, and reports errors."""
+        if self.kind not in _SYNCED_WHOLE or not _has_reporting_syncfs():
+            return False
+        for path in paths:
+            with contextlib.suppress(FileNotFoundError):
+                if os.stat(path).st_dev != self._device:
+                    return False
+        return True
+
+
+def open_file_system(folder: str) -> FileSystem | None:
+    """Open the file system of a directory; ``None``: not on Linux, or the Rust module is not built."""
+    opener: Callable[[str], FileSystem] | None = getattr(extension.module(), "FileSystem", None)
+    return None if opener is None else opener(folder)
+
+
+@cache
+def _has_reporting_syncfs() -> bool:
+    numbers = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    return numbers is not None and (int(numbers[1]), int(numbers[2])) >= (5, 8)
 
 
 def sync_files(paths: Sequence[str]) -> None:

@@ -1,7 +1,8 @@
 """Commit several changes of local files at once or not at all.
 
-`commit` stages values beside their keys, leaves a mark in the lock file of each key and of each document that was read,
-compares versions, renames the journal into place, which is the commit point, carries its steps out, and removes it.
+`commit` stages values beside their keys, leaves a mark in the directory of each node whose values it changes or has read,
+waits for the holders of the keys' lock files, compares versions, renames the journal into place, which is the commit point,
+carries its steps out, and removes it. On a file system that may be a network one, marks are in the lock file of each key.
 `recovery`, beside this module, completes what a process that ended has begun. ARCHITECTURE.md, "Transactions", has the reasons.
 
 Roots may be nested (``data.zarr`` and ``data.zarr/t``). Each root has a lock of transactions; marks are made in the order of
@@ -10,26 +11,32 @@ their paths, so that two transactions of different roots wait for each other in 
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import functools
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from tessarr.errors import DurabilityError, PendingCommitError
 from tessarr.stores.base import Version
-from tessarr.stores.buffers import byte_view
+from tessarr.stores.buffers import as_bytes
 from tessarr.stores.functions import check_versions
 from tessarr.stores.local import file as localfile
 from tessarr.stores.local import lock as filelock
-from tessarr.stores.local.file import version_of
+from tessarr.stores.local.file import ABSENT, version_of
 from tessarr.stores.local.lock import JOURNAL
-from tessarr.stores.local.sync import sync_directory, sync_files
+from tessarr.stores.local.sync import BatchSync, make_directories, sync_directory
+from tessarr.stores.local.transactions import many
 from tessarr.stores.local.transactions.journal import Journal, Step, dump_pointer, parse_pointer, version_in_journal
 from tessarr.stores.local.transactions.keep import keep_names, living_above
+from tessarr.stores.local.transactions.nodes import is_document, list_nodes, node_of, parent
 from tessarr.stores.local.transactions.recovery import (
+    LOCKED,
     MARK_NBYTES,
     check_inside,
-    clear,
+    clear_known,
     finish,
+    folders_above,
     identity,
     opened,
     path_of,
@@ -38,14 +45,9 @@ from tessarr.stores.local.transactions.recovery import (
     settle_mark,
     settled,
     staged_path,
-    sync_folders,
     unlink,
-    version_at,
 )
 from tessarr.types import Buffer
-
-DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "meta", "attrs")
-"""Names whose presence makes a directory that of a node, which gets a pointer."""
 
 
 def commit(
@@ -61,13 +63,14 @@ def commit(
     Returns the id of the transaction. Raises `ConflictError` with the `keys` that have other versions, having changed nothing;
     `PendingCommitError` and `DurabilityError` after the commit point; `OSError` before.
     """
-    change = _Change(base, url, durable)
-    folders = sorted({base, *(os.path.dirname(path_of(base, key)) for key in changes)})
+    make_directories(base, base, durable=durable)
+    change = _Change(base, url, BatchSync(base), durable)
     try:
-        keep_names(living_above(folders), folders)
+        change.keep(list_nodes(base, changes, expected), changes)
         change.stage(changes)
         with settled(base, durable=durable):
-            keep_names(living_above(folders), folders)
+            change.nodes = list_nodes(base, changes, expected)
+            change.keep(change.nodes, changes)
             change.mark(expected)
             change.write_pointers()
             change.publish()
@@ -81,67 +84,110 @@ def commit(
 class _Change:
     """One commit."""
 
-    def __init__(self, base: str, url: str, durable: bool) -> None:
-        self.base, self.url, self.durable = base, url, durable
+    def __init__(self, base: str, url: str, batch: BatchSync, durable: bool) -> None:
+        self.base, self.url, self.batch, self.durable = base, url, batch, durable
         self.id = os.urandom(6).hex()
         self.committed = False
         self.staged: dict[str, str | None] = {}
         """Key → version of the staged file; ``None``: the key is removed."""
-        self.kept: list[str] = []
-        """Keys of documents that were read: they stay as they are until the journal is in place."""
+        self.nodes: list[str] = []
+        """The directories of nodes between the root and the keys that are changed, without the root."""
+        self.locks: list[str] = []
+        """The lock files that have a mark."""
+
+    def keep(self, nodes: Iterable[str], keys: Iterable[str]) -> None:
+        """Keep the names in the directories of `keys` for the snapshots of the nodes."""
+        snapshots = living_above(self._folders(["", *nodes]))
+        if snapshots:
+            folders = {self.base, *(os.path.dirname(path_of(self.base, key)) for key in keys)}
+            keep_names(snapshots, sorted(folders))
 
     def stage(self, changes: Mapping[str, Buffer | None]) -> None:
         """Write the values beside their keys; with `durable`, sync them."""
         checked: set[str] = set()
-        for key, value in changes.items():
-            path = path_of(self.base, key)
-            check_inside(self.base, os.path.dirname(path), checked)
-            self.staged[key] = None
-            if value is not None:
-                temporary = staged_path(path, self.id)
-                descriptor = _create(temporary, self.base, durable=self.durable)
-                localfile.write_value(descriptor, [byte_view(value)], durable=False)
-                self.staged[key] = version_in_journal(version_of(os.stat(temporary)))
+        for key in dict.fromkeys(map(parent, changes)):
+            check_inside(self.base, path_of(self.base, key) if key else self.base, checked)
+        self.staged = dict.fromkeys(changes)
+        files = [(self._staged(key), as_bytes(value)) for key, value in changes.items() if value is not None]
+        versions = many.write_new(files) or [self._write_new(path, value) for path, value in files]
+        keys = (key for key, value in changes.items() if value is not None)
+        self.staged.update(zip(keys, map(version_in_journal, versions), strict=True))
         if self.durable:
-            sync_files([self._staged(key) for key, version in self.staged.items() if version is not None])
+            paths = [path for path, _ in files]
+            self.batch.sync(paths, folders_above(self.base, paths))
+
+    def _write_new(self, path: str, value: bytes) -> Version:
+        descriptor = _create(path, self.base, durable=self.durable)
+        localfile.write_value(descriptor, [value], durable=False)
+        return version_of(os.stat(path))
 
     def mark(self, expected: Mapping[str, Version | None]) -> None:
         """Leave the marks, and compare the versions. Raises `ConflictError`."""
-        self.kept = [key for key, version in expected.items() if key not in self.staged and _is_kept(key, version)]
-        paths = [path_of(self.base, key) for key in (*self.staged, *self.kept)]
-        self.pointers = _pointers(self.base, self.staged)
-        for path in sorted([*paths, *self.pointers, self.base + JOURNAL]):
-            self._mark(path)
-        found = {key: version_at(path_of(self.base, key)) for key in {**expected, **self.staged}}
+        kept = [key for key, version in expected.items() if key not in self.staged and _is_kept(key, version)]
+        tops = [os.path.join(folder, filelock.lock_name(JOURNAL)) for folder in self._folders(["", *self.nodes])]
+        own = sorted(self._lock(key) for key in (*self.staged, *kept))
+        if self.batch.kind is None:
+            self._leave_marks([*own, *tops])
+        else:
+            nodes = {"", *self.nodes, *map(parent, kept)}
+            marks = {node_of(key, nodes) for key in (*self.staged, *kept)}
+            self._leave_marks([*tops, *(os.path.join(folder, filelock.NODE_MARK) for folder in self._folders(marks))])
+            for lock, version in zip(own, many.versions_at(own), strict=True):
+                if version is not None:
+                    self._wait_for(lock)
+        keys = [*{**expected, **self.staged}]
+        found = dict(zip(keys, many.versions_at([path_of(self.base, key) for key in keys]), strict=True))
         check_versions(self.url, expected, found.__getitem__)
         self.steps = [Step(key, version_in_journal(found[key]), new) for key, new in self.staged.items()]
 
-    def _mark(self, path: str) -> None:
-        folder, name = os.path.split(path)
-        lock = os.path.join(folder, filelock.lock_name(name))
+    def _leave_marks(self, locks: Iterable[str]) -> None:
+        """Leave a mark in lock files, in the order of their paths."""
+        for lock in sorted(locks):
+            self.locks.append(lock)
+            folder = os.path.dirname(lock)
+            acquire = functools.partial(filelock.acquire, lock)
+            descriptor = self._acquired(
+                lock, functools.partial(opened, folder, self.base, acquire, durable=self.durable)
+            )
+            try:
+                if os.fstat(descriptor).st_size:
+                    os.ftruncate(descriptor, 0)
+                localfile.write(descriptor, dump_pointer(self.id, _depth(self.base, folder)))
+            finally:
+                filelock.unlock(descriptor)
+
+    def _wait_for(self, lock: str) -> None:
+        """Wait until the process that holds a lock file has released it. Later ones find the mark of the node."""
+        with contextlib.suppress(*ABSENT):
+            filelock.release(lock, self._acquired(lock, lambda: filelock.acquire(lock, flags=LOCKED)))
+
+    def _acquired(self, lock: str, acquire: Callable[[], int]) -> int:
+        """Acquire a lock file that has no mark of another root."""
         while True:
-            descriptor = opened(folder, self.base, lambda: filelock.acquire(lock), durable=self.durable)
+            descriptor = acquire()
             try:
                 left = localfile.pread(descriptor, MARK_NBYTES, 0)
                 other = parse_pointer(left)
-                # A mark of this root is of a process that ended before its commit point.
-                if other is None or root_above(folder, other[1]) == self.base:
-                    os.ftruncate(descriptor, 0)
-                    localfile.write(descriptor, dump_pointer(self.id, _depth(self.base, folder)))
-                    return
-            finally:
+            except BaseException:
                 filelock.unlock(descriptor)
+                raise
+            # A mark of this root is of a process that ended before its commit point.
+            if other is None or root_above(os.path.dirname(lock), other[1]) == self.base:
+                return descriptor
+            filelock.unlock(descriptor)
             settle_mark(lock, left, durable=self.durable)
 
     def write_pointers(self) -> None:
-        for pointer in self.pointers:
+        """Write the pointers to the journal."""
+        pointers = [os.path.join(folder, JOURNAL) for folder in self._folders(self.nodes)]
+        for pointer in pointers:
             folder = os.path.dirname(pointer)
             temporary = staged_path(pointer, self.id)
             descriptor = _create(temporary, self.base, durable=self.durable)
             localfile.write_value(descriptor, [dump_pointer(self.id, _depth(self.base, folder))], durable=self.durable)
             os.replace(temporary, pointer)
-        if self.durable:  # the names of staged files and pointers
-            sync_folders(self.base, [*(path_of(self.base, key) for key in self.staged), *self.pointers])
+        if self.durable:
+            self.batch.sync([], folders_above(self.base, pointers))
 
     def publish(self) -> None:
         """Rename the journal into place, the commit point; carry the steps out; remove the journal."""
@@ -160,8 +206,9 @@ class _Change:
         try:
             if self.durable:
                 sync_directory(self.base)
-            finish(self.base, journal, durable=self.durable)
-            clear(self.base, self.kept, self.id)
+            watched = self._folders(["", *self.nodes])
+            finish(self.base, journal, watched, self.batch if self.durable else None, is_first=True)
+            self._clear(step.key for step in self.steps if step.new is None)
         except DurabilityError:
             raise
         except OSError as error:
@@ -175,33 +222,28 @@ class _Change:
         """Remove what was staged, before the commit point."""
         for key in self.staged:
             unlink(self._staged(key))
-        clear(self.base, [*self.staged, *self.kept], self.id)
+        self._clear(self.staged)
+
+    def _clear(self, keys: Iterable[str]) -> None:
+        """Remove pointers and marks, and the directories of `keys` that are empty now."""
+        folders = folders_above(self.base, [path_of(self.base, key) for key in keys])
+        pointers = [os.path.join(folder, JOURNAL) for folder in self._folders(self.nodes)]
+        clear_known(self.locks, pointers, (folder for folder in folders if len(folder) >= len(self.base)), self.id)
 
     def _staged(self, key: str) -> str:
         return staged_path(path_of(self.base, key), self.id)
 
+    def _lock(self, key: str) -> str:
+        folder, separator, name = path_of(self.base, key).rpartition(os.sep)
+        return f"{folder}{separator}{filelock.lock_name(name)}"
+
+    def _folders(self, nodes: Iterable[str]) -> list[str]:
+        return [path_of(self.base, node) if node else self.base for node in nodes]
+
 
 def _is_kept(key: str, version: Version | None) -> bool:
     """Whether writers of a key that was read must wait: others' documents, and consolidated metadata that there may be soon."""
-    name = key.rpartition("/")[2]
-    return name in DOCUMENTS and (version is not None or name == ".zmetadata")
-
-
-def _pointers(base: str, keys: Iterable[str]) -> list[str]:
-    """List the paths of pointers: in the directories of nodes between the root and the keys."""
-    folders: dict[str, bool] = {}
-    for key in keys:
-        folder, _, name = key.rpartition("/")
-        if folder and name in DOCUMENTS:
-            folders[folder] = True
-        while folder:
-            folders.setdefault(folder, False)
-            folder = folder.rpartition("/")[0]
-    return [
-        path_of(base, f"{folder}/{JOURNAL}")
-        for folder, written in folders.items()
-        if written or any(os.path.lexists(path_of(base, f"{folder}/{name}")) for name in DOCUMENTS)
-    ]
+    return is_document(key) and (version is not None or key.rpartition("/")[2] == ".zmetadata")
 
 
 def _depth(base: str, folder: str) -> int:

@@ -136,8 +136,11 @@ def _digest(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
 
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+
+
 def _dumps(value: dict[str, object]) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+    return _ENCODER.encode(value).encode() + b"\n"
 
 
 def _loads(line: bytes) -> dict[str, object]:

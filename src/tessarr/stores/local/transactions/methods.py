@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tessarr.errors import StoreError
 from tessarr.stores.base import ConditionalStore, Version
+from tessarr.stores.local import lock as filelock
 from tessarr.stores.local import tree as localtree
 from tessarr.stores.local.file import ABSENT, READ, version_of
 from tessarr.stores.local.lock import JOURNAL, is_hidden
@@ -70,11 +71,24 @@ class Transactional(ConditionalStore):
             known = self._pending or Pending({}, {})
             self._pending = Pending({**known.set, **pending.set}, {**known.removed, **pending.removed})
 
-    def _settle_held(self, lock: str, descriptor: int) -> bool:
-        """Complete the transaction that left a mark in the lock file which `descriptor` holds; ``False``: there is no mark."""
-        from tessarr.stores.local.transactions.recovery import settle_held
+    def _settle_held(self, path: str, lock: str, descriptor: int) -> bool:
+        """Complete the transaction that left a mark in the lock file which `descriptor` holds, or in a directory above `path`.
 
-        return settle_held(lock, descriptor, durable=self.durable)
+        Returns ``False``, and the lock is still held, if there is no mark.
+        """
+        if os.fstat(descriptor).st_size:
+            from tessarr.stores.local.transactions.recovery import settle_held
+
+            if settle_held(lock, descriptor, durable=self.durable):
+                return True
+        mark = filelock.node_mark(path, self._base)
+        if mark is None:
+            return False
+        from tessarr.stores.local.transactions.recovery import settle_node_mark
+
+        filelock.release(lock, descriptor)
+        settle_node_mark(mark, durable=self.durable)
+        return True
 
     def _settle_below(self) -> None:
         """Complete every transaction that has a journal or a pointer below the root, so that no staged file is lost."""

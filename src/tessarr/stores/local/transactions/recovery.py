@@ -10,23 +10,25 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from tessarr.errors import DurabilityError, JournalError, StoreError
-from tessarr.stores.base import Version
 from tessarr.stores.local import file as localfile
 from tessarr.stores.local import lock as filelock
 from tessarr.stores.local import replace as localswap
-from tessarr.stores.local.file import ABSENT, version_of
+from tessarr.stores.local.file import ABSENT, version_at, version_of
 from tessarr.stores.local.lock import JOURNAL
-from tessarr.stores.local.sync import make_directories, sync_directory
+from tessarr.stores.local.sync import BatchSync, make_directories
+from tessarr.stores.local.transactions import many
 from tessarr.stores.local.transactions.journal import MAX_NBYTES, Journal, Step, parse_pointer, version_in_journal
 from tessarr.stores.local.transactions.keep import keep_names, keep_values, living_above
 from tessarr.stores.path import windows_path
 
 _LOCK = filelock.lock_name("tessarr-transaction")
 _NO_LINKS = localfile.READ | getattr(os, "O_NOFOLLOW", 0)
+LOCKED = _NO_LINKS | os.O_RDWR
+"""Flags of `filelock.acquire` for a file that need not be there."""
 _TRIES = 100
 _WITHOUT_LOCKS = (errno.ENOENT, errno.ENOTDIR, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 MARK_NBYTES = 4096
@@ -150,7 +152,7 @@ def settle_mark(lock: str, mark: bytes, *, durable: bool) -> bool:
     root = root_above(os.path.dirname(lock), pointer[1])
     with lock_transactions(root):
         recover(root, durable=durable)
-        _remove_mark(lock, pointer[0])
+        remove_mark(lock, pointer[0])
     return True
 
 
@@ -167,11 +169,24 @@ def settle_held(lock: str, descriptor: int, *, durable: bool) -> bool:
     return True
 
 
+def settle_node_mark(mark: str, *, durable: bool) -> None:
+    """Complete the transaction that left a mark in the directory of a node; remove a file that has no mark."""
+    try:
+        descriptor = filelock.acquire(mark, flags=LOCKED)
+    except ABSENT:
+        return
+    if not settle_held(mark, descriptor, durable=durable):
+        filelock.release(mark, descriptor)
+
+
 def recover(root: str, *, durable: bool) -> None:
     """Complete the transaction whose journal is at `root`, if there is one, while the lock of transactions is held."""
     data = read_small(root + JOURNAL)
     if data and parse_pointer(data) is None:
-        finish(root, _believed(root, data), durable=durable)
+        journal = _believed(root, data)
+        folders = {root, *(os.path.dirname(path_of(root, step.key)) for step in journal.steps)}
+        finish(root, journal, folders, BatchSync(root) if durable else None)
+        clear(root, [step.key for step in journal.steps], journal.id)
 
 
 def _believed(root: str, data: bytes) -> Journal:
@@ -192,30 +207,44 @@ def _believed(root: str, data: bytes) -> Journal:
     return journal
 
 
-def finish(base: str, journal: Journal, *, durable: bool) -> None:
-    """Carry out the steps of a journal that are not carried out yet, and remove it. May be repeated."""
+def finish(
+    base: str, journal: Journal, watched: Collection[str], batch: BatchSync | None, *, is_first: bool = False
+) -> None:
+    """Carry out the steps of a journal that are not carried out yet, and remove it. May be repeated.
+
+    `watched`: directories that may be in a snapshot. `batch` makes the changes durable. `is_first`: this process has checked
+    that all keys are inside the root, and no step is carried out yet.
+    """
     checked: set[str] = set()
-    _keep(base, journal)
-    for step in journal.steps:
+    _keep(base, journal, watched)
+    for step in journal.steps[_place(base, journal) :] if is_first else journal.steps:
         path = path_of(base, step.key)
         check_inside(base, os.path.dirname(path), checked)
         _carry_out(path, step, staged_path(path, journal.id))
-    paths = [path_of(base, step.key) for step in journal.steps]
-    if durable:
-        _synced(base, paths)
+    if batch is not None:
+        _sync_names(batch, base, [path_of(base, step.key) for step in journal.steps])
     unlink(base + JOURNAL)
-    if durable:
-        _synced(base, [base + JOURNAL])
-    clear(base, [step.key for step in journal.steps], journal.id)
+    if batch is not None:
+        _sync_names(batch, base, [base + JOURNAL])
 
 
-def _keep(base: str, journal: Journal) -> None:
+def _place(base: str, journal: Journal) -> int:
+    """Carry out the first steps, as far as they are renames that succeed. Returns their number."""
+    steps = []
+    for key, old, new in journal.steps:
+        if new is None:
+            break
+        path = path_of(base, key)
+        steps.append((staged_path(path, journal.id), path, old, new))
+    return many.place(steps)
+
+
+def _keep(base: str, journal: Journal, watched: Collection[str]) -> None:
     """Keep what the journal replaces for the snapshots that may read it."""
-    steps = [(path_of(base, step.key), step) for step in journal.steps]
-    folders = sorted({base, *(os.path.dirname(path) for path, _ in steps)})
-    snapshots = living_above(folders)
+    snapshots = living_above(sorted(watched))
     if snapshots:
-        keep_names(snapshots, folders)
+        steps = [(path_of(base, step.key), step) for step in journal.steps]
+        keep_names(snapshots, sorted({base, *(os.path.dirname(path) for path, _ in steps)}))
         keep_values(snapshots, os.stat(base + JOURNAL).st_ctime_ns, steps)
 
 
@@ -242,9 +271,9 @@ def _carry_out(path: str, step: Step, staged: str) -> None:
         unlink(staged)
 
 
-def _synced(base: str, paths: Iterable[str]) -> None:
+def _sync_names(batch: BatchSync, base: str, paths: Iterable[str]) -> None:
     try:
-        sync_folders(base, paths)
+        batch.sync([], folders_above(base, paths))
     except OSError as error:
         trouble = DurabilityError(
             "the transaction is committed, but a directory could not be synced",
@@ -255,54 +284,45 @@ def _synced(base: str, paths: Iterable[str]) -> None:
         raise trouble from error
 
 
-def sync_folders(base: str, paths: Iterable[str]) -> None:
-    """Sync the directories of `paths`, and those above up to the root, each once, the deepest first."""
+def folders_above(base: str, paths: Iterable[str]) -> set[str]:
+    """Return the directories of `paths`, and those above up to the root."""
     folders = {base.rstrip(os.sep)}
     for path in paths:
         folder = os.path.dirname(path)
-        while len(folder) >= len(base):
+        while folder not in folders and len(folder) >= len(base):
             folders.add(folder)
             folder = os.path.dirname(folder)
-    for folder in sorted(folders, key=len, reverse=True):
-        with contextlib.suppress(FileNotFoundError):
-            sync_directory(folder or os.sep)
+    return folders
 
 
 def clear(base: str, keys: Iterable[str], identifier: str) -> None:
     """Remove pointers and marks of a transaction that has ended, and directories that are empty now."""
-    folders: set[str] = set()
-    _remove_mark(base + filelock.lock_name(JOURNAL), identifier)
-    for key in keys:
-        folder, name = os.path.split(path_of(base, key))
-        _remove_mark(os.path.join(folder, filelock.lock_name(name)), identifier)
-        while len(folder) >= len(base) and folder not in folders:
-            folders.add(folder)
-            folder = os.path.dirname(folder)
+    paths = [path_of(base, key) for key in keys]
+    locks = [os.path.join(folder, filelock.lock_name(name)) for folder, name in map(os.path.split, paths)]
+    clear_known([*locks, base + filelock.NODE_MARK, base + filelock.lock_name(JOURNAL)], (), (), identifier)
+    folders = {folder for folder in folders_above(base, paths) if len(folder) >= len(base)}
+    names = (filelock.NODE_MARK, filelock.lock_name(JOURNAL))
+    locks = [os.path.join(folder, name) for folder in folders for name in names]
+    clear_known(locks, [os.path.join(folder, JOURNAL) for folder in folders], folders, identifier)
+
+
+def clear_known(locks: Iterable[str], pointers: Iterable[str], folders: Iterable[str], identifier: str) -> None:
+    """Remove the marks in lock files, pointers, and those of `folders` that are empty now."""
+    for path in (*pointers, *locks):
+        remove_mark(path, identifier)
     for folder in sorted(folders, key=len, reverse=True):
-        pointer = os.path.join(folder, JOURNAL)
-        if (found := parse_pointer(read_small(pointer) or b"")) is not None and found[0] == identifier:
-            unlink(pointer)
-        _remove_mark(os.path.join(folder, filelock.lock_name(JOURNAL)), identifier)
         with contextlib.suppress(OSError):
             os.rmdir(folder)
 
 
-def _remove_mark(lock: str, identifier: str) -> None:
+def remove_mark(lock: str, identifier: str) -> None:
+    """Remove a lock file with the mark of a transaction, or its pointer."""
     found = parse_pointer(read_small(lock) or b"")
     if found is not None and found[0] == identifier:
         unlink(lock)
 
 
 # -- files -----------------------------------------------------------------------------------------------------------------
-
-
-def version_at(path: str) -> Version | None:
-    """Return the version of the file at `path`, as `LocalStore.version` does."""
-    try:
-        status = os.stat(path)
-    except ABSENT:
-        return None
-    return version_of(status) if stat.S_ISREG(status.st_mode) else None
 
 
 def read_small(path: str) -> bytes | None:
@@ -331,8 +351,8 @@ def unlink(path: str) -> None:
 
 def staged_path(path: str, identifier: str) -> str:
     """Return the path of the file that a transaction stages for the file at `path`."""
-    folder, name = os.path.split(path)
-    return os.path.join(folder, filelock.temporary_name(name, identifier))
+    folder, separator, name = path.rpartition(os.sep)
+    return f"{folder}{separator}{filelock.temporary_name(name, identifier)}"
 
 
 def path_of(base: str, key: str) -> str:

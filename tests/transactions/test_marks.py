@@ -1,0 +1,130 @@
+"""What a commit of local files shares with other writers, for either place of its marks; and how it syncs (`BatchSync`)."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.errors import DurabilityError, StoreError
+from tessarr.storage import LocalStore
+from tessarr.stores.local import lock as filelock
+from tessarr.stores.local import sync as filesync
+from tessarr.stores.local.transactions import commit as commits
+from tests.waiting import until
+
+needs_rust = pytest.mark.skipif(
+    filesync.open_file_system("/") is None, reason="FileSystem is of the Rust module, on Linux"
+)
+
+
+@pytest.fixture(params=[pytest.param("of nodes", marks=needs_rust), "of keys"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalStore:
+    if request.param == "of keys":
+        monkeypatch.setattr(filesync, "open_file_system", lambda _: None)
+    store = LocalStore(tmp_path)
+    root = tessarr.create_group(store)
+    root.create_array("t", data=np.ones(20, "i4"), chunks=(1,), compressors=None)
+    return store
+
+
+def files(store: LocalStore) -> set[str]:
+    return {path.name for path in Path(store.root).rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Set when a thread has to wait for a lock file."""
+    waits = threading.Event()
+    block = filelock._block
+    if block is None:
+        pytest.skip("here waiting is trying again")
+
+    def blocking(descriptor: int) -> None:
+        try:
+            filelock._try(descriptor)
+        except BlockingIOError:
+            waits.set()
+            block(descriptor)
+
+    monkeypatch.setattr(filelock, "_block", blocking)
+    return waits
+
+
+def test_a_commit_waits_for_the_holder_of_a_lock_file(store: LocalStore, waits: threading.Event) -> None:
+    lock = str(Path(store.root) / "t" / "c" / filelock.lock_name("3"))
+    held = filelock.acquire(lock)
+    before = store.get("t/c/3")
+    committing = threading.Thread(target=lambda: store.commit({"t/c/3": b"\7\0\0\0"}, {}))
+    committing.start()
+    until(waits.is_set, "the commit to wait")
+    assert store.get("t/c/3") == before
+    filelock.release(lock, held)
+    committing.join()
+    assert store.get("t/c/3") == b"\7\0\0\0"
+    assert not any(map(filelock.is_hidden, files(store)))
+
+
+@pytest.mark.parametrize("key", ["t/c/3", "t/zarr.json", "zarr.json", "new/zarr.json", "raw/value"])
+def test_an_update_waits_for_a_commit_that_has_left_its_marks(
+    store: LocalStore, waits: threading.Event, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    found = []
+    publish = commits._Change.publish
+
+    def later(change: commits._Change) -> None:
+        writer.start()
+        until(waits.is_set, "the update to wait")
+        publish(change)
+
+    def update() -> None:
+        other = LocalStore(store.root)
+        with other.lock(key):
+            found.append(other.get(key))
+
+    writer = threading.Thread(target=update)
+    monkeypatch.setattr(commits._Change, "publish", later)
+    store.commit({key: b"1"}, {})
+    writer.join()
+    assert found == [b"1"]
+    assert not any(map(filelock.is_hidden, files(store)))
+
+
+@pytest.mark.parametrize("content", [b"", b"no mark", b'{"tessarr_journal":1,"id":"0123456789ab","above":1}'])
+def test_a_mark_of_a_transaction_that_ended_holds_nobody_up(store: LocalStore, content: bytes) -> None:
+    mark = Path(store.root) / "t" / filelock.NODE_MARK
+    mark.write_bytes(content)
+    tessarr.open_array(store, path="t", mode="r+").attrs["n"] = 1
+    assert not content or not mark.exists()
+    mark.write_bytes(content)
+    tessarr.open_array(store, path="t", mode="r+").resize((10,))
+    store.commit({"t/c/3": b"\7\0\0\0"}, {})
+    assert tessarr.open_array(store, path="t")[3] == 7
+    assert not mark.exists() or not content
+
+
+class BrokenDisk:
+    kind = "ext"
+
+    def sync(self) -> None:
+        raise OSError(5, "Input/output error")
+
+
+def test_a_failed_sync_of_staged_files_changes_nothing(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filesync, "_has_reporting_syncfs", lambda: True)
+    monkeypatch.setattr(filesync, "open_file_system", lambda _: BrokenDisk())
+    changes = {f"t/c/{number}": b"\7\0\0\0" for number in range(20)}
+    with pytest.raises(StoreError, match="EIO") as caught:
+        store.commit(changes, {}, durable=True)
+    assert not isinstance(caught.value, DurabilityError)
+    assert tessarr.open_array(store, path="t")[:].tolist() == [1] * 20
+    assert not any(map(filelock.is_hidden, files(store)))
+
+
+def test_few_files_are_synced_one_by_one(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filesync, "open_file_system", lambda _: BrokenDisk())
+    store.commit({"t/c/3": b"\7\0\0\0"}, {}, durable=True)
+    assert store.get("t/c/3") == b"\7\0\0\0"
