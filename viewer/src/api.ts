@@ -136,15 +136,22 @@ export class Api {
   }
 
   async node(path: string, after = ""): Promise<ZarrNode> {
-    const place = path === "" ? `${this.root}/` : `${this.root}/${encodePath(path)}/`;
-    const query = after === "" ? "?json" : `?json&after=${encodeURIComponent(after)}`;
-    return (await (await ask(place + query)).json()) as ZarrNode;
+    const query = after === "" ? "" : `&after=${encodeURIComponent(after)}`;
+    return (await (await ask(this.description(path) + query)).json()) as ZarrNode;
+  }
+
+  /** Return the version of the description of a node, without its content. */
+  async nodeVersion(path: string): Promise<string | null> {
+    return await this.version(this.description(path));
   }
 
   /** Check the documents of a node and of all below it; `null`: there are too many. */
   async check(path: string): Promise<Finding[] | null> {
-    const place = path === "" ? `${this.root}/` : `${this.root}/${encodePath(path)}/`;
-    return ((await (await ask(`${place}?json&check`)).json()) as ZarrNode).findings ?? null;
+    return ((await (await ask(`${this.description(path)}&check`)).json()) as ZarrNode).findings ?? null;
+  }
+
+  private description(path: string): string {
+    return `${path === "" ? `${this.root}/` : `${this.root}/${encodePath(path)}/`}?json`;
   }
 
   /** Return the version of the answer for a URL. */

@@ -6,11 +6,13 @@ import { details, factsOf } from "./details.js";
 import { byId, el, fill } from "./dom.js";
 import { downloads, elsewhere } from "./elsewhere.js";
 import type { Findings } from "./findings.js";
+import { plateSection } from "./plate.js";
 import { dumpState, linkTo, parseState, type State } from "./state.js";
 import type { Tree } from "./tree.js";
 
-/** Milliseconds between two looks for changes; a look may use a twentieth of the time at most. */
+/** Milliseconds between two looks for changes: longer while nothing changes; a look may use a twentieth of the time at most. */
 const PAUSE = 3000;
+const LONGEST_PAUSE = 30_000;
 const SHARE = 20;
 
 export class Page {
@@ -18,6 +20,8 @@ export class Page {
   private view: ArrayView | null = null;
   private turn = 0;
   private described = "";
+  private nodeVersion: string | null = null;
+  private pause = PAUSE;
   private version: string | null = null;
   private probed: string | null = null;
 
@@ -63,7 +67,8 @@ export class Page {
   private close(): void {
     this.view?.close();
     this.view = null;
-    this.version = this.probed = null;
+    this.version = this.probed = this.nodeVersion = null;
+    this.pause = PAUSE;
   }
 
   private open(node: ZarrNode, array: ArrayNode | null): void {
@@ -73,7 +78,7 @@ export class Page {
     const parts: (HTMLElement | null)[] = [this.title(node.path)];
     if (node.problem !== undefined) parts.push(el("p", { class: "error", role: "alert" }, node.problem));
     if (array !== null) parts.push(...this.data(array));
-    if (node.kind === "group") parts.push(this.members(node));
+    if (node.kind === "group") parts.push(plateSection(this.api, node.path, node.attributes), this.members(node));
     fill(byId("node"), ...parts, this.findings.section(node), elsewhere(this.api, node), ...details(node));
     this.view?.start();
   }
@@ -123,31 +128,41 @@ export class Page {
     const start = performance.now();
     if (document.visibilityState === "visible" && this.described !== "") {
       try {
-        await this.look();
+        this.pause = (await this.look()) ? PAUSE : Math.min(LONGEST_PAUSE, 1.5 * this.pause);
       } catch (error) {
         if (!(error instanceof ApiError)) throw error; // the next look may succeed, and requests of a person say what is wrong
       }
     }
-    window.setTimeout(() => void this.watch(), Math.max(PAUSE, SHARE * (performance.now() - start)));
+    window.setTimeout(() => void this.watch(), Math.max(this.pause, SHARE * (performance.now() - start)));
   }
 
-  private async look(): Promise<void> {
+  /** Ask for versions, and read what has another one; return whether anything changed. */
+  private async look(): Promise<boolean> {
     const { turn } = this;
-    const node = await this.api.node(this.state.path);
-    if (turn !== this.turn) return;
-    if (JSON.stringify(node) !== this.described) {
-      this.open(node, await this.imageOf(node));
-      this.tell("The node changed, and was read again");
-      return;
+    const nodeVersion = await this.api.nodeVersion(this.state.path);
+    if (turn !== this.turn) return true;
+    if (nodeVersion === null || nodeVersion !== this.nodeVersion) {
+      const node = await this.api.node(this.state.path);
+      if (turn !== this.turn) return true;
+      this.nodeVersion = nodeVersion;
+      if (JSON.stringify(node) !== this.described) {
+        const image = await this.imageOf(node);
+        if (turn !== this.turn) return true;
+        this.open(node, image);
+        this.nodeVersion = nodeVersion;
+        this.tell("The node changed, and was read again");
+        return true;
+      }
     }
     const url = this.view?.probe() ?? null;
     const version = url === null ? null : await this.api.version(url);
-    if (turn !== this.turn || url !== this.view?.probe()) return;
+    if (turn !== this.turn || url !== this.view?.probe()) return true;
     const isChanged = url === this.probed && version !== this.version;
     [this.probed, this.version] = [url, version];
-    if (!isChanged) return;
+    if (!isChanged) return false;
     this.view?.refresh();
     this.tell("The values changed, and were read again");
+    return true;
   }
 
   private tell(text: string): void {
