@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,10 +27,13 @@ from tests.waiting import PATIENCE_S
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _OPTIONS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--mute-audio",
+    "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--no-first-run", "--mute-audio",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--force-device-scale-factor=1",
     "--window-size=1200,900", "--remote-debugging-pipe",
 )  # fmt: skip
+NO_GRAPHICS = ("--disable-gpu",)
+GRAPHICS = ("--use-angle=swiftshader", "--enable-unsafe-swiftshader")
+"""Options for WebGL, computed by the processor."""
 
 
 def find_chromium() -> str | None:
@@ -41,13 +44,13 @@ def find_chromium() -> str | None:
 class Browser:
     """A running Chromium without a window."""
 
-    def __init__(self, program: str) -> None:
+    def __init__(self, program: str, options: Sequence[str] = NO_GRAPHICS) -> None:
         self._profile = tempfile.mkdtemp(prefix="tessarr-chromium-")
         theirs_in, self._to = os.pipe()
         self._from, theirs_out = os.pipe()
         line = f'exec "$0" "$@" 3<&{theirs_in} 4>&{theirs_out}'
         self._process = subprocess.Popen(
-            ["bash", "-c", line, program, *_OPTIONS, f"--user-data-dir={self._profile}", "about:blank"],
+            ["bash", "-c", line, program, *_OPTIONS, *options, f"--user-data-dir={self._profile}", "about:blank"],
             pass_fds=(theirs_in, theirs_out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         os.close(theirs_in)
