@@ -113,6 +113,10 @@ def check(distribution: Path) -> None:
         # The program that the distribution installs, and then the README with the package that it installs.
         run(bin_ / "tessarr", "--version")
         run(bin_ / "python", "-P", "-m", "tests.docs.running", "README.md", PYTHONPATH=str(ROOT))
+        # The page of `tessarr view` is in the distribution.
+        place = Path(folder) / "looked.zarr"
+        run(bin_ / "python", "-P", "-c", f"import tessarr; tessarr.create_array({str(place)!r}, shape=4, dtype='i4')")
+        run(bin_ / "tessarr", "view", place, "--export", Path(folder) / "page")
 
 
 def main() -> int:
