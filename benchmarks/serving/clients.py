@@ -8,8 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +16,8 @@ SIDE, CHUNK = 4096, 256
 """Elements of 4 bytes along each of two axes: 64 MiB in 256 chunks of 256 KiB."""
 LARGE = 4 << 30
 """Bytes of the large shard."""
+CHUNKS = 400
+"""Requests of a round of chunks."""
 HERE = Path(__file__).parent
 
 
@@ -91,57 +92,66 @@ def ready(server: Server, key: str, patience_s: float = 120) -> None:
         time.sleep(0.5)
 
 
-def each(server: Server, requests: Sequence[Callable[[], object]], rounds: int) -> tuple[float, float]:
-    """Make requests one after another, in rounds; return the seconds of the quickest round, and of the server's processor for
-    one round."""
-    best, began = float("inf"), server.cpu_s()
-    for _ in range(rounds):
-        start = time.perf_counter()
-        for request in requests:
-            request()
-        best = min(best, time.perf_counter() - start)
-    return best, (server.cpu_s() - began) / rounds
+class Taken(NamedTuple):
+    """What one round of requests took."""
+
+    wall_s: float
+    cpu_s: float
+    """Of the processor, by the server's process."""
 
 
-def chunks(server: Server) -> dict[str, float]:
-    """Measure GET of single chunks."""
-    connection = Connection(server)
-    keys = [f"air/c/{n % 16}/{n // 16}" for n in range(100)]
-    assert connection.get(keys[0])[0] == 200
-    best, cpu = each(server, [partial(connection.get, key) for key in keys], 5)
-    return {"chunk GET, µs": best / 100 * 1e6, "the server's processor, µs": cpu / 100 * 1e6}
+Round = Callable[[], Taken]
 
 
-def small_ranges(server: Server) -> dict[str, float | None]:
-    """Measure 1,000 ranges of 100 bytes of the large shard; ``None`` where the server sends the whole value."""
-    connection = Connection(server)
-    name = "1,000 ranges, s"
-    if connection.get("air/c/0/0", "Range: bytes=0-9\r\n") != (206, 10):
-        return {name: None}
-    key = "shard/c/0/0"
+def timed(server: Server, work: Callable[[], object]) -> Round:
+    """Make a round of a piece of work."""
 
-    def one(start: int) -> None:
-        answer = connection.get(key, f"Range: bytes={start}-{start + 99}\r\n")
-        assert answer == (206, 100), answer
+    def one() -> Taken:
+        before, start = server.cpu_s(), time.perf_counter()
+        work()
+        return Taken(time.perf_counter() - start, server.cpu_s() - before)
 
-    starts = range(0, LARGE, LARGE // 1000)[:1000]
-    best, _ = each(server, [partial(one, start) for start in starts], 3)
-    return {name: best}
+    return one
 
 
-def large(server: Server) -> dict[str, float | None]:
-    """Measure by how much the memory of the server grows when the large shard is read."""
-    name = "growth by a shard of 4 GiB, MiB"
+def chunks(server: Server) -> Round:
+    """GET of 400 single chunks over one connection, a new one per round: servers close idle ones."""
+    keys = [f"air/c/{n % 16}/{n // 16 % 16}" for n in range(CHUNKS)]
+
+    def work() -> None:
+        connection = Connection(server)
+        for key in keys:
+            assert connection.get(key)[0] == 200
+
+    return timed(server, work)
+
+
+def small_ranges(server: Server) -> Round | None:
+    """1,000 ranges of 100 bytes of the large shard; ``None`` where the server sends the whole value."""
+    if Connection(server).get("air/c/0/0", "Range: bytes=0-9\r\n") != (206, 10):
+        return None
+
+    def work() -> None:
+        connection = Connection(server)
+        for start in range(0, LARGE, LARGE // 1000)[:1000]:
+            answer = connection.get("shard/c/0/0", f"Range: bytes={start}-{start + 99}\r\n")
+            assert answer == (206, 100), answer
+
+    return timed(server, work)
+
+
+def growth_mib(server: Server) -> float | None:
+    """Return by how much the memory of the server grows when the large shard is read; ``None`` where it fails."""
     before = server.peak_mib()
     try:
         answer = Connection(server).get("shard/c/0/0")
     except OSError:
-        return {name: None}
-    return {name: server.peak_mib() - before if answer == (200, LARGE) else None}
+        return None
+    return server.peak_mib() - before if answer == (200, LARGE) else None
 
 
-def whole_by_obstore(server: Server) -> dict[str, float]:
-    """Measure the reading of all chunks by obstore, 32 at a time."""
+def whole_by_obstore(server: Server) -> Round:
+    """All chunks by obstore, 32 at a time."""
     from obstore.store import HTTPStore
 
     store = HTTPStore.from_url(server.url, client_options={"allow_http": True})
@@ -156,23 +166,37 @@ def whole_by_obstore(server: Server) -> dict[str, float]:
         keys = [f"air/c/{y}/{x}" for y in range(SIDE // CHUNK) for x in range(SIDE // CHUNK)]
         return sum(await asyncio.gather(*map(one, keys)))
 
-    best = float("inf")
-    for _ in range(5):
-        start = time.perf_counter()
-        assert asyncio.run(read()) > 0  # Tiled compresses
-        best = min(best, time.perf_counter() - start)
-    return {"whole array by obstore, s": best}
+    assert asyncio.run(read()) > 0  # Tiled compresses
+    return timed(server, lambda: asyncio.run(read()))
 
 
-def whole_by_zarrita(server: Server, modules: Path | None) -> dict[str, float | None]:
-    """Measure the reading of the array by zarrita on Node; ``None`` where that is not installed."""
-    name = "whole array by zarrita, s"
-    if modules is None:
-        return {name: None}
-    script = modules / "whole_array.mjs"
-    script.write_bytes((HERE / "whole_array.mjs").read_bytes())
-    found = subprocess.run(["node", str(script), f"{server.url}/air", "5"], capture_output=True, text=True, check=False)
-    if found.returncode:
-        print(f"{server.url}: {found.stderr[-300:]}", file=sys.stderr)
-        return {name: None}
-    return {name: float(found.stdout)}
+class Zarrita:
+    """zarrita in one process of Node, which reads a whole array when it is asked to, so that all servers meet warm code."""
+
+    def __init__(self, modules: Path) -> None:
+        script = modules / "whole_array.mjs"
+        script.write_bytes((HERE / "whole_array.mjs").read_bytes())
+        self._process = subprocess.Popen(
+            ["node", str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+
+    def _ask(self, url: str) -> str:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{url}\n")
+        self._process.stdin.flush()
+        return self._process.stdout.readline().strip()
+
+    def whole(self, server: Server) -> Round | None:
+        """The whole array; ``None`` where zarrita cannot read it from this server."""
+        url = f"{server.url}/air"
+        answer = self._ask(url)
+        if answer != "read":
+            print(f"{url}: {answer}", file=sys.stderr)
+            return None
+        return timed(server, lambda: self._ask(url))
