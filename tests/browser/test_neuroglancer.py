@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.serve import app, serve_background
+from tessarr.serve import CorsOptions, app, serve_background
 from tessarr.storage import MemoryStore
 from tests.browser.chromium import GRAPHICS, Browser, find_chromium
 from tests.serve.client import Counting
@@ -42,7 +42,7 @@ def test_the_client_draws_every_element(with_graphics: Browser) -> None:
     address = urlsplit(viewer.get_viewer_url())
     store = MemoryStore()
     tessarr.create_array(store, name="image", data=PLANE, chunks=(40, 50), dimension_names=("y", "x"))
-    cors = {"allow_origins": [f"{address.scheme}://{address.netloc}"]}
+    cors: CorsOptions = {"allow_origins": [f"{address.scheme}://{address.netloc}"]}
     application = app(store, token="secret", name="d.zarr", cors_options=cors)
     counting = Counting(application.served)
     done, shots = threading.Event(), []
@@ -67,7 +67,7 @@ def test_the_client_draws_every_element(with_graphics: Browser) -> None:
             page.close()
     pixels = shots[0]
     rows, columns = np.nonzero((pixels[..., 1] == 0) & (pixels[..., 2] == 255))
-    assert (np.ptp(rows) + 1, np.ptp(columns) + 1) == (96 * SIZE, 64 * SIZE)
+    assert (int(np.ptp(rows)) + 1, int(np.ptp(columns)) + 1) == (96 * SIZE, 64 * SIZE)
     middle = SIZE // 2
     drawn = pixels[rows.min() + middle : rows.max() + 1 : SIZE, columns.min() + middle : columns.max() + 1 : SIZE, 0]
     np.testing.assert_array_equal(drawn, PLANE.T)  # it draws the first dimension from left to right
