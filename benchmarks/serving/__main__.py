@@ -133,7 +133,7 @@ def interleaved(name: str, unit: float, made: Mapping[str, clients.Round | None]
         for server, one in order if number % 2 == 0 else reversed(order):
             if one is not None and (number < 2 or sum(past.wall_s for past in taken[server]) < PATIENCE_S):
                 taken[server].append(one())
-    return [
+    rows = [
         Row(name, {server: min((one.wall_s for one in of), default=None) for server, of in taken.items()}, unit),
         Row(
             "– the server's processor",
@@ -141,6 +141,8 @@ def interleaved(name: str, unit: float, made: Mapping[str, clients.Round | None]
             unit,
         ),
     ]
+    print(*rows, sep="\n", file=sys.stderr, flush=True)
+    return rows
 
 
 class Row(NamedTuple):
