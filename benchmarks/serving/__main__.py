@@ -4,7 +4,7 @@
 
 Python's http.server, zarr-http-server, xpublish and Tiled run in ``.bench/serving``, which is made when it is missing; tessarr
 runs there too, from this checkout. All serve the same directory on loopback, and are asked in turn, round by round. A row is
-the quickest round of each server; below it is the processor time that its process used per round, which other work on the
+the median round of each server; below it is the processor time that its process used per round, which other work on the
 machine changes less.
 """
 
@@ -21,6 +21,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -126,7 +127,7 @@ def _each(
 
 
 def interleaved(name: str, unit: float, made: Mapping[str, clients.Round | None], rounds: int) -> list[Row]:
-    """Measure one row: the quickest round of each server, and the mean processor time of its process."""
+    """Measure one row: the median round of each server, and the mean processor time of its process."""
     taken: dict[str, list[clients.Taken]] = {server: [] for server in made}
     for number in range(rounds):
         order = list(made.items())
@@ -134,7 +135,7 @@ def interleaved(name: str, unit: float, made: Mapping[str, clients.Round | None]
             if one is not None and (number < 2 or sum(past.wall_s for past in taken[server]) < PATIENCE_S):
                 taken[server].append(one())
     rows = [
-        Row(name, {server: min((one.wall_s for one in of), default=None) for server, of in taken.items()}, unit),
+        Row(name, {server: median(one.wall_s for one in of) if of else None for server, of in taken.items()}, unit),
         Row(
             "– the server's processor",
             {server: sum(one.cpu_s for one in of) / len(of) if of else None for server, of in taken.items()},
