@@ -105,3 +105,26 @@ def test_appends_take_the_lock_of_local_files_and_are_refused_on_servers(tmp_pat
     assert not isinstance(store, Lock)
     with pytest.raises(UnsupportedOperationError, match="not safe"):
         z.append([3])
+
+
+@pytest.mark.parametrize(
+    ("links", "members"),
+    [
+        (["zarr.json", "a", "b.txt"], ["a"]),  # no final slash tells which are directories
+        (["zarr.json", "a/", "b"], ["a"]),
+    ],
+)
+def test_members_are_found_by_links_with_or_without_a_final_slash(links: list[str], members: list[str]) -> None:
+    class Links(MemoryFileSystem):
+        protocol = "http"
+
+        def ls(self, path: str, detail: bool = True, **_: Any) -> Any:
+            names = [f"{path.rstrip('/')}/{link}" for link in links]
+            kinds = [{"name": name, "size": None, "type": "directory" if name[-1] == "/" else "file"} for name in names]
+            return kinds if detail else names
+
+    root = f"/linked{next(_number)}"
+    group = tessarr.create_group(FsspecStore(MemoryFileSystem(), path=root))
+    for name in ("a", "b"):
+        group.create_array(name, shape=(1,), dtype="i4")
+    assert [*tessarr.open_group(FsspecStore(Links(), path=root), mode="r", use_consolidated=False)] == members

@@ -291,6 +291,10 @@ class FsspecStore(NetworkStore):
                 prefixes.add(key + "/")
             else:
                 keys.add(key)
+        if (
+            self._protocol in ("http", "https") and not prefixes
+        ):  # a page of links without final slashes: either may be meant
+            prefixes = {key + "/" for key in keys if "." not in key.rpartition("/")[2]}
         return Listing(sorted(keys), sorted(prefixes))
 
     def _key(self, name: str) -> str:
