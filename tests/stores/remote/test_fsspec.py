@@ -115,7 +115,7 @@ def test_appends_take_the_lock_of_local_files_and_are_refused_on_servers(tmp_pat
     ],
 )
 def test_members_are_found_by_links_with_or_without_a_final_slash(links: list[str], members: list[str]) -> None:
-    class Links(MemoryFileSystem):
+    class Links(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
         protocol = "http"
 
         def ls(self, path: str, detail: bool = True, **_: Any) -> Any:
