@@ -140,6 +140,8 @@ WRITERS = {
     "core/stored/metadata_io.py": "the writer of metadata documents",
     "core/stored/write_new.py": "its part that creates the documents of new nodes",
     "core/stored/consolidated.py": "its part that updates the copies of documents in consolidated metadata",
+    "core/claims/settle.py": "its part that replaces documents which a transaction claims, and records of transactions",
+    "transactions/publication.py": "claims documents for a transaction",
 }
 """Modules that put metadata documents. Only the first has a right of its own."""
 
@@ -185,6 +187,8 @@ def puts(path: Path) -> set[str]:
             if len(node.args) >= PUTS.get(name, 99):
                 found.add(name)
         function = ast.unparse(node.func).rpartition(".")[2]
+        if function == "update_settled_steps":
+            found.add("update")
         if function in {"store_call", "getattr", "gather_calls"} or function.endswith("methodcaller"):
             found |= {
                 text.value

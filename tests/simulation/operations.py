@@ -310,6 +310,34 @@ def transact_read(store: Any, number: int) -> Generator[None, None, Any]:
     return found
 
 
+def publish(store: Any, number: int) -> Generator[None, None, Any]:
+    """Append to two arrays, and set attributes of two nodes, in a transaction."""
+    yield
+    with tessarr.transaction(store) as tx:
+        root: Any = tx.group
+        shapes = [root[path].append(np.full(3, number, "i4")) for path in ("a", "g/b")]
+        root.attrs[f"p{number}"] = root["a"].attrs[f"p{number}"] = number
+    return shapes
+
+
+def publish_merge(store: Any, number: int) -> Generator[None, None, Any]:
+    """Set attributes of two nodes, and append to one, in a transaction that merges documents."""
+    yield
+    with tessarr.transaction(store, on_conflict="merge") as tx:
+        root: Any = tx.group
+        root.attrs[f"p{number}"] = root["a"].attrs[f"p{number}"] = number
+        return root["g/b"].append(np.full(3, number, "i4"))
+
+
+def publish_sum(store: Any, number: int) -> Generator[None, None, Any]:
+    """Set an attribute to what was read from two arrays, in a transaction."""
+    yield
+    with tessarr.transaction(store) as tx:
+        root: Any = tx.group
+        root["g"].attrs["sum"] = found = int(root["a"][0:3].sum() + root["g/b"][0:2].sum())
+    return found
+
+
 _FIRST: tuple[Operation, ...] = (
     *(append, append_many, grow, shrink, write_part, write_element, write_chunk, clear_chunk, clear_part),
     *(write_shard, set_attribute, set_same_attribute, create, create_below, create_group, require, overwrite),
@@ -317,17 +345,29 @@ _FIRST: tuple[Operation, ...] = (
     *(read_chunk, read_shard),
 )
 _TRANSACTIONS: tuple[Operation, ...] = (transact, transact_append, transact_nodes, transact_merge, transact_read)
+_PUBLISHING: tuple[Operation, ...] = (publish, publish_merge, publish_sum)
 _LATER: tuple[Operation, ...] = (*_TRANSACTIONS, append_to_shard, create_other, replace_root)
 
-ALL: dict[str, Operation] = {operation.__name__: operation for operation in (*_FIRST, *_LATER)}
+ALL: dict[str, Operation] = {operation.__name__: operation for operation in (*_FIRST, *_LATER, *_PUBLISHING)}
 LATER = frozenset(operation.__name__ for operation in _LATER)
 """Operations whose pairs come after all others, so that the numbers in the log stay those of the same pairs."""
+LAST = frozenset(operation.__name__ for operation in _PUBLISHING)
+"""Operations whose pairs come after those of `LATER`, likewise."""
 TRANSACTIONS = frozenset(operation.__name__ for operation in _TRANSACTIONS)
 
 ATOMIC = frozenset(
     {
         *(append, append_many, grow, write_part, write_element, write_chunk, clear_chunk, clear_part, write_shard),
-        *(set_attribute, set_same_attribute, require, read_chunk, read_shard, append_to_shard, *_TRANSACTIONS),
+        *(
+            set_attribute,
+            set_same_attribute,
+            require,
+            read_chunk,
+            read_shard,
+            append_to_shard,
+            *_TRANSACTIONS,
+            *_PUBLISHING,
+        ),
     }
 )
 """Operations of which a client that dies leaves all or nothing."""
@@ -352,7 +392,7 @@ class Unpromised(NamedTuple):
 UNPROMISED = (
     Unpromised(
         "move",
-        frozenset({"delete_group", "move", "replace_model", "write_shard", "repair_all", "migrate_all"}),
+        frozenset({"delete_group", "move", "replace_model", "write_shard", "repair_all", "migrate_all"}) | LAST,
         REQUESTS,
         "object storage has no conditional removal: a move is noticed up to the last comparison of versions",
     ),

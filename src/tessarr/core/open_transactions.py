@@ -50,6 +50,11 @@ def leave(overlay: Store) -> None:
     _OPEN.set(tuple(entry for entry in _OPEN.get() if entry[2] is not overlay))
 
 
+def is_overlay(store: Store) -> bool:
+    """Whether `store` is the overlay of an open transaction."""
+    return id(store) in overlays
+
+
 def refuse_outside(store: Store, path: str) -> None:
     """Raise `TransactionError` if the node at `path` of `store` is in the place of an open transaction, and not part of it."""
     if not overlays:

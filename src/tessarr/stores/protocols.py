@@ -50,6 +50,13 @@ _List = list
 """`list`, where a method of that name hides it."""
 JOURNAL = ".tessarr-journal"
 """Name of the key at a node by which an unfinished transaction is detected (`Settle`). Never a key of data."""
+CLAIM = "tessarr_transaction"
+"""Member of a document by which a transaction claims it (`tessarr.core.claims`)."""
+
+
+def may_be_claimed(data: Buffer) -> bool:
+    """Whether a document has the word `CLAIM`: looked for in every document that is opened, and then parsed for."""
+    return CLAIM.encode() in bytes(data)
 
 
 # -- what an ability is -------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Documents of nodes among the values of a transaction: which keys they are, and how two changes of one are merged."""
+"""Documents of nodes among the values of a transaction: which keys they are, and which arrays they resize."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from tessarr.metadata.consolidated import FIELD, V2_KEY
 from tessarr.types import Buffer
 
 NAMES = frozenset({"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "meta", "attrs"})
-_MISSING = object()
 
 
 def is_document(key: str) -> bool:
@@ -19,24 +18,6 @@ def is_document(key: str) -> bool:
     (True, False)
     """
     return key.rpartition("/")[2] in NAMES
-
-
-def merged(base: Buffer | None, own: bytes | None, other: Buffer | None) -> bytes | None:
-    """Merge two changes of the document `base`, member by member; ``None``: both changed one member.
-
-    >>> merged(b'{"a":1,"b":{"c":1}}', b'{"a":2,"b":{"c":1}}', b'{"a":1,"b":{"c":1,"d":3}}')
-    b'{"a": 2, "b": {"c": 1, "d": 3}}'
-    >>> merged(b'{"a":1}', b'{"a":2}', b'{"a":3}') is None
-    True
-    """
-    if base is None or own is None or other is None:
-        return None
-    try:
-        documents = [json.loads(bytes(document)) for document in (base, own, other)]
-        found = _merged(*documents)
-    except (ValueError, _BothChangedError):
-        return None
-    return json.dumps(found, ensure_ascii=False, allow_nan=True).encode()
 
 
 def resized(changes: Mapping[str, bytes | None], before: Mapping[str, bytes]) -> set[str]:
@@ -66,23 +47,3 @@ def is_consolidated(key: str, document: Buffer | None) -> bool:
 def _shape(document: bytes) -> object:
     found = json.loads(document)
     return found.get("shape") if isinstance(found, dict) else None
-
-
-class _BothChangedError(Exception):
-    """Both documents have another value of one member than the base."""
-
-
-def _merged(base: object, own: object, other: object) -> object:
-    if own == other or base == other:
-        return own
-    if base == own:
-        return other
-    if not (isinstance(base, dict) and isinstance(own, dict) and isinstance(other, dict)):
-        raise _BothChangedError
-    found: dict[object, object] = {}
-    for name in dict.fromkeys([*other, *own]):
-        values = [document.get(name, _MISSING) for document in (base, own, other)]
-        value = _merged(*values)
-        if value is not _MISSING:
-            found[name] = value
-    return found

@@ -9,6 +9,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from tessarr.core.asynchronous.sans_io import run_steps
+from tessarr.core.claims.intents import intent_in
+from tessarr.core.claims.settle import settle_steps
 from tessarr.errors import ConflictError, KeyValidationError, UnsupportedOperationError
 from tessarr.stores import functions
 from tessarr.stores.base import ANY, Any_, ConditionalStore, Fetch, Listing, LockContext, Store, Version
@@ -104,7 +107,7 @@ class OverlayStore(ConditionalStore):
             None if isinstance(self.store, Remote) else self._versions_below(keys)
         )
         for _ in range(_TRIES):
-            found = self.store.fetch(requests)
+            found = self._fetch_settled(requests)
             versions = {
                 key: None if answer is None else version_of(answer) for key, answer in zip(keys, found, strict=True)
             }
@@ -128,6 +131,18 @@ class OverlayStore(ConditionalStore):
             if known != version:
                 raise self._conflict(key, known, version)
         return found
+
+    def _fetch_settled(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        """Fetch from the store below, when no other transaction claims a document any more."""
+        while True:
+            found = self.store.fetch(requests)
+            for request, answer in zip(requests, found, strict=True):
+                intent = None if answer is None or request.ranges else intent_in(answer[0], request.key)
+                if intent is not None:
+                    run_steps(settle_steps(self.store, request.key, intent))
+                    break
+            else:
+                return found
 
     def _versions_below(self, keys: Iterable[str]) -> dict[str, Version | None]:
         return {key: self.store.version(key) for key in keys}

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, NamedTuple, Self, TypeAlias
 
+from tessarr.common.json_merge import merged
 from tessarr.core import open_transactions
 from tessarr.core.array import Array
 from tessarr.core.array_parts.resize import shape_lock
@@ -35,16 +36,18 @@ from tessarr.core.open import open as open_node
 from tessarr.core.stored import read_nodes
 from tessarr.errors import ConflictError, TransactionError, UnsupportedOperationError
 from tessarr.stores.base import Store, Version
+from tessarr.stores.functions import check_versions
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import StorePath
 from tessarr.stores.protocols import Commit as CanCommit
+from tessarr.stores.protocols import ConditionalSet, Lock
 from tessarr.stores.url import StoreLike
-from tessarr.stores.wrappers.base import innermost
-from tessarr.transactions.document_merge import is_consolidated, is_document, merged, resized
+from tessarr.stores.wrappers.base import ForwardingStore, WrapperStore, innermost
+from tessarr.transactions.document_merge import is_consolidated, is_document, resized
 from tessarr.transactions.overlay import OverlayStore
 
-Mode: TypeAlias = Literal["auto", "journal"]
-Level: TypeAlias = Literal["journal", "store"]
+Mode: TypeAlias = Literal["auto", "journal", "publish"]
+Level: TypeAlias = Literal["journal", "store", "publish"]
 OnConflict: TypeAlias = Literal["error", "merge"]
 _MERGES = 20
 """How often documents are merged, while other writers change them again."""
@@ -65,7 +68,8 @@ class Plan:
     """What a transaction would do if it committed now."""
 
     level: Level
-    """"journal": by a journal in the directory; "store": by one operation of the store."""
+    """"journal": by a journal in the directory; "store": by one operation of the store; "publish": rows are stored beyond the
+    shape, and published by conditional requests."""
     set: tuple[str, ...]
     """The keys that are set."""
     removed: tuple[str, ...]
@@ -81,6 +85,7 @@ class Plan:
 _PLAIN_READERS: Mapping[str, str] = {
     "journal": "each value old or new; while the commit is carried out (milliseconds), old and new values beside each other",
     "store": "all old or all new values, in one read of the store",
+    "publish": "per document old or new; of all arrays at once by consolidated metadata",
 }
 
 
@@ -100,7 +105,7 @@ class Transaction:
         on_conflict: OnConflict = "error",
         storage_options: Mapping[str, object] | None = None,
     ) -> None:
-        if mode not in ("auto", "journal"):
+        if mode not in ("auto", "journal", "publish"):
             raise _not_offered(mode)
         if on_conflict not in ("error", "merge"):
             raise ValueError(f"on_conflict must be 'error' or 'merge', not {on_conflict!r}")
@@ -259,24 +264,54 @@ class Transaction:
         changes, expected = self._changes(), dict(self._overlay.seen)
         if not changes:
             return Commit(self.level, (), 0)
-        assert isinstance(self._store, CanCommit)
+        before = self._old_documents(changes)
         with ExitStack() as held:
             # An append that is storing rows beyond the old shape would overwrite those of a committed append.
-            for path in sorted(resized(changes, self._overlay.documents)):
+            for path in sorted(resized(changes, before)) if self.level != "publish" else ():
                 held.enter_context(shape_lock(self._store, path))
             for attempt in range(_MERGES):
                 try:
-                    self._store.commit(changes, expected, durable=self._durable)
+                    self._commit_once(changes, expected, before)
                     break
                 except ConflictError as conflict:
                     if self._on_conflict == "error" or not conflict.keys or attempt == _MERGES - 1:
                         raise
-                    self._merge(conflict, changes, expected)
+                    self._merge(conflict, changes, expected, before)
         nbytes = sum(len(value) for value in changes.values() if value is not None)
         return Commit(self.level, tuple(changes), nbytes)
 
+    def _commit_once(
+        self,
+        changes: Mapping[str, bytes | None],
+        expected: Mapping[str, Version | None],
+        before: Mapping[str, bytes],
+    ) -> None:
+        if self.level == "publish":
+            from tessarr.transactions.publication import Publication
+
+            Publication(self._store, self._path, self._overlay).commit(changes, expected, before)
+            return
+        assert isinstance(self._store, CanCommit)
+        self._store.commit(changes, expected, durable=self._durable)
+
+    def _old_documents(self, changes: Mapping[str, bytes | None]) -> dict[str, bytes]:
+        """Return the documents that change, as they were read; large ones are read again."""
+        found = dict(self._overlay.documents)
+        for key in changes if self.level == "publish" else ():
+            version = self._overlay.seen.get(key)
+            if is_document(key) and key not in found and version is not None:
+                value = self._store.get(key)
+                check_versions(self._store.url, {key: version}, self._store.version)
+                assert value is not None
+                found[key] = bytes(value)
+        return found
+
     def _merge(
-        self, conflict: ConflictError, changes: dict[str, bytes | None], expected: dict[str, Version | None]
+        self,
+        conflict: ConflictError,
+        changes: dict[str, bytes | None],
+        expected: dict[str, Version | None],
+        before: dict[str, bytes],
     ) -> None:
         """Merge documents that other writers changed; raise `conflict` for other values, and members that both changed."""
         for key in conflict.keys:
@@ -285,7 +320,7 @@ class Transaction:
             version, value = self._store.version(key), self._store.get(key)
             if self._store.version(key) != version:
                 continue  # it is found changed again
-            base = self._overlay.documents.get(key)
+            base = before.get(key)
             if is_consolidated(key, value) and not is_consolidated(key, base):
                 raise conflict  # the new consolidated metadata lack what this transaction changes
             if key in changes:
@@ -293,32 +328,42 @@ class Transaction:
                 if new is None:
                     raise conflict
                 changes[key] = new
+            if value is not None:
+                before[key] = bytes(value)
             expected[key] = version
 
 
 def _not_offered(mode: str) -> Exception:
-    if mode in ("publish", "flip", "swap"):
+    if mode in ("flip", "swap"):
         return UnsupportedOperationError(
             f"transactions do not have the mode {mode!r}",
             hint="Use mode='auto': in a local directory any change is committed by a journal",
         )
-    return ValueError(f"mode must be 'auto' or 'journal', not {mode!r}")
+    return ValueError(f"mode must be 'auto', 'journal' or 'publish', not {mode!r}")
 
 
 def _level(store: Store, mode: Mode) -> Level:
     """Return the level at which `store` commits. Raises `UnsupportedOperationError`."""
     base = innermost(store)
     if isinstance(store, CanCommit):
-        if isinstance(base, LocalStore):
+        if isinstance(base, LocalStore) and mode != "publish":
             return "journal"
         if mode == "auto":
             return "store"
+    elif mode != "journal" and isinstance(store, ConditionalSet) and not isinstance(store, Lock) and _is_direct(store):
+        return "publish"
     raise UnsupportedOperationError(
         f"{type(base).__name__} has no transactions" + (f" of mode {mode!r}" if mode != "auto" else ""),
         store=store.url,
-        hint="Use a local directory, memory, SQLite, LMDB or a zip archive with mode='auto'; "
-        "for transactions in object storage, Icechunk",
+        hint="Use mode='auto' with a local directory, memory, SQLite, LMDB, Redis, a zip archive or object storage",
     )
+
+
+def _is_direct(store: Store) -> bool:
+    """Whether requests reach the store itself: a cache answers with documents that others have changed since."""
+    while isinstance(store, ForwardingStore):
+        store = store.store
+    return not isinstance(store, WrapperStore)
 
 
 def _rank(key: str, value: bytes | None) -> tuple[int, int, str]:

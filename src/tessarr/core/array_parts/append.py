@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy.typing as npt
 
+from tessarr.core import open_transactions
 from tessarr.core.array_parts.append_reserved import (
     EXPIRE_S,
     HolePolicy,
@@ -36,8 +37,10 @@ from tessarr.core.array_parts.resize import (
 )
 from tessarr.engine.bound import bind
 from tessarr.errors import (
+    ConflictError,
     UnsupportedOperationError,
 )
+from tessarr.metadata import reservations
 from tessarr.settings import config
 from tessarr.stores.functions import notices_writes
 from tessarr.stores.protocols import Lock
@@ -89,11 +92,24 @@ def require_exclusion(array: Array) -> None:
     )
 
 
+def _refuse_in_transaction(array: Array) -> None:
+    """Raise `ConflictError` where an append of another process is pending, which a transaction would not see the end of."""
+    pending = reservations.parse_member(array._metadata.pending, array.shape)
+    if open_transactions.is_overlay(array._store) and (pending.reserved or pending.closed):
+        raise ConflictError(
+            "an append or a resize of the array has not ended",
+            store=array._store.url,
+            path=array.name,
+            hint="Run the transaction again when it has ended",
+        )
+
+
 async def _append_locked_steps(array: Array, data: npt.ArrayLike, axis: int, holes: HolePolicy) -> Shape:
     """Append while the lock of the shape is held."""
     await array._require_current_steps()
     await array._refresh_steps()
-    if array._metadata.pending is not None:  # copied from a store where appends reserve regions
+    if array._metadata.pending is not None:  # of a store where appends reserve regions, or copied from one
+        _refuse_in_transaction(array)
         return await append_reserved_steps(array, data, axis, holes)
     values, axis = fit_elements(array, data, axis, array.shape, array.dtype)
     state, old_shape, start = array._state, array.shape, array.shape[axis]

@@ -108,7 +108,7 @@ async def append_reserved_steps(array: Array, data: npt.ArrayLike, axis: int, ho
     earlier: set[tuple[int, int]] | None
     try:
         region, metadata = await _reserve_steps(array, values, axis, owner, holes, attempt)
-        await _store_steps(array, metadata, axis, region, values, attempt)
+        await store_region_steps(array, metadata, axis, region, values, attempt)
         earlier = await _publish_steps(array, axis, owner, region, attempt)
     except Exception as error:
         is_published = attempt.begun and (await _release_after_error_steps(error, array, axis, owner, region, attempt))
@@ -232,7 +232,7 @@ def _grown_grid(array: Array, document: Document, axis: int, stop: int) -> dict[
     return {name: members[name] for name in ("chunk_grid",) if name in members}
 
 
-async def _store_steps(
+async def store_region_steps(
     array: Array,
     metadata: ArrayMetadata,
     axis: int,
@@ -388,7 +388,7 @@ async def _void_steps(array: Array, axis: int, region: Region, *, is_own: bool =
     fill = metadata.data_type.default_fill() if metadata.fill_value is None else metadata.fill_value
     # Stored even where all is fill value, so that a late request that creates the chunk is refused.
     stored = array._options._replace(write_empty_chunks=True)
-    await _store_steps(array, metadata, axis, mine, np.broadcast_to(fill, shape), options=stored)
+    await store_region_steps(array, metadata, axis, mine, np.broadcast_to(fill, shape), options=stored)
     await _publish_steps(array, axis, owner, mine)
     if not is_own:
         rows = f"rows {region.start} to {region.stop} of {array.name}"

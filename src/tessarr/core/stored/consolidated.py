@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from tessarr.common.warn import Diagnostic, report, warn
 from tessarr.core.asynchronous.sans_io import run_steps, store_call
+from tessarr.core.claims.settle import update_settled_steps
 from tessarr.core.stored.walk import Entry, block_of, read_entries, walk
 from tessarr.errors import TessarrError, ZarrRuntimeWarning
 from tessarr.metadata import consolidated, formats, serialize
@@ -177,7 +178,7 @@ async def _follow_steps(store: Store, paths: Sequence[str], names: Sequence[str]
         ) -> Buffer | None:
             return old if old is None else _with_stored_entries(store, old, key, name, inside, left)
 
-        await store_call(store, "update", prefix + name, change)
+        await update_settled_steps(store, prefix + name, change)
 
 
 def _with_stored_entries(

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from tessarr.core import open_transactions
 from tessarr.core.asynchronous.sans_io import Call, gather_calls, run_steps, store_call
+from tessarr.core.claims.settle import update_settled_steps
 from tessarr.core.stored.consolidated import HOLDERS, follow_change_steps
 from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.walk import read_entries_steps
@@ -157,7 +158,7 @@ async def put_document_steps(store: Store, key: str, data: Buffer, *, overwrite:
     if not overwrite:
         return bool(await store_call(store, "set_if_not_exists", key, data))
     # In its lock, so that a transaction that is being committed, and has found another document there, comes first.
-    await store_call(store, "update", key, lambda _: data)
+    await update_settled_steps(store, key, lambda _: data)
     return True
 
 
@@ -169,7 +170,7 @@ def swap_document(store: Store, key: str, expected: Buffer | None, new: Buffer |
             return stored
         return new if stored is None or expected is None or bytes(stored) == bytes(expected) else stored
 
-    store.update(key, change)
+    run_steps(update_settled_steps(store, key, change))
 
 
 def correct_document(store: Store, key: str, change: Callable[[Buffer], Buffer | None]) -> None:
@@ -177,7 +178,7 @@ def correct_document(store: Store, key: str, change: Callable[[Buffer], Buffer |
 
     `change` may be called several times. A document that another writer has deleted stays deleted.
     """
-    store.update(key, lambda stored: None if stored is None else change(stored) or stored)
+    run_steps(update_settled_steps(store, key, lambda stored: None if stored is None else change(stored) or stored))
 
 
 def _contains_error(kind: str) -> type[TessarrError]:
@@ -368,7 +369,6 @@ async def change_steps(
                 raise
             raise TypeError(f"attributes of /{path} cannot be stored as JSON: {error}") from error
 
-    update = store_call(store, "update", key, rewrite)
-    await (update if sent is None else sent(update))
+    await update_settled_steps(store, key, rewrite, sent)
     if follow:
         await follow_change_steps(store, path, names=_holders_of(3 if name == formats.KEYS[3].array else 2))

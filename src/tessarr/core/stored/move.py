@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tessarr.core.asynchronous.sans_io import raise_if_cancelled, run_steps
+from tessarr.core.claims import intents
 from tessarr.core.stored import metadata_io, read_nodes
 from tessarr.core.stored.consolidated import follow_change_steps, follow_changes
 from tessarr.core.stored.walk import walk
@@ -13,6 +14,7 @@ from tessarr.stores.base import Store, Version
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import ConditionalSet, RenamePrefix
+from tessarr.types import Buffer
 
 
 def copy_key(source: Store, key: str, dest: Store, new_key: str, dry_run: bool = False) -> int:
@@ -21,12 +23,19 @@ def copy_key(source: Store, key: str, dest: Store, new_key: str, dry_run: bool =
     value = source.get(key)
     if value is None:
         return 0
+    _refuse_claimed(source, key, value)
     if not dry_run:
         if new_key.rpartition("/")[2] in formats.DOCUMENT_NAMES:
             metadata_io.put_document(dest, new_key, value, overwrite=True)
         else:
             dest.set(new_key, value)
     return byte_view(value).nbytes
+
+
+def _refuse_claimed(store: Store, key: str, value: Buffer) -> None:
+    if intents.intent_in(value, key) is not None:
+        hint = "Wait until it has ended"
+        raise ConflictError("a transaction is changing the document", store=store.url, key=key, hint=hint)
 
 
 def move_node(store: Store, source: str, dest: str) -> None:
@@ -83,10 +92,11 @@ def _copy_all(store: Store, old: str, new: str) -> None:
             target = new + key[len(old) :]
             if key not in own:
                 copy_key(store, key, store, target)
-            elif (value := store.get(key)) is not None and not metadata_io.put_document(
-                store, target, value, overwrite=False
-            ):
-                raise ConflictError("another writer has created a node at the destination", store=store.url, key=target)
+            elif (value := store.get(key)) is not None:
+                _refuse_claimed(store, key, value)
+                if not metadata_io.put_document(store, target, value, overwrite=False):
+                    what = "another writer has created a node at the destination"
+                    raise ConflictError(what, store=store.url, key=target)
             made.append(target)
         if version is not None and {key: version(key) for key in store.list_prefix(old)} != copied:
             hint = "Nothing was moved; try again"

@@ -16,7 +16,7 @@ from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
 from tessarr.metadata import consolidated, formats
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.path import is_reserved_name, prefix_of
-from tessarr.stores.protocols import JOURNAL, List, Settle
+from tessarr.stores.protocols import JOURNAL, List, Settle, may_be_claimed
 from tessarr.types import JSON, Buffer, ZarrFormat
 
 NAMES = ("zarr.json", ".zarray", ".zgroup", ".zattrs", consolidated.V2_KEY, "meta", "attrs")
@@ -182,6 +182,7 @@ async def fetch_settled_steps(
     store: Store, requests: Sequence[Fetch], paths: Sequence[str]
 ) -> list[list[Buffer] | None]:
     """Fetch documents of the nodes at `paths`; complete a transaction that a process left unfinished there first (`Settle`).
+    A document that another transaction claims is returned as readers see it (`resolve_steps`).
 
     The journal is looked for in the same fetch, so that this costs no request where there is none.
     """
@@ -191,7 +192,12 @@ async def fetch_settled_steps(
         check_answers(store, answers, len(requests) + len(journals))
         found = [path for path, journal in zip(paths, answers[len(requests) :], strict=False) if journal is not None]
         if not found:
-            return list(answers[: len(requests)])
+            documents = list(answers[: len(requests)])
+            if not any(answer and may_be_claimed(answer[0]) for answer in documents):
+                return documents
+            from tessarr.core.claims.settle import resolve_steps  # a transaction is being committed: rare
+
+            return await resolve_steps(store, requests, documents)
         for path in found:
             await store_call(store, "settle", path)
         journals = []

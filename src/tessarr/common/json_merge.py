@@ -1,0 +1,47 @@
+"""Merge two changes of one JSON object, member by member."""
+
+from __future__ import annotations
+
+import json
+
+from tessarr.types import Buffer
+
+_MISSING = object()
+
+
+def merged(base: Buffer | None, own: bytes | None, other: Buffer | None) -> bytes | None:
+    """Merge two changes of the document `base`, member by member; ``None``: both changed one member.
+
+    >>> merged(b'{"a":1,"b":{"c":1}}', b'{"a":2,"b":{"c":1}}', b'{"a":1,"b":{"c":1,"d":3}}')
+    b'{"a": 2, "b": {"c": 1, "d": 3}}'
+    >>> merged(b'{"a":1}', b'{"a":2}', b'{"a":3}') is None
+    True
+    """
+    if base is None or own is None or other is None:
+        return None
+    try:
+        documents = [json.loads(bytes(document)) for document in (base, own, other)]
+        found = _merged(*documents)
+    except (ValueError, _BothChangedError):
+        return None
+    return json.dumps(found, ensure_ascii=False, allow_nan=True).encode()
+
+
+class _BothChangedError(Exception):
+    """Both documents have another value of one member than the base."""
+
+
+def _merged(base: object, own: object, other: object) -> object:
+    if own == other or base == other:
+        return own
+    if base == own:
+        return other
+    if not (isinstance(base, dict) and isinstance(own, dict) and isinstance(other, dict)):
+        raise _BothChangedError
+    found: dict[object, object] = {}
+    for name in dict.fromkeys([*other, *own]):
+        values = [document.get(name, _MISSING) for document in (base, own, other)]
+        value = _merged(*values)
+        if value is not _MISSING:
+            found[name] = value
+    return found

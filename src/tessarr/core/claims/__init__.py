@@ -1,0 +1,1 @@
+"""Claims of transactions on documents, where a store replaces one value at a time (level *publish*)."""
