@@ -371,7 +371,7 @@ class PendingCommitError(StoreError):
 
 
 class JournalError(StoreError):
-    """The journal of a transaction cannot be believed: it is damaged, or of another directory. Nothing was changed."""
+    """The journal or the record of a transaction is damaged, or the journal is of another directory. Nothing was changed."""
 
     kind = "journal"
 

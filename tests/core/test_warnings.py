@@ -34,6 +34,7 @@ from tessarr.common.strict_json import dumps
 from tessarr.conventions import known
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call
+from tessarr.core.claims import intents
 from tessarr.errors import ZarrDeprecationWarning, ZarrRuntimeWarning, ZarrUserWarning
 from tessarr.settings import config
 from tessarr.stores.local.store import LocalStore
@@ -273,6 +274,19 @@ def _waited_long(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     array.append([1, 2, 3, 4])  # tessarr.Array.append
 
 
+def _changed_twice(place: Path, _: pytest.MonkeyPatch) -> None:
+    """Write to an array that a transaction and another program have given different shapes."""
+    store = abandoned()
+    present = json.loads(store.bucket.values["zarr.json"])
+    del present["tessarr_append"]
+    documents = [{**present, "shape": [n]} for n in (4, 8, 12)]
+    old, new, other = (dumps(document) for document in documents)
+    record = intents.Record(id="x", state="committed", since=0, changes={"zarr.json": intents.Change(old, new)})
+    store.set(f"{intents.RECORD}x", record.dumps())
+    store.set("zarr.json", dumps(intents.with_intent(json.loads(other), intents.Intent("x", 0))))
+    tessarr.open_array(store, mode="r+").attrs["x"] = 1
+
+
 async def _nested_later(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     array = await tessarr.open_array_async(nested(place))
     await array.read_async((0, 0))
@@ -412,6 +426,12 @@ CASES = [
         ZarrRuntimeWarning,
         "were reserved and never stored",
         lambda *_: tessarr.open_array(abandoned(), mode="r+").append([1, 2, 3, 4], on_hole="void"),
+    ),
+    Case(
+        "core/claims/settle.py:complete_steps",
+        ZarrRuntimeWarning,
+        "changed zarr.json at the same time",
+        _changed_twice,
     ),
     Case(
         "core/array_parts/append_reserved.py:handle_abandoned_steps",

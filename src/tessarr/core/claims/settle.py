@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from tessarr.common.json_merge import merged
 from tessarr.common.warn import warn
@@ -144,27 +145,32 @@ async def complete_steps(store: Store, place: str, record: Record, *, is_own: bo
     `is_own`: by the process that has committed it.
     """
     root = place.removesuffix(intents.RECORD + record.id)
-    for relative, change in record.changes.items():
-        key, claimed = root + relative, record.claimed(relative)
-
-        def carry_out(
-            old: Buffer | None, key: str = key, new: bytes = change.new, claimed: bytes = claimed
-        ) -> Buffer | None:
-            intent = intents.intent_in(old, key)
-            if old is None or intent is None or intent.id != record.id:
-                raise _UnchangedError  # it was replaced, and may have been changed since
-            if bytes(old) == claimed:
-                return new
-            joined = merged(claimed, new, old)
-            if joined is None:
-                warn(f"a transaction and another program changed {key} at the same time", ZarrRuntimeWarning)
-                return intents.released(bytes(old), key, record, intent)
-            return joined
-
+    both: set[str] = set()
+    for relative in record.changes:
         with suppress(_UnchangedError):
-            await store_call(store, "update", key, carry_out)
+            await store_call(store, "update", root + relative, partial(_carried_out, root, relative, record, both))
+    for key in sorted(both):
+        warn(f"a transaction and another program changed {key} at the same time", ZarrRuntimeWarning)
     if is_own or clock.CLOCK.now() - record.since >= EXPIRE_S:  # before, its process may still look for it
         await store_call(store, "delete", place)
+
+
+def _carried_out(root: str, relative: str, record: Record, both: set[str], old: Buffer | None) -> Buffer:
+    """Return the new content of the document `old`. Raises `_UnchangedError` where the intent is not in it any more.
+
+    The key is added to `both` if another program changed the same member: its document stays.
+    """
+    key, claimed, new = root + relative, record.claimed(relative), record.changes[relative].new
+    intent = intents.intent_in(old, key)
+    if old is None or intent is None or intent.id != record.id:
+        raise _UnchangedError  # it was replaced, and may have been changed since
+    if bytes(old) == claimed:
+        return new
+    joined = merged(claimed, new, old)
+    if joined is None:
+        both.add(key)
+        return intents.released(bytes(old), key, record, intent)
+    return joined
 
 
 async def void_steps(store: Store, place: str, record: Record) -> bool:

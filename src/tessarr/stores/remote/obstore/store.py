@@ -13,6 +13,7 @@ Sources: RFC 9110 sections 13 (conditional requests) and 14 (ranges). obstore is
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import uuid
 from collections.abc import Iterable, Mapping
@@ -279,9 +280,20 @@ class ObjectStore(NetworkStore):
         return [self._own(meta) for meta in await self._list_objects(prefix)]
 
     def list_versions(self, prefix: str) -> Mapping[str, Version]:
-        """See `tessarr.stores.protocols.ListVersions`: one request per 1,000 keys."""
-        listed = self._run(self._list_objects(prefix))
-        return {self._own(meta): version for meta in listed if (version := version_of(meta)) is not None}
+        """See `tessarr.stores.protocols.ListVersions`: one request per 1,000 keys, or one per key.
+
+        A listing names no generation (Google) and no version (S3 with versioning), which are part of a version.
+        """
+        return self._run(self._list_versions(prefix))
+
+    async def _list_versions(self, prefix: str) -> dict[str, Version]:
+        listed = await self._list_objects(prefix)
+        found = {self._own(meta): version for meta in listed if (version := version_of(meta)) is not None}
+        first = next(iter(found), None)
+        if first is None or await self.version_async(first) == found[first]:
+            return found
+        versions = await asyncio.gather(*map(self.version_async, found))
+        return {key: version for key, version in zip(found, versions, strict=True) if version is not None}
 
     async def getsize_prefix_async(self, prefix: str) -> int:
         return sum(meta["size"] for meta in await self._list_objects(prefix))
