@@ -55,6 +55,7 @@ FOUND_IN_TRANSACTIONS = {
     "an append overwrites rows that a transaction has committed": ("append", "transact_append"),
     "consolidated metadata lack what a transaction commits while they are written": ("consolidate", "transact"),
     "consolidated metadata that are new lack what a transaction merges into them": ("consolidate", "transact_merge"),
+    "a transaction that merges takes an append of as many rows for its own": ("append_to_shard", "publish_merge"),
 }
 
 

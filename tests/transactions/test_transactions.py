@@ -147,6 +147,15 @@ def test_documents_are_merged_member_by_member_if_the_caller_wants_it(place: Sto
     assert tessarr.open_group(place, mode="r").attrs["title"] == "theirs"
 
 
+def test_an_append_of_as_many_rows_is_not_merged(place: Store) -> None:
+    tx = tessarr.transaction(place, on_conflict="merge").__enter__()
+    group_of(tx)["t"].append(np.array([7, 7], "i4"))
+    run_outside(lambda: tessarr.open_array(place, path="t", mode="r+").append(np.array([8, 8], "i4")))
+    with pytest.raises(ConflictError):
+        tx.commit()
+    assert values(place, "t") == [[1] * 6 + [8, 8]]
+
+
 def test_an_object_from_outside_may_not_write_to_the_place(place: Store) -> None:
     root: Any = tessarr.open_group(place, mode="r+")
     array = root["t"]

@@ -34,6 +34,17 @@ def resized(changes: Mapping[str, bytes | None], before: Mapping[str, bytes]) ->
     }
 
 
+def both_resized(base: Buffer | None, own: bytes | None, other: Buffer | None) -> bool:
+    """Whether two changes of an array's document each gave another shape, be it the same one: each has rows of its own.
+
+    >>> both_resized(b'{"shape":[1]}', b'{"shape":[2]}', b'{"shape":[2]}')
+    True
+    """
+    if base is None or own is None or other is None:
+        return False
+    return _shape(bytes(base)) not in (_shape(own), _shape(bytes(other)))
+
+
 def is_consolidated(key: str, document: Buffer | None) -> bool:
     """Whether the document at `key` has consolidated metadata.
 

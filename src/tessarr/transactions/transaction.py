@@ -43,7 +43,7 @@ from tessarr.stores.protocols import Commit as CanCommit
 from tessarr.stores.protocols import ConditionalSet, Lock
 from tessarr.stores.url import StoreLike
 from tessarr.stores.wrappers.base import ForwardingStore, WrapperStore, innermost
-from tessarr.transactions.document_merge import is_consolidated, is_document, resized
+from tessarr.transactions.document_merge import both_resized, is_consolidated, is_document, resized
 from tessarr.transactions.overlay import OverlayStore
 
 Mode: TypeAlias = Literal["auto", "journal", "publish"]
@@ -325,7 +325,7 @@ class Transaction:
                 raise conflict  # the new consolidated metadata lack what this transaction changes
             if key in changes:
                 new = merged(base, changes[key], value)
-                if new is None:
+                if new is None or both_resized(base, changes[key], value):
                     raise conflict
                 changes[key] = new
             if value is not None:
