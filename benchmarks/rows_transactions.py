@@ -1,4 +1,4 @@
-"""Row T1: changing 100 chunks of 3 arrays, by writes and in one transaction."""
+"""Row C1: changing 100 chunks of 3 arrays, by writes and in one transaction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOW = ("writes", "transaction", "durable writes", "durable transaction")
 MEMORY = Path("/dev/shm")
 
 
-@row("T1", "change 100 chunks of 3 arrays", [f"{how}, {where}" for where in ("disk", "tmpfs") for how in HOW])
+@row("C1", "change 100 chunks of 3 arrays", [f"{how}, {where}" for where in ("disk", "tmpfs") for how in HOW])
 def change_arrays(peer: Peer, variant: str) -> Task:
     """Replace all chunks of three arrays: one call per array, or one transaction (in Icechunk: a session and its commit)."""
     how, _, where = variant.partition(", ")
