@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import TypeAlias
 
@@ -126,8 +127,13 @@ class _StoppedAt:
 
     def __init__(self, moment: int, patch: pytest.MonkeyPatch) -> None:
         self.left = moment
-        local = tessarr.storage.LocalStore
-        for owner, name in ((local, "set"), (local, "delete_prefix"), (os, "rename"), (shutil, "rmtree")):
+        for owner, name in (
+            *product(
+                (tessarr.storage.LocalStore, tessarr.storage.SQLiteStore), ("set", "delete_many", "delete_prefix")
+            ),
+            (os, "rename"),
+            (shutil, "rmtree"),
+        ):
             patch.setattr(owner, name, self._stopping(getattr(owner, name)))
 
     def _stopping(self, work: Callable[..., object]) -> Callable[..., object]:
@@ -150,7 +156,9 @@ class _StoppedAt:
 def test_a_client_may_be_stopped_at_any_moment_of_finishing(
     path: str, replaced: bool, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for moment in range(1, 200):
+    moment = 0
+    while True:
+        moment += 1
         base, place = tmp_path / str(moment), tmp_path / f"plan{moment}"
         dest = base / path if path else base
         if replaced:
@@ -169,6 +177,33 @@ def test_a_client_may_be_stopped_at_any_moment_of_finishing(
         if stopped.left > 0:
             break
     assert moment > 4
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_client_may_be_stopped_at_any_moment_of_replacing_a_node_where_values_are_moved_one_by_one(
+    zarr_format: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = tessarr.create_group(tmp_path / "a.zarr", zarr_format=zarr_format, attributes={"title": "t"})
+    group.create_array("x", shape=(2,), chunks=(1,), dtype="i4", attributes={"unit": "m"})[...] = 5
+    for moment in range(1, 200):
+        file, place = tmp_path / f"{moment}.sqlite", tmp_path / f"plan{moment}"
+        with tessarr.storage.SQLiteStore(file) as store:
+            tessarr.create_group(store, path="node").create_array("x", shape=(2,), dtype="i4")[...] = 1
+        tessarr.plan.copy(tmp_path / "a.zarr", f"sqlite:{file}", path="node", overwrite=True).save(place)
+        tessarr.plan.load(place).run_part(1, 1)
+        with monkeypatch.context() as patch:
+            stopped = _StoppedAt(moment, patch)
+            with contextlib.suppress(StoppedError):
+                tessarr.plan.load(place).finish()
+        assert tessarr.plan.load(place).finish().finished
+        with tessarr.storage.SQLiteStore(file) as store:
+            found = digest(tessarr.open_group(store, path="node"))
+            assert found.differing(digest(tessarr.open_group(tmp_path / "a.zarr"))) == []
+            assert [key for key in store.list() if ".partial" in key] == []
+        if stopped.left > 0:
+            assert moment > 12
+            return
+    pytest.fail("there are more moments than were tried")
 
 
 # -- copies --------------------------------------------------------------------------------------------------------------

@@ -122,8 +122,10 @@ def discard(manifest: Manifest, storage_options: Mapping[str, object] | None = N
 
 def _write_documents(manifest: Manifest, store: Store, path: str) -> None:
     nodes = {join(path, node.path): node.metadata for node in manifest.nodes}
-    missing = {at: nodes[at] for entry in read_entries(store, list(nodes)) if not entry.formats for at in [entry.path]}
-    for _ in create_hierarchy(store=store, nodes=missing):
+    missing = {entry.path: entry for entry in read_entries(store, list(nodes)) if not entry.formats}
+    # of a node whose creation was stopped: in v2 attributes come first
+    store.delete_many(entry.prefix + name for entry in missing.values() for name in entry.values)
+    for _ in create_hierarchy(store=store, nodes={at: nodes[at] for at in missing}):
         pass
     if manifest.options.get("consolidate") and isinstance(manifest.nodes[0].metadata, GroupMetadata):
         consolidate_metadata(store, path=path or None)
@@ -131,11 +133,12 @@ def _write_documents(manifest: Manifest, store: Store, path: str) -> None:
 
 def _move(store: Store, work: str, target: str, milestones: Milestones) -> None:
     """Replace a node of a store. Without the old node, a node at `target` has been moved whole: documents are moved last."""
-    if not milestones.reached("cleared"):
-        metadata_io.delete_node(store, target)
-        milestones.reach("cleared")
-    if not _is_node(store, target):
-        move_node(store, work, target)
+    if milestones.reached("cleared") and _is_node(store, target):
+        metadata_io.delete_node(store, work)
+        return
+    metadata_io.delete_node(store, target)
+    milestones.reach("cleared")
+    move_node(store, work, target)
 
 
 def _is_node(store: Store, path: str) -> bool:

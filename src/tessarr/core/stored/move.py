@@ -79,15 +79,20 @@ def _require_free(store: Store, dest: str) -> None:
         raise way("a node exists at the destination", store=store.url, path=f"/{dest}")
 
 
+_LAST = frozenset(key for keys in formats.KEYS.values() for key in (keys.array, keys.group) if key is not None)
+"""The documents that make a node."""
+
+
 def _copy_all(store: Store, old: str, new: str) -> None:
     """Copy the values under `old` to `new`, the node's own documents last. Remove the copies, and raise `ConflictError`, when a
-    value was changed, added or removed meanwhile."""
+    value was changed, added or removed meanwhile. Any other error removes them unless the node is complete at `new`."""
     version = store.version if isinstance(store, ConditionalSet) else None
     own = {old + name for name in formats.DOCUMENT_NAMES}
+    last = {old + name for name in _LAST}
     copied: dict[str, Version | None] = {}
     made: list[str] = []
     try:
-        for key in sorted(store.list_prefix(old), key=lambda key: (key in own, key)):
+        for key in sorted(store.list_prefix(old), key=lambda key: (key in own, key in last, key)):
             copied[key] = None if version is None else version(key)
             target = new + key[len(old) :]
             if key not in own:
@@ -101,6 +106,11 @@ def _copy_all(store: Store, old: str, new: str) -> None:
         if version is not None and {key: version(key) for key in store.list_prefix(old)} != copied:
             hint = "Nothing was moved; try again"
             raise ConflictError("the node was changed while it was copied", store=store.url, key=old, hint=hint)
-    except BaseException:
+    except ConflictError:
         store.delete_many(made)
+        raise
+    except BaseException:
+        # A write that failed may have been carried out. With the last document at the destination the copy is complete.
+        if not any(store.exists(new + name) for name in _LAST):
+            store.delete_many(made)
         raise
