@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 import tessarr
 import tessarr.plan
-from tessarr.errors import ChunkNotFoundError
+from tessarr.cli import main
+from tessarr.errors import ChunkNotFoundError, FailedTasksError
 from tessarr.plan.cost import Sizes, longest_chunks
 from tessarr.plan.strategies.ready import Ready
 from tessarr.plan.strategies.staged import in_two_stages
@@ -172,6 +173,22 @@ def test_each_part_owns_whole_blocks(tmp_path: Path) -> None:
         tessarr.plan.load(tmp_path / "plan").run_part(part, 5)
     assert tessarr.plan.load(tmp_path / "plan").finish().finished
     assert (tessarr.open_array(tmp_path / "b")[...] == VALUES).all()
+
+
+def test_a_plan_of_one_block_runs_stage_by_stage_in_parts(tmp_path: Path) -> None:
+    _source(tmp_path / "a", chunks=(2, 44))
+    _staged(tmp_path / "a", tmp_path / "b", chunks=(60, 4), memory=6000).save(tmp_path / "plan")
+    plan = tessarr.plan.load(tmp_path / "plan")
+    assert plan.describe().arrays[0].blocks == 1
+    plan.run_part(2, 3, stage=1)
+    with pytest.raises(FailedTasksError, match=r"stage 1 is not done; got tasks missing: 0"):
+        tessarr.plan.load(tmp_path / "plan").run_part(1, 3, stage=2)
+    for part, stage in [(1, 1), (3, 1), (3, 2), (1, 2)]:
+        tessarr.plan.load(tmp_path / "plan").run_part(part, 3, stage=stage)
+    assert main(["run", str(tmp_path / "plan"), "--part", "2/3", "--stage", "2"]) == 0
+    assert tessarr.plan.load(tmp_path / "plan").finish().finished
+    assert (tessarr.open_array(tmp_path / "b")[...] == VALUES).all()
+    assert sorted(path.name for path in (tmp_path / "b").iterdir()) == ["c", "zarr.json"]
 
 
 def test_a_task_whose_intermediate_is_gone_fails_and_writes_nothing(tmp_path: Path) -> None:

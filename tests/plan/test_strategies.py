@@ -13,7 +13,9 @@ import tessarr
 import tessarr.plan
 from tessarr.errors import FailedTasksError, UnsupportedOperationError
 from tessarr.plan.strategies.strategy import Name
-from tessarr.types import AnyArray
+from tessarr.storage import MemoryStore
+from tessarr.stores.base import Store
+from tessarr.types import AnyArray, ByteRange
 
 VALUES = np.random.default_rng(5).integers(0, 1000, (60, 44), "i4")
 
@@ -56,6 +58,48 @@ def test_every_strategy_writes_the_same_bytes_again_and_again(
     assert _stored(tmp_path / "direct") == written[0]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c", "direct", "scratch"]
     assert not list((tmp_path / "scratch").iterdir())
+
+
+class _Counting:
+    """A store that counts the values that are read and written."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.read: list[str] = []
+        self.written: list[tuple[str, int]] = []
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Any:
+        self.read.append(key)
+        return self.store.get(key, byte_range)
+
+    def set(self, key: str, value: Any) -> None:
+        self.written.append((key, memoryview(value).nbytes))
+        self.store.set(key, value)
+
+    def delete(self, key: str) -> None:
+        self.store.delete(key)
+
+    def list(self, prefix: str = "") -> Any:
+        return self.store.list(prefix)
+
+
+@pytest.mark.parametrize("strategy", ["direct", "staged"])
+def test_chunks_bytes_and_objects_are_as_predicted(strategy: Name, tmp_path: Path) -> None:
+    source = _Counting(tessarr.open_array(_source(tmp_path / "a", VALUES + 1, compressors=None), mode="r").store)
+    target = _Counting(MemoryStore())
+    plan = tessarr.plan.rechunk(source, target, path="b", chunks=(20, 4), memory=3000, strategy=strategy, verify=False)
+    costs = plan.describe().arrays[0]
+    before = len(source.read)
+    plan.run()
+    read = [key for key in source.read[before:] if not key.endswith("json")]
+    assert len(read) == costs.chunks_read
+    assert len(read) * 2 * 44 * 4 == costs.bytes_read
+    between = [key for key, _ in target.written if ".stages/" in key]
+    stored = [nbytes for key, nbytes in target.written if ".stages/" not in key and not key.endswith("json")]
+    assert len(between) == costs.temporary_objects
+    assert len(stored) == costs.objects == 33
+    assert sum(stored) == costs.bytes_written == VALUES.nbytes
+    assert (strategy == "staged") == bool(between)
 
 
 def test_scratch_directories_of_killed_tasks_go_and_those_in_use_stay(tmp_path: Path) -> None:

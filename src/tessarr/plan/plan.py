@@ -141,27 +141,42 @@ class Plan:
         Raises `FailedTasksError` naming the tasks that failed; the others are done, and ``run`` again goes on.
         """
         self._refresh()
-        self._carry_out(range(self._manifest.blocks), executor, slots, retries, progress)
+        self._carry_out(self._missing(range(self._manifest.blocks)), executor, slots, retries, progress)
         return self._finish()
 
     @shows_progress()
     def run_part(
-        self, part: int, of: int, *, slots: int | None = None, retries: int = 3, progress: Progress | None = None
+        self,
+        part: int,
+        of: int,
+        *,
+        stage: int | None = None,
+        slots: int | None = None,
+        retries: int = 3,
+        progress: Progress | None = None,
     ) -> Status:
         """Carry out part number `part` (from 1) of `of` parts, which may run at the same time on many machines.
 
-        A part does not finish the plan, and waits for no other. Raises `FailedTasksError`.
+        A part owns whole blocks, does not finish the plan, and waits for no other. Where blocks are fewer than machines, deal
+        one `stage` (from 1) after another instead: each part then has tasks of every block. Raises `FailedTasksError`, also for
+        a stage of which all parts of the one before have not ended.
         """
         if not 1 <= part <= of:
             raise ValueError(f"parts are numbered from 1 to {of}, got {part}")
         blocks = self._manifest.blocks
         self._refresh()
-        self._carry_out(range(blocks * (part - 1) // of, blocks * part // of), None, slots, retries, progress)
+        if stage is None:
+            missing = self._missing(range(blocks * (part - 1) // of, blocks * part // of))
+        else:
+            missing = self._missing_of_stage(stage - 1, part, of)
+        self._carry_out(missing, None, slots, retries, progress, removing=stage is None)
         return self._status()
 
     def _carry_out(
-        self, blocks: range, executor: object, slots: int | None, retries: int, progress: Progress | None
-    ) -> None:
+        self, missing: Iterable[tuple[int, Iterable[Iterable[int]]]], executor: object, slots: int | None, retries: int,
+        progress: Progress | None, *, removing: bool = True,
+    ) -> None:  # fmt: skip
+        """Carry out tasks, block by block and stage by stage. `removing`: what is between the stages goes with each block."""
         if self._milestones.reached(_FINISHED):
             return
         context, count = executor_from(executor, slots)
@@ -173,10 +188,10 @@ class Plan:
             strategy = self._manifest.locate_block(block)[0].strategy
             if strategy is not None and strategy.name == "staged":
                 self._mark(unmarked)  # before what these tasks read is removed
-                if last and isinstance(work := self._opened(), Worker):
+                if last and removing and isinstance(work := self._opened(), Worker):
                     work.end_block(block)
 
-        ready = Ready(self._missing(blocks), end_of_stage)
+        ready = Ready(missing, end_of_stage)
         try:
             with context as chosen:
                 for task, result in submitted(self._submit(chosen, executor is None), ready, count, retries):
@@ -196,11 +211,28 @@ class Plan:
             self._mark(unmarked)
         self._raise_failed(failed)
 
-    def _missing(self, blocks: range) -> Iterator[tuple[int, Iterator[Iterable[int]]]]:
+    def _missing(self, blocks: range) -> Iterator[tuple[int, Iterable[Iterable[int]]]]:
         """Yield blocks, and their tasks that are not done, stage by stage."""
         found = self._manifest.tasks_of_blocks(blocks)
         for block, stages in zip(blocks, found, strict=True):
             yield block, (self._done.missing(tasks.stop, tasks.start) for tasks in stages)
+
+    def _missing_of_stage(self, stage: int, part: int, of: int) -> Iterator[tuple[int, Iterable[Iterable[int]]]]:
+        """Yield blocks, and the tasks of one stage that a part has of each. Raises `FailedTasksError`."""
+        found = enumerate(self._manifest.tasks_of_blocks(range(self._manifest.blocks)))
+        for block, stages in found:
+            if stage >= len(stages):
+                continue
+            if stage and (
+                left := list(islice(self._done.missing(stages[stage - 1].stop, stages[stage - 1].start), 20))
+            ):
+                raise FailedTasksError(
+                    f"stage {stage} is not done", dict.fromkeys(left),
+                    got=f"tasks missing: {', '.join(map(str, left))}", hint=f"Run all parts of stage {stage} first",
+                )  # fmt: skip
+            count = len(stages[stage])
+            mine = stages[stage][count * (part - 1) // of : count * part // of]
+            yield block, [self._done.missing(mine.stop, mine.start)]
 
     def _raise_failed(self, failed: dict[int, BaseException]) -> None:
         if failed:

@@ -94,6 +94,10 @@ def _add_rechunk(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--shards", default="keep", metavar="LAYOUT", help='as --chunks, or "none"')
     _add_memory(verb)
     verb.add_argument("--strategy", choices=get_args(Name), default="auto", help="how (default: what costs least)")
+    verb.add_argument(
+        "--scratch", metavar="DIR", help='a directory of each worker for intermediate arrays; "local": TMPDIR'
+    )
+    verb.add_argument("--dtype", metavar="TYPE", help="another data type of the same kind, such as float32")
 
 
 def _rechunk(arguments: argparse.Namespace) -> Plan:
@@ -106,6 +110,8 @@ def _rechunk(arguments: argparse.Namespace) -> Plan:
         shards=parse_layout(arguments.shards),
         memory=arguments.memory,
         strategy=arguments.strategy,
+        scratch=arguments.scratch,
+        dtype=arguments.dtype,
         overwrite=arguments.overwrite,
         verify=not arguments.no_verify,
         storage_options=options,

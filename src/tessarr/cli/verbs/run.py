@@ -42,6 +42,12 @@ tessarr run PLAN --status --json
     how.add_argument(
         "--part", nargs="?", const="", metavar="I/N", help="part I (from 1) of N; does not finish the plan"
     )
+    verb.add_argument(
+        "--stage",
+        type=int,
+        metavar="K",
+        help="with --part: only stage K (from 1), where blocks are fewer than machines",
+    )
     how.add_argument("--dask", metavar="ADDRESS", help="run on the dask cluster whose scheduler is there")
     how.add_argument("--status", action="store_true", help="only show how far it is")
     verb.add_argument("--jobs", type=int, default=1, metavar="N", help="tasks at once in this process (default: 1)")
@@ -88,7 +94,7 @@ def _carried_out(plan: Plan, arguments: argparse.Namespace) -> Status:
     with bar(nbytes=False) as progress:
         if arguments.part is not None:
             part, of = part_of(arguments.part, os.environ)
-            return plan.run_part(part, of, slots=arguments.jobs, progress=progress)
+            return plan.run_part(part, of, stage=arguments.stage, slots=arguments.jobs, progress=progress)
         if arguments.dask is None:
             return plan.run(slots=arguments.jobs, progress=progress)
         from distributed import Client
