@@ -18,6 +18,7 @@ from tessarr.core.asynchronous.sans_io import Call
 from tessarr.core.claims import intents
 from tessarr.core.claims.settle import EXPIRE_S
 from tessarr.errors import ConflictError, JournalError, PendingCommitError, StoreError, UnsupportedOperationError
+from tessarr.tools.check import check
 from tests.simulation.operations import make
 from tests.simulation.simulator import Bucket, Client, Crashed
 
@@ -328,6 +329,13 @@ def test_a_record_that_is_damaged_is_an_error_and_nothing_is_changed(bucket: Buc
         with pytest.raises(JournalError, match="damaged"):
             tessarr.open_array(bucket.connect("reader"), path="a", mode="r")
         assert bucket.values == before
+
+
+def test_check_says_not_to_remove_the_record_of_a_transaction(bucket: Bucket) -> None:
+    with pytest.raises(Crashed):
+        publish(Faulty(bucket, first_left_with_intents(bucket), crash))
+    (finding,) = [one for one in check(bucket.connect("checks")).findings if intents.RECORD in (one.key or "")]
+    assert "ends the transaction; then remove it" in finding.fix
 
 
 def first_left_with_intents(bucket: Bucket) -> int:

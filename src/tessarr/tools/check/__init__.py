@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tessarr.core.array_parts.reservation_io import BESIDE
+from tessarr.core.claims.intents import RECORD
 from tessarr.core.locate import locate
 from tessarr.core.notebook.bar import shows_progress
 from tessarr.core.stored.walk import Entry, read_entries, walk
@@ -192,12 +193,20 @@ def _unexpected_names(entry: Entry, entries: dict[str, Entry], lost: set[str]) -
             yield Finding("DOC-STRAY", f"/{below} holds keys and is not a node", entry.path, below, fix=UNKNOWN)
 
 
+_RECORD_FIX = (
+    "Change an attribute of each node that the record lists, which ends the transaction; then remove it, but not within "
+    "600 seconds of its last change"
+)
+
+
 def _unexpected_key(entry: Entry, name: str) -> Iterator[Finding]:
     key = entry.prefix + name
     if name.endswith((".partial", ".tmp", ".temp", ".part")):
         yield Finding(
             "KEY-TEMPORARY", "left by a writer that was stopped", entry.path, key, action=Action("delete", key)
         )
+    elif name.startswith(RECORD):
+        yield Finding("DOC-STRAY", "the record of a transaction", entry.path, key, fix=_RECORD_FIX)
     elif name not in ("meta", "attrs"):
         yield Finding("DOC-STRAY", "a group holds documents only", entry.path, key, fix=UNKNOWN)
 
