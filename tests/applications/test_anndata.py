@@ -38,8 +38,11 @@ PROGRAM = """
 
 @pytest.mark.parametrize(
     "door",
-    ['zarr.config.set({"codec_pipeline.path": path})', "tessarr.zarr_python.patch(force=True)"],
-    ids=["pipeline", "patch"],
+    [
+        'zarr.config.set({"codec_pipeline.path": path})',
+        'zarr.config.set({"codec_pipeline.path": path}), tessarr.zarr_python.patch(force=True)',
+    ],
+    ids=["pipeline", "pipeline and patch"],
 )
 def test_anndata_reads_and_writes_by_tessarr(door: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(textwrap.dedent(PROGRAM.replace("DOOR", door)))
