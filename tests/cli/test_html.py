@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -12,41 +11,10 @@ import numpy as np
 import pytest
 
 import tessarr
+from tests.markup import Parsed
 
 Run = Callable[..., Any]
 HOSTILE = "</style><script>alert('1')</script>\"&<b onclick=x>"
-VOID = {"meta"}
-
-
-class Parsed(HTMLParser):
-    """The tags and the text of a page; raises where one is not closed."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if self.open[-1] == tag:
-            self.open.pop()
-        else:
-            raise AssertionError(f"{tag} ends within {self.open}")
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        if "style" not in self.open:
-            self.text += data
 
 
 def page(file: Path) -> Parsed:

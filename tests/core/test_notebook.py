@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -15,41 +14,14 @@ import tessarr
 from tessarr.core.notebook.describe import MAX_MEMBERS
 from tessarr.core.notebook.grid_svg import MAX_BARS, MAX_LINES, SIDE
 from tessarr.storage import CountingStore, MemoryStore
+from tests.markup import Parsed
 
 MAX_CHARS = 15_000
-VOID = {"br", "hr", "img", "input", "meta", "link"}
 HOSTILE = "</style><script>alert('1')</script>\"&<b onclick=x>\u202e"
 
 
-class Parsed(HTMLParser):
-    """The tags of a document; raises where one is not closed."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag not in VOID
-        self.open.append(tag)
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if "style" not in self.open:
-            self.text += data
-
-    def all(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.tags if name == tag]
+class Drawn(Parsed):
+    """A document with a drawing."""
 
     def lines(self, kind: str) -> list[tuple[str, list[float]]]:
         """Direction ("v": along the axis that runs to the right) and offsets of each path, from the box it is drawn in."""
@@ -65,12 +37,12 @@ class Parsed(HTMLParser):
         return found
 
 
-def described(node: Any) -> Parsed:
+def described(node: Any) -> Drawn:
     """Describe and parse a node; what holds for every description is asserted here."""
     text = node._repr_html_()
     assert len(text) <= MAX_CHARS
     text.encode()
-    parsed = Parsed(text)
+    parsed = Drawn(text)
     names = {tag for tag, _ in parsed.tags}
     assert not names & {"script", "iframe", "link", "img", "a", "object", "use", "image"}
     attributes = [name for _, held in parsed.tags for name in held]
