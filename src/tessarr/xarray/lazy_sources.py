@@ -8,6 +8,7 @@ from typing import Any
 import xarray
 from xarray.backends.zarr import ZarrArrayWrapper
 
+from tessarr.core.array import Array
 from tessarr.core.locate import locate
 from tessarr.errors import BaseZarrError, TessarrError
 from tessarr.stores.url import StoreLike, overlaps, store_from
@@ -54,9 +55,9 @@ def check_not_own_source(
         target, path, _ = locate(place, group, "r", storage_options)
     except (TessarrError, OSError):
         return  # nothing is there
-    for name, array in sources:
-        theirs, prefix = (array._store, "") if hasattr(array, "_store") else store_from(array.store_path.store)
-        if overlaps(target, path, theirs, f"{prefix}/{array.path}".strip("/")):
+    for name, stored in sources:
+        store, prefix = (stored._store, "") if isinstance(stored, Array) else store_from(stored.store_path.store)
+        if overlaps(target, path, store, f"{prefix}/{stored.path}".strip("/")):
             raise BaseZarrError(
                 f"variable {name!r} is not loaded, and is read from the place that mode='w' replaces: its values would be lost",
                 store=target.url,
