@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import UserDict
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 import tessarr
 import tessarr.dask
 from tessarr.errors import UnsupportedOperationError
+from tessarr.stores.memory.mapping import DictStore
 from tessarr.stores.memory.store import MemoryStore
 
 
@@ -168,9 +170,10 @@ def test_texts_are_read_and_stored() -> None:
     assert tessarr.dask.from_array(z).compute().tolist() == words.tolist()
 
 
+@pytest.mark.parametrize("store_type", [MemoryStore, DictStore, UserDict])
 @pytest.mark.parametrize("delayed", [False, True])
-def test_tasks_in_other_processes_do_not_write_to_copies_of_a_store_in_memory(delayed: bool) -> None:
-    z = made(MemoryStore())
+def test_tasks_in_other_processes_do_not_write_to_copies_of_a_store_in_memory(delayed: bool, store_type: type) -> None:
+    z = made(store_type())
     before = z[...]
     x = da.zeros(z.shape, chunks=(6, 10), dtype="i4")
 

@@ -72,11 +72,13 @@ def url_of(store: object) -> str:
 def is_in_memory(store: object) -> bool:
     """Whether the values are in the memory of this process, so that a pickle of the store is a copy of them.
 
+    A mapping is taken for one in memory: nothing tells whether its pickle leads to the same values.
+
     >>> from tessarr.stores.memory.store import MemoryStore
     >>> is_in_memory(MemoryStore())
     True
     """
-    return url_of(store).startswith(("memory:", "fsspec+memory:"))
+    return url_of(store).startswith(("memory:", "mapping:", "fsspec+memory:"))
 
 
 def no_conditional_writes(store: object, key: str) -> UnsupportedOperationError:
