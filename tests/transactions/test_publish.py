@@ -19,6 +19,7 @@ from tessarr.core.claims import intents
 from tessarr.core.claims.settle import EXPIRE_S
 from tessarr.errors import ConflictError, JournalError, PendingCommitError, StoreError, UnsupportedOperationError
 from tessarr.tools.check import check
+from tessarr.tools.repair import repair
 from tests.simulation.operations import make
 from tests.simulation.simulator import Bucket, Client, Crashed
 
@@ -114,7 +115,11 @@ def publish(store: Any, number: int = 7) -> None:
 
 def found(bucket: Bucket, *, consolidated: bool | None = None) -> tuple[Any, ...]:
     """What a reader of the library finds."""
-    root: Any = tessarr.open_group(bucket.connect("reader"), mode="r", use_consolidated=consolidated)
+    return found_by(bucket.connect("reader").with_read_only(True), consolidated=consolidated)
+
+
+def found_by(store: Any, *, consolidated: bool | None = None) -> tuple[Any, ...]:
+    root: Any = tessarr.open_group(store, mode="r", use_consolidated=consolidated)
     return (*(root[path][...].tolist() for path in ROWS), root.attrs.get("n"), root["a"].attrs.get("n"))
 
 
@@ -137,6 +142,17 @@ def test_arrays_and_attributes_change_at_once(bucket: Bucket) -> None:
     assert plan.level == "publish"
     assert {"a/zarr.json", "g/b/zarr.json", "zarr.json"} <= {*plan.set}
     assert found(bucket) == found(bucket, consolidated=True) == NEW
+    assert members(bucket) == []
+    assert not any(intents.RECORD in key for key in bucket.values)
+
+
+def test_a_group_below_consolidated_metadata_is_changed_with_them(bucket: Bucket) -> None:
+    with tessarr.transaction(tessarr.open_group(bucket.connect("one"), mode="r+", path="g")) as tx:
+        tx.group["b"].append([7])
+        tx.group.attrs["n"] = 7
+    for consolidated in (False, True):
+        g: Any = tessarr.open_group(bucket.connect("reader"), mode="r", use_consolidated=consolidated)["g"]
+        assert (g["b"][...].tolist(), g.attrs["n"]) == ([*OLD[1], 7], 7)
     assert members(bucket) == []
     assert not any(intents.RECORD in key for key in bucket.values)
 
@@ -331,11 +347,64 @@ def test_a_record_that_is_damaged_is_an_error_and_nothing_is_changed(bucket: Buc
         assert bucket.values == before
 
 
-def test_check_says_not_to_remove_the_record_of_a_transaction(bucket: Bucket) -> None:
-    with pytest.raises(Crashed):
-        publish(Faulty(bucket, first_left_with_intents(bucket), crash))
-    (finding,) = [one for one in check(bucket.connect("checks")).findings if intents.RECORD in (one.key or "")]
-    assert "ends the transaction; then remove it" in finding.fix
+def left_at_any_request() -> Iterator[Bucket]:
+    """Buckets in which a process ended before its nth request that writes."""
+    for left in range(1000):
+        bucket = filled()
+        if raised_by(lambda bucket=bucket, left=left: publish(Faulty(bucket, left, crash))) is None:  # type: ignore[misc]
+            return
+        yield bucket
+
+
+def test_check_finds_the_records_of_transactions_and_repair_ends_them(time: Time) -> None:
+    told = set()
+    for bucket in left_at_any_request():
+        if not any(intents.RECORD in key for key in bucket.values):
+            continue
+        state, reader = found(bucket), bucket.connect("checks").with_read_only(True)
+        before = dict(bucket.values)
+        (finding,) = [one for one in check(reader).findings if intents.RECORD in (one.key or "")]
+        assert (finding.rule, finding.repairable) == ("TRANSACTION-PENDING", False)
+        assert repair(check(reader), bucket.connect("repairs"), dry_run=False).ok
+        assert dict(bucket.values) == before
+        time.seconds += EXPIRE_S
+        (finding,) = [one for one in check(reader).findings if intents.RECORD in (one.key or "")]
+        assert finding.rule == "TRANSACTION-LEFT"
+        assert dict(bucket.values) == before
+        assert repair(check(reader), bucket.connect("repairs"), dry_run=False).ok
+        assert found(bucket) == found(bucket, consolidated=True) == state
+        told.add(finding.message.split()[-1])
+        assert not any(b"tessarr_transaction" in value or intents.RECORD in key for key, value in bucket.values.items())
+    assert told == {"pending", "committed"}
+
+
+WRITING: dict[str, Callable[[Any], object]] = {
+    "open": lambda store: tessarr.open_group(store, mode="r+"),
+    "open an array": lambda store: tessarr.open_array(store, path="a", mode="a"),
+    "consolidate": tessarr.consolidate_metadata,
+    "transaction": lambda store: tessarr.transaction(store).__enter__().abort(),
+}
+
+
+@pytest.mark.parametrize("how", WRITING)
+def test_who_opens_for_writing_completes_what_is_committed(how: str) -> None:
+    completed = 0
+    for bucket in left_at_any_request():
+        state = found_by(bucket.connect("reader").with_read_only(True))
+        claimed = [key for key in ("zarr.json", "a/zarr.json") if b"tessarr_transaction" in bucket.values[key]]
+        if state == NEW and len(claimed) == 2:
+            WRITING[how](bucket.connect("next"))
+            assert members(bucket) == []
+            assert found_by(bucket.connect("reader").with_read_only(True)) == NEW
+            completed += 1
+    assert completed
+
+
+def test_who_opens_for_reading_completes_nothing() -> None:
+    for bucket in left_at_any_request():
+        before = dict(bucket.values)
+        assert found_by(bucket.connect("reader").with_read_only(True)) in (OLD, NEW)
+        assert bucket.values == before
 
 
 def first_left_with_intents(bucket: Bucket) -> int:

@@ -115,7 +115,7 @@ def _follow(store: Store, keys: Iterable[str]) -> None:
 
 
 _SEQUENCE = (
-    "leftovers",
+    *("leftovers", "end_transaction"),
     "create_group",
     "rewrite",
     "separator",
@@ -181,6 +181,11 @@ def _do(store: Store, action: Action, backup: _Backup) -> bool:
 
         # No backup: restoring an old shape would remove rows that other writers published since.
         return end_abandoned(open_array(store, path=action.key.rpartition("/")[0] or None, mode="r+"))
+    if action.kind == "end_transaction":
+        from tessarr.core.asynchronous.sans_io import run_steps
+        from tessarr.core.claims.settle import end_left_steps
+
+        return run_steps(end_left_steps(store, action.key))
     old = store.get(action.key)
     if old is None or _repaired(action, old) is None:
         return False

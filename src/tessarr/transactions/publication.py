@@ -86,12 +86,15 @@ class Publication:
     def _record(
         self, changes: Mapping[str, bytes | None], before: Mapping[str, bytes], growths: Iterable[_Growth]
     ) -> tuple[Record, str]:
+        keys = [key for key in changes if is_document(key)]
         prefix, regions = prefix_of(self._root), {growth.path: growth.region for growth in growths}
+        if not all(key.startswith(prefix) for key in keys):
+            prefix = ""  # consolidated metadata of a group above changes too
         documents: dict[str, Change] = {}
-        for key, new in changes.items():
-            if is_document(key):
-                assert new is not None
-                documents[key[len(prefix) :]] = Change(before[key], new, regions.get(key.rpartition("/")[0]))
+        for key in keys:
+            new = changes[key]
+            assert new is not None
+            documents[key[len(prefix) :]] = Change(before[key], new, regions.get(key.rpartition("/")[0]))
         identifier, now = clock.CLOCK.owner(), clock.CLOCK.now()
         record = Record(id=identifier, state="pending", since=now, changes=dict(sorted(documents.items())))
         return record, f"{prefix}{intents.RECORD}{identifier}"
@@ -190,15 +193,15 @@ class Publication:
         before: Mapping[str, bytes],
         expected: Mapping[str, Version | None],
     ) -> None:
-        self._refuse_pending_appends(record)
+        root = place.removesuffix(intents.RECORD + record.id)
+        self._refuse_pending_appends(record, root)
         check_versions(self._store.url, _others(expected, changes), self._store.version)
         run_steps(settle.store_record_steps(self._store, place, record))
-        root = place.removesuffix(intents.RECORD + record.id)
         for relative, change in record.changes.items():
             self._claim_one(record, root + relative, change.old, record.claimed(relative))
         check_versions(self._store.url, _others(expected, changes), self._store.version)
 
-    def _refuse_pending_appends(self, record: Record) -> None:
+    def _refuse_pending_appends(self, record: Record, root: str) -> None:
         for key, change in record.changes.items():
             document = formats.loads(NAME, change.old, key=key)
             pending = reservations.parse(document)
@@ -206,12 +209,12 @@ class Publication:
                 raise ConflictError(
                     "an append or a resize of an array that the transaction changes has not ended",
                     store=self._store.url,
-                    key=prefix_of(self._root) + key,
+                    key=root + key,
                     hint="Run the transaction again when it has ended",
                 )
             if pending is not None and change.region is not None and pending.axis != change.region.axis:
                 hint = "Append along the axis along which others append"
-                raise self._refused("an append along this axis", prefix_of(self._root) + key, hint)
+                raise self._refused("an append along this axis", root + key, hint)
 
     def _claim_one(self, record: Record, key: str, old: bytes, claimed: bytes) -> None:
         """Add the intent to the document at `key`, if it is `old`. Waits for another transaction that claims it."""

@@ -1,8 +1,8 @@
 """Read and write documents in which a transaction of level *publish* may have left an intent (`tessarr.core.claims.intents`).
 
 Readers see a document with an intent as it is before the transaction, or, where its record says that it is committed, as it is
-after it. A writer that finds an intent settles the transaction first: a committed one is completed, one that is pending is
-waited for, and after `EXPIRE_S` seconds made void. That is safe at any time, because the transaction commits by replacing
+after it; where the record is decided, and they may write, they complete or undo the transaction. A writer that finds an
+intent settles the transaction first: a committed one is completed, one that is pending is waited for, and after `EXPIRE_S` seconds made void. That is safe at any time, because the transaction commits by replacing
 the record, which then is not the one that it stored. So a writer never depends on the process that began a transaction.
 """
 
@@ -18,7 +18,7 @@ from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call, store_call
 from tessarr.core.claims import intents
 from tessarr.core.claims.intents import Intent, Record
-from tessarr.errors import ConflictError, ZarrRuntimeWarning
+from tessarr.errors import ConflictError, StoreError, ZarrRuntimeWarning
 from tessarr.stores.base import Fetch, Store
 from tessarr.types import Buffer
 
@@ -62,6 +62,11 @@ async def _read_steps(store: Store, key: str, data: Buffer | None) -> Buffer | N
         stored = None if place is None else await store_call(store, "get", place)
         if place is not None and stored is not None:
             record = Record.parse(stored, place)
+            if record.state != "pending" and not store.read_only:
+                with suppress(StoreError):  # who may not write reads what the record says
+                    await _end_steps(store, place, record)
+                    data = await store_call(store, "get", key)
+                    continue
             change = record.changes.get(_relative(key, intent))
             if change is not None and record.state == "committed":
                 return change.new
@@ -126,17 +131,39 @@ async def settle_steps(store: Store, key: str, intent: Intent) -> None:
             await _release_steps(store, key, None, intent)
             return
         record = Record.parse(data, place)
-        if record.state == "pending" and clock.CLOCK.now() - record.since < EXPIRE_S:
-            await clock.CLOCK.pause(pause_s)
-            pause_s = min(1.5 * pause_s, _PAUSES_S[1])
-            if not intents.intent_in(await store_call(store, "get", key), key):
-                return
-        elif record.state == "committed":
-            await complete_steps(store, place, record)
+        if record.state != "pending" or not is_fresh(record):
+            await _end_steps(store, place, record)
             return
-        else:
-            await void_steps(store, place, record)
+        await clock.CLOCK.pause(pause_s)
+        pause_s = min(1.5 * pause_s, _PAUSES_S[1])
+        if not intents.intent_in(await store_call(store, "get", key), key):
             return
+
+
+def is_fresh(record: Record) -> bool:
+    """Whether the process of a transaction is given more time, to commit it, or to find out that it is committed."""
+    return clock.CLOCK.now() - record.since < EXPIRE_S
+
+
+async def end_left_steps(store: Store, place: str) -> bool:
+    """End the transaction whose record is at `place` if its process did not: complete it, or undo it.
+
+    Returns whether it did: not what has ended meanwhile, or is given more time (`is_fresh`).
+    """
+    data = await store_call(store, "get", place)
+    record = None if data is None else Record.parse(data, place)
+    if record is None or is_fresh(record):
+        return False
+    await _end_steps(store, place, record)
+    return True
+
+
+async def _end_steps(store: Store, place: str, record: Record) -> None:
+    """Complete a transaction that is committed, make any other one void, and undo it."""
+    if record.state == "committed":
+        await complete_steps(store, place, record)
+    else:
+        await void_steps(store, place, record)
 
 
 async def complete_steps(store: Store, place: str, record: Record, *, is_own: bool = False) -> None:
@@ -151,7 +178,7 @@ async def complete_steps(store: Store, place: str, record: Record, *, is_own: bo
             await store_call(store, "update", root + relative, partial(_carried_out, root, relative, record, both))
     for key in sorted(both):
         warn(f"a transaction and another program changed {key} at the same time", ZarrRuntimeWarning)
-    if is_own or clock.CLOCK.now() - record.since >= EXPIRE_S:  # before, its process may still look for it
+    if is_own or not is_fresh(record):  # before, its process may still look for it
         await store_call(store, "delete", place)
 
 

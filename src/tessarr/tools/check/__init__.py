@@ -21,12 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from tessarr.core.array_parts.reservation_io import BESIDE
-from tessarr.core.claims.intents import RECORD
+from tessarr.core.asynchronous import clock
+from tessarr.core.claims.intents import RECORD, Record
+from tessarr.core.claims.settle import is_fresh
 from tessarr.core.locate import locate
 from tessarr.core.notebook.bar import shows_progress
 from tessarr.core.stored.walk import Entry, read_entries, walk
 from tessarr.engine.jobs import Jobs
-from tessarr.errors import NodeNotFoundError
+from tessarr.errors import JournalError, NodeNotFoundError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.memory.store import MemoryStore
@@ -90,7 +92,7 @@ def check_documents(
     for number, entry in enumerate(entries.values()):
         if progress:
             progress(number, len(entries), f"/{entry.path}")
-        metadata = _check_node(entry, entries, lost, top, report, reserved.get(entry.path))
+        metadata = _check_node(place, entry, entries, lost, top, report, reserved.get(entry.path))
         nodes[entry.path] = metadata
         if isinstance(metadata, ArrayMetadata):
             arrays[entry.path] = metadata
@@ -155,6 +157,7 @@ def _reserved(store: Store, entries: dict[str, Entry]) -> dict[str, Buffer]:
 
 
 def _check_node(
+    store: Store,
     entry: Entry,
     entries: dict[str, Entry],
     lost: set[str],
@@ -173,15 +176,15 @@ def _check_node(
         return metadata
     report.groups += 1
     report.add(check_consolidated(entry, entries, zarr_format))
-    report.add(_unexpected_names(entry, entries, lost))
+    report.add(_unexpected_names(store, entry, entries, lost))
     return metadata
 
 
-def _unexpected_names(entry: Entry, entries: dict[str, Entry], lost: set[str]) -> Iterator[Finding]:
+def _unexpected_names(store: Store, entry: Entry, entries: dict[str, Entry], lost: set[str]) -> Iterator[Finding]:
     """Yield findings for keys directly in a group that are not documents, and prefixes in it that are not nodes."""
     for name in entry.keys:
         if name not in entry.values and not name.startswith(".nc"):
-            yield from _unexpected_key(entry, name)
+            yield from _unexpected_key(store, entry, name)
     for name in entry.children:
         below = entry.prefix + name
         if below in entries or below in lost:
@@ -193,20 +196,29 @@ def _unexpected_names(entry: Entry, entries: dict[str, Entry], lost: set[str]) -
             yield Finding("DOC-STRAY", f"/{below} holds keys and is not a node", entry.path, below, fix=UNKNOWN)
 
 
-_RECORD_FIX = (
-    "Change an attribute of each node that the record lists, which ends the transaction; then remove it, but not within "
-    "600 seconds of its last change"
-)
+def _transaction(store: Store, entry: Entry, key: str) -> Finding:
+    """Describe what a transaction has left at the `key` of its record."""
+    data = store.get(key)
+    try:
+        record = None if data is None else Record.parse(data, key)
+    except JournalError as error:
+        return Finding("TRANSACTION-INVALID", str(error), entry.path, key, fix=error.hint or "")
+    if record is None:
+        return Finding("TRANSACTION-PENDING", "a transaction has ended during this check", entry.path, key)
+    message = f"a transaction that began {clock.CLOCK.now() - record.since} s ago is {record.state}"
+    if is_fresh(record):
+        return Finding("TRANSACTION-PENDING", message, entry.path, key)
+    return Finding("TRANSACTION-LEFT", message, entry.path, key, action=Action("end_transaction", key))
 
 
-def _unexpected_key(entry: Entry, name: str) -> Iterator[Finding]:
+def _unexpected_key(store: Store, entry: Entry, name: str) -> Iterator[Finding]:
     key = entry.prefix + name
     if name.endswith((".partial", ".tmp", ".temp", ".part")):
         yield Finding(
             "KEY-TEMPORARY", "left by a writer that was stopped", entry.path, key, action=Action("delete", key)
         )
     elif name.startswith(RECORD):
-        yield Finding("DOC-STRAY", "the record of a transaction", entry.path, key, fix=_RECORD_FIX)
+        yield _transaction(store, entry, key)
     elif name not in ("meta", "attrs"):
         yield Finding("DOC-STRAY", "a group holds documents only", entry.path, key, fix=UNKNOWN)
 

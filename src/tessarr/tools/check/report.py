@@ -52,6 +52,10 @@ RULES: dict[str, tuple[Severity, str]] = {
     "APPEND-CLOSED": ("warning", "a resize began long ago and has not ended"),
     "APPEND-VOID": ("info", "rows that a writer reserved and did not store hold the fill value"),
     "APPEND-INVALID": ("error", "the reservations of appends cannot be read"),
+    # transactions in object storage
+    "TRANSACTION-PENDING": ("info", "a transaction is being committed, or ended a short time ago"),
+    "TRANSACTION-LEFT": ("warning", "a process that ended left the record of a transaction"),
+    "TRANSACTION-INVALID": ("error", "the record of a transaction cannot be read"),
     # hierarchy
     "HIER-NOGROUP": ("error", "nodes exist below a path that is not a group"),
     "HIER-MIXED": ("error", "a node is in a group of another format"),
@@ -98,10 +102,12 @@ class Action:
         "quarantine",
         "leftovers",
         "end_appends",
+        "end_transaction",
     ]
     """rewrite a document by the rule; delete a key; delete a chunk if it is outside its array's shape; consolidate again;
     create the group; correct the separator; move a damaged chunk away, so that it reads as fill value (only on explicit
-    request: data is given up); remove hidden temporary files; fill rows that an append reserved and did not store."""
+    request: data is given up); remove hidden temporary files; fill rows that an append reserved and did not store;
+    complete a transaction that is committed, or undo it, and remove its record."""
     key: str = ""
     """The store key concerned; for consolidate and create_group the path of the group."""
     detail: str = ""
@@ -120,6 +126,7 @@ class Action:
             "create_group": f"create the group /{self.key}",
             "separator": f"set dimension_separator to {self.detail!r} in {self.key}",
             "end_appends": f"fill rows that were reserved in {self.key} and not stored",
+            "end_transaction": f"end the transaction of the record {self.key}",
             "leftovers": "remove hidden temporary files that stopped writers left",
             "quarantine": f"move the damaged {self.key} away; its values become the fill value",
         }
