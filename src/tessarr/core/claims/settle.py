@@ -2,8 +2,9 @@
 
 Readers see a document with an intent as it is before the transaction, or, where its record says that it is committed, as it is
 after it; where the record is decided, and they may write, they complete or undo the transaction. A writer that finds an
-intent settles the transaction first: a committed one is completed, one that is pending is waited for, and after `EXPIRE_S` seconds made void. That is safe at any time, because the transaction commits by replacing
-the record, which then is not the one that it stored. So a writer never depends on the process that began a transaction.
+intent settles the transaction first: a committed one is completed, one that is pending is waited for, and after `EXPIRE_S`
+seconds made void. That is safe at any time, because the transaction commits by replacing the record, which then is not the one
+that it stored. So a writer never depends on the process that began a transaction.
 """
 
 from __future__ import annotations
