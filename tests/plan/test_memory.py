@@ -14,6 +14,7 @@ import pytest
 import tessarr
 import tessarr.plan
 from tessarr.plan.strategies.strategy import Name
+from tessarr.tools.pyramid import Method
 
 MEMORY = 200 * 10**6
 WORKER = """
@@ -32,6 +33,18 @@ before = resident("VmRSS")
 plan.run()
 print(resident("VmHWM") - before)
 """
+
+
+def _rise(plan: Path) -> int:
+    """The rise of the resident memory of a process that carries out a plan."""
+    found = subprocess.run(
+        [sys.executable, "-c", WORKER, str(plan)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(Path(tessarr.__file__).parents[1])},
+    )
+    return int(found.stdout)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux resets the peak of resident memory")
@@ -55,14 +68,24 @@ def test_the_resident_memory_of_a_worker_rises_by_at_most_what_was_allowed(
         predicted = plan.describe().peak_memory
         plan.save(tmp_path / "plan")
     assert 0.6 * MEMORY <= predicted <= MEMORY
-    found = subprocess.run(
-        [sys.executable, "-c", WORKER, str(tmp_path / "plan")],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": str(Path(tessarr.__file__).parents[1])},
-    )
-    rise = int(found.stdout)
+    rise = _rise(tmp_path / "plan")
     assert rise <= 1.1 * MEMORY
     assert 0.9 * predicted <= rise <= 1.1 * predicted
     assert (tessarr.open_array(tmp_path / "b")[:, 7, 9] == rows[7, 9] + np.arange(160, dtype="f4")).all()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux resets the peak of resident memory")
+@pytest.mark.parametrize("method", ["mean", "mode", "gaussian"])
+def test_the_resident_memory_of_a_worker_that_builds_a_pyramid_is_bounded_too(method: Method, tmp_path: Path) -> None:
+    most = 100 * 10**6
+    group = tessarr.create_group(tmp_path / "a")
+    image = group.create_array("0", shape=(5000, 6000), chunks=(500, 500), dtype="u2")
+    rows = np.random.default_rng(3).integers(0, 60_000, (500, 6000), "u2")  # bytes that no codec shortens
+    for row in range(0, 5000, 500):
+        image[row : row + 500] = rows
+    with tessarr.config.set({"threading.max_workers": 2}):
+        plan = tessarr.plan.pyramid(group, "0", levels=2, method=method, memory=most)
+        assert plan.describe().peak_memory <= most
+        plan.save(tmp_path / "plan")
+    assert _rise(tmp_path / "plan") <= 1.1 * most
+    assert tessarr.open_array(tmp_path / "a", path="2").shape == (1250, 1500)

@@ -9,10 +9,10 @@ plan.save("s3://bucket/plan")    # then on many machines: tessarr.plan.load("s3:
 plan.finish()
 """
 
-from tessarr.plan.make import check, convert, copy, digest, rechunk
+from tessarr.plan.make import check, convert, copy, digest, pyramid, rechunk
 from tessarr.plan.plan import Plan, Status
 from tessarr.plan.predict import Description
 
 load = Plan.load
 
-__all__ = ["Description", "Plan", "Status", "check", "convert", "copy", "digest", "load", "rechunk"]
+__all__ = ["Description", "Plan", "Status", "check", "convert", "copy", "digest", "load", "pyramid", "rechunk"]

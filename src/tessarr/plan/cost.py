@@ -39,6 +39,8 @@ class Sizes:
     itemsize: int
     threads: int
     """How many threads decode and encode within a task."""
+    held: int = 0
+    """The bytes that a task holds besides."""
 
     @classmethod
     def of(cls, metadata: ArrayMetadata, read: Shape, threads: int, *, streamed: bool = False) -> Self:
@@ -55,10 +57,10 @@ class Sizes:
         return tuple(axis.length for axis in self.axes)
 
     def peak(self, box: Sequence[int]) -> int:
-        """Return the most bytes that a task holds for a box: its elements, and in each thread a chunk of either side, encoded
-        and decoded."""
+        """Return the most bytes that a task holds for a box: its elements, in each thread a chunk of either side, encoded
+        and decoded, and what it holds besides."""
         elements = prod(min(n, size) for n, size in zip(self.shape, box, strict=True))
-        return self.itemsize * elements + self.threads * self.per_thread
+        return self.itemsize * elements + self.threads * self.per_thread + self.held
 
     @property
     def per_thread(self) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from tessarr.errors import MissingDependencyError, UnsupportedOperationError
 from tessarr.plan.markers import Receipt
-from tessarr.plan.strategies.ready import Ready
+from tessarr.plan.strategies.ready import Hands
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -67,7 +67,7 @@ def _client() -> Client:
         ) from error
 
 
-def submitted(submit: Submit, ready: Ready, slots: int, retries: int) -> Iterator[tuple[int, Receipt | BaseException]]:
+def submitted(submit: Submit, ready: Hands, slots: int, retries: int) -> Iterator[tuple[int, Receipt | BaseException]]:
     """Run tasks, at most ``WINDOW * slots`` in flight, and yield each with its receipt, or with the error of its last attempt.
 
     A task that fails is sent again, `retries` times. A broken executor, or one that refuses a task, gets no more.

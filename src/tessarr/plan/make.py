@@ -12,10 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr.codecs.parse import CodecLike, CodecsLike
+from tessarr.conventions.ome import Axis
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.open import open as open_node
+from tessarr.core.stored.walk import read_entries
 from tessarr.dtypes.base import DataType
 from tessarr.engine.processors import processors
 from tessarr.errors import UnsupportedOperationError
@@ -25,6 +27,7 @@ from tessarr.plan.cost import FOR_THREADS, Sizes
 from tessarr.plan.kinds.checking import Checking, planned_check, state_of
 from tessarr.plan.kinds.copying import Copying, is_consolidated, planned_copies
 from tessarr.plan.kinds.digesting import Digesting, planned_digests
+from tessarr.plan.kinds.pyramids import Levels, Pyramid, planned_pyramid
 from tessarr.plan.manifest import Manifest, Place, PlannedNode
 from tessarr.plan.plan import Plan
 from tessarr.plan.publish import check_apart, destination, reopenable_url
@@ -36,10 +39,13 @@ from tessarr.plan.strategies.strategy import Name, choose, regrouping
 from tessarr.plan.task import Work, Worker
 from tessarr.stores.base import Store
 from tessarr.stores.local.store import LocalStore
+from tessarr.stores.protocols import Delete
 from tessarr.stores.url import StoreLike
 from tessarr.tools.check import Level, check_documents
 from tessarr.tools.convert import format_of
 from tessarr.tools.copy_tree import Choices, ChunksChoice, Planned, plan_tree
+from tessarr.tools.pyramid import Describing, Method, check_free, levels_of, open_writable
+from tessarr.tools.pyramid.levels import MIN_SIZE, Factors
 from tessarr.tools.sources import open_source
 from tessarr.tools.sources.base import Source, SourceArray, SourceGroup
 from tessarr.tools.sources.zarr import ZarrSource
@@ -137,6 +143,58 @@ def copy(
         "copy", Copying, planned_copies, source, dest, path, overwrite=overwrite, verify=verify,
         storage_options=storage_options, source_storage_options=source_storage_options,
     )  # fmt: skip
+
+
+def pyramid(
+    group: Group | StoreLike, array: str, *, levels: int | None = None, min_size: int = MIN_SIZE, factors: Factors = 2,
+    method: Method | None = None, labels: bool = False, missing: float | int | None = None,
+    convention: Describing = "multiscales-0.1", names: Sequence[str] | None = None, name: str | None = None,
+    axes: Sequence[Axis] | None = None, scale: Sequence[float] | None = None, translation: Sequence[float] | None = None,
+    memory: int | str = MEMORY, overwrite: bool = False, verify: bool = True,
+    storage_options: Mapping[str, object] | None = None,
+) -> Plan:  # fmt: skip
+    """Plan the levels of a pyramid; the arguments of `tessarr.tools.pyramid.build_pyramid` mean the same here.
+
+    `memory`: the most bytes that a task may hold, its threads included. A task writes whole shards, or chunks, of a level, and
+    waits only for the tasks of the level before that write what it reads. Levels get their documents, and the group its
+    attributes, when all are complete; with `overwrite` existing levels are replaced then.
+
+    Raises the errors of `build_pyramid`, `BaseZarrError` where one stored chunk needs more memory, and
+    `UnsupportedOperationError` for a store that cannot delete, such as a zip file.
+
+    >>> import tessarr, tessarr.plan
+    >>> group = tessarr.create_group({})
+    >>> image = group.create_array("0", data=[[1, 3], [5, 7]], chunks=(1, 1))
+    >>> tessarr.plan.pyramid(group, "0", levels=1).run().finished, group["1"][...].tolist()
+    (True, [[4]])
+    """
+    where = open_writable(group, storage_options)
+    store = where._store
+    if not isinstance(store, Delete):
+        hint = "Build it in a directory, or in one process (tessarr.tools.pyramid)"
+        raise UnsupportedOperationError("tasks cannot share a store that cannot delete", store=store.url, hint=hint)
+    base, made, chosen = levels_of(
+        where, array, levels=levels, min_size=min_size, factors=factors, method=method, labels=labels, missing=missing,
+        names=names,
+    )  # fmt: skip
+    if not overwrite:
+        check_free(where, made)
+    number = secrets.token_hex(4)
+    found = read_entries(store, [where._join(level.name) for level in made[1:]])
+    given = Pyramid(
+        levels=tuple(made), documents=(), method=chosen, missing=missing, labels=labels, convention=convention, name=name,
+        places=tuple(f"{one.name}-{number}.partial" if at.kind else one.name for one, at in zip(made[1:], found, strict=True)),
+        axes=None if axes is None else tuple(axes), scale=None if scale is None else tuple(scale),
+        translation=None if translation is None else tuple(translation),
+    )  # fmt: skip
+    given.described(where, base)  # what does not fit is an error here
+    most, source, place = parse_nbytes(memory) if isinstance(memory, str) else memory, ZarrSource(base), where._path
+    nodes, given = planned_pyramid(base, given, most, streamed=isinstance(store, LocalStore))
+    manifest = Manifest(
+        number, "pyramid", place_of(base, source)[0], "zarr", identity(Place(""), "zarr", source),
+        Place(reopenable_url(store), place), Place(reopenable_url(store), place), overwrite, verify, nodes, given.to_json(),
+    )  # fmt: skip
+    return Plan(manifest, Levels(manifest, source, store, place))
 
 
 def digest(

@@ -64,8 +64,8 @@ class Ranges:
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return iter(self._ranges)
 
-    def __contains__(self, task: int) -> bool:
-        return any(start <= task < stop for start, stop in self._ranges)
+    def __contains__(self, task: object) -> bool:
+        return isinstance(task, int) and any(start <= task < stop for start, stop in self._ranges)
 
     def __len__(self) -> int:
         return sum(stop - start for start, stop in self._ranges)
@@ -90,12 +90,13 @@ def mark(store: Store, prefix: str, receipts: list[Receipt]) -> None:
     for start, stop in Ranges((task, task + 1) for task in by_task):
         ended = [by_task[task] for task in range(start, stop)]
         key = f"{prefix}{_FOLDER}{start}-{stop}-{secrets.token_hex(4)}.json"
-        marker = {
+        marker: dict[str, JSON] = {
             "tasks": [start, stop],
             "nbytes": sum(receipt.nbytes for receipt in ended),
             "digest": digest_of(ended),
-            "results": [receipt.result for receipt in ended],
         }
+        if any(receipt.result is not None for receipt in ended):
+            marker["results"] = [receipt.result for receipt in ended]
         store.set(key, strict_json.dumps(marker))
 
 

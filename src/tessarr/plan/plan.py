@@ -16,8 +16,7 @@ from tessarr.plan.kinds import KINDS, run_task
 from tessarr.plan.manifest import Manifest
 from tessarr.plan.markers import Milestones, Ranges, Receipt, done_in, mark, results_in
 from tessarr.plan.predict import Description
-from tessarr.plan.publish import discard
-from tessarr.plan.strategies.ready import Ready
+from tessarr.plan.strategies.ready import Hands, Ready, ReadyOneByOne
 from tessarr.plan.task import Work, Worker
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
@@ -191,7 +190,12 @@ class Plan:
                 if last and removing and isinstance(work := self._opened(), Worker):
                     work.end_block(block)
 
-        ready = Ready(missing, end_of_stage)
+        needs = KINDS[self._manifest.operation].needs
+        ready: Hands = (
+            Ready(missing, end_of_stage)
+            if needs is None or not self.tasks
+            else ReadyOneByOne(missing, needs(self._manifest), self._done)
+        )
         try:
             with context as chosen:
                 for task, result in submitted(self._submit(chosen, executor is None), ready, count, retries):
@@ -275,7 +279,7 @@ class Plan:
             status = self._status()
             if status.finished:
                 # of clients that went on meanwhile, or were killed
-                discard(self._manifest, self._storage_options)
+                self.discard()
                 return status
             if status.missing:
                 listed = list(islice(self._done.missing(self.tasks), 20))
@@ -289,8 +293,8 @@ class Plan:
             return self._status()
 
     def discard(self) -> None:
-        """Remove what the tasks of an unfinished plan wrote beside its target. The plan can then only be made again."""
-        discard(self._manifest, self._storage_options)
+        """Remove what the tasks of an unfinished plan wrote. The plan can then only be made again."""
+        KINDS[self._manifest.operation].discard(self._manifest, self._storage_options)
 
     def result(self) -> Digest | Report:
         """Return what a finished plan found: the `Digest` of a plan that digests, the `Report` of one that checks.

@@ -16,6 +16,7 @@ from tessarr.core.stored.consolidated import follow_directory
 from tessarr.core.stored.move import move_node
 from tessarr.core.stored.walk import read_entries
 from tessarr.errors import UnsupportedOperationError
+from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.plan.manifest import Manifest, Place
 from tessarr.plan.markers import Milestones
@@ -93,14 +94,16 @@ def check_apart(source: object, found: Destination) -> None:
 def publish(manifest: Manifest, store: Store, path: str, milestones: Milestones) -> None:
     """Write the documents of a plan whose tasks are done, and put its result in place. May be stopped, and repeated."""
     if not milestones.reached("documented"):
-        _write_documents(manifest, store, path)
+        write_documents(store, {join(path, node.path): node.metadata for node in manifest.nodes})
+        if manifest.options.get("consolidate") and isinstance(manifest.nodes[0].metadata, GroupMetadata):
+            consolidate_metadata(store, path=path or None)
         milestones.reach("documented")
     target, work = manifest.target, manifest.work
     if target is None or work is None or target == work:
         return
     if target.path:
-        _move(store, work.path, target.path, milestones)
-    elif _is_node(store, ""):
+        replace_node(store, work.path, target.path, milestones)
+    elif is_node(store, ""):
         store.close()
         put_in_place(work.url, target.url)
         follow_directory(target.url)
@@ -120,26 +123,28 @@ def discard(manifest: Manifest, storage_options: Mapping[str, object] | None = N
             shutil.rmtree(left, ignore_errors=True)
 
 
-def _write_documents(manifest: Manifest, store: Store, path: str) -> None:
-    nodes = {join(path, node.path): node.metadata for node in manifest.nodes}
+def write_documents(store: Store, nodes: Mapping[str, ArrayMetadata | GroupMetadata]) -> None:
+    """Write the documents of nodes, by path, of which some may have been written before. May be repeated."""
     missing = {entry.path: entry for entry in read_entries(store, list(nodes)) if not entry.formats}
     # of a node whose creation was stopped: in v2 attributes come first
     store.delete_many(entry.prefix + name for entry in missing.values() for name in entry.values)
     for _ in create_hierarchy(store=store, nodes={at: nodes[at] for at in missing}):
         pass
-    if manifest.options.get("consolidate") and isinstance(manifest.nodes[0].metadata, GroupMetadata):
-        consolidate_metadata(store, path=path or None)
 
 
-def _move(store: Store, work: str, target: str, milestones: Milestones) -> None:
-    """Replace a node of a store. Without the old node, a node at `target` has been moved whole: documents are moved last."""
-    if milestones.reached("cleared") and _is_node(store, target):
+def replace_node(store: Store, work: str, target: str, milestones: Milestones, cleared: str = "cleared") -> None:
+    """Put the node at `work` in the place of the one at `target`. May be stopped, and repeated; `cleared` names a step of it.
+
+    Without the old node, a node at `target` has been moved whole: documents are moved last.
+    """
+    if milestones.reached(cleared) and is_node(store, target):
         metadata_io.delete_node(store, work)
         return
     metadata_io.delete_node(store, target)
-    milestones.reach("cleared")
+    milestones.reach(cleared)
     move_node(store, work, target)
 
 
-def _is_node(store: Store, path: str) -> bool:
+def is_node(store: Store, path: str) -> bool:
+    """Return whether there is a node."""
     return bool(read_entries(store, [path])[0].formats)

@@ -97,11 +97,7 @@ class Worker:
         target = self._target(node)
         target[box or ...] = values
         if self.manifest.verify:
-            for piece in pieces_of(box, target):
-                here = tuple(
-                    slice(part.start - low.start, part.stop - low.start) for part, low in zip(piece, box, strict=True)
-                )
-                check_stored(values[here or ...], target, piece)
+            compare(values, target, box)
         return Receipt(task, int(values.nbytes), block_digest(values).hex())
 
     def _regroup(self, task: int, node: PlannedNode, box: Box) -> Receipt:
@@ -145,3 +141,10 @@ class Worker:
         for stage in range(len(node.strategy.intermediates)):
             array = self._intermediate(node, stage, self.store, self._intermediates)
             self.store.delete_many(keys_of_block(array, node.strategy.stages, stage, number))
+
+
+def compare(values: AnyArray, target: Array, box: Box) -> None:
+    """Raise `BaseZarrError` where a box of `target` does not hold `values`; it is read back in small pieces."""
+    for piece in pieces_of(box, target):
+        here = tuple(slice(part.start - low.start, part.stop - low.start) for part, low in zip(piece, box, strict=True))
+        check_stored(values[here or ...], target, piece)

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from operator import sub
 from typing import Self, TypeAlias
 
 from tessarr.grids.base import Axis
@@ -59,6 +60,30 @@ class Tiling:
         cut = self.cuts[axis]
         return -(-position // cut) if isinstance(cut, int) else bisect_right(cut, position)
 
+    def find(self, axis: int, position: int) -> int:
+        """Return the interval of an axis that holds element `position`."""
+        cut = self.cuts[axis]
+        return position // cut if isinstance(cut, int) else bisect_right(cut, position)
+
+    def ends(self, axis: int) -> Sequence[int]:
+        """Return where the intervals of an axis end, and 0 before them.
+
+        >>> list(Tiling((5,), (2,)).ends(0)), list(Tiling((5,), ((1, 5),)).ends(0))
+        ([0, 2, 4, 5], [0, 1, 5])
+        """
+        length, cut = self.shape[axis], self.cuts[axis]
+        if isinstance(cut, int):
+            return [*range(0, length, cut), length] if length else [0]
+        return (0, *cut)
+
+    @property
+    def longest(self) -> Shape:
+        """The greatest length of a box along each axis."""
+        return tuple(
+            min(cut, max(1, length)) if isinstance(cut, int) else max(map(sub, cut, (0, *cut)), default=1)
+            for length, cut in zip(self.shape, self.cuts, strict=True)
+        )
+
     def to_json(self) -> list[JSON]:
         """Return the cuts as JSON; the shape is that of the array."""
         return [cut if isinstance(cut, int) else list(cut) for cut in self.cuts]
@@ -80,6 +105,18 @@ def unravelled(number: int, grid: Sequence[int]) -> Coords:
         number, here = divmod(number, count)
         index.append(here)
     return tuple(reversed(index))
+
+
+def ravelled(index: Sequence[int], grid: Sequence[int]) -> int:
+    """Return the number of the item at `index` of a grid: the inverse of `unravelled`.
+
+    >>> ravelled((1, 2), (2, 3))
+    5
+    """
+    number = 0
+    for here, count in zip(index, grid, strict=True):
+        number = number * count + here
+    return number
 
 
 def _interval(length: int, cut: Cut, index: int) -> slice:

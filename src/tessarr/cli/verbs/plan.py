@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, get_args
 
 import tessarr.plan
 from tessarr.cli.places import open_node, open_store, storage_options
 from tessarr.cli.printing import OK, add_place, add_storage, add_verb, print_json
+from tessarr.cli.verbs import pyramid
 from tessarr.cli.verbs.check import add_level
 from tessarr.cli.verbs.convert import add_choices, chosen, parse_layout, source_of
 from tessarr.plan.make import MEMORY
@@ -34,8 +36,8 @@ def add(verbs: object) -> None:
         verbs,
         "plan",
         summary="plan long work as tasks for many machines",
-        text="Plan to rewrite, copy, convert, digest or check an array or hierarchy. The plan is a small folder; 'tessarr\n"
-        "run' carries it out, here, on dask, or in numbered parts on many machines. No credential is written to it.",
+        text="Plan to rewrite, copy, convert, digest or check data, or to build a pyramid. The plan is a small folder;\n"
+        "'tessarr run' carries it out, here, on dask, or in numbered parts on many machines. No credential is written to it.",
         examples="""
 tessarr plan rechunk A.zarr B.zarr --chunks time=8760,lat=20,lon=20 --memory 4GB --dry-run
 tessarr plan rechunk A.zarr s3://bucket/B.zarr --chunks 100,50 --save PLAN
@@ -149,6 +151,17 @@ def _convert(arguments: argparse.Namespace) -> Plan:
     )
 
 
+def _add_pyramid(verb: argparse.ArgumentParser) -> None:
+    pyramid.add_choices(verb)
+    _add_memory(verb)
+    verb.add_argument("--no-verify", action="store_true", help="do not read back what was written")
+
+
+def _pyramid(arguments: argparse.Namespace) -> Plan:
+    build = partial(tessarr.plan.pyramid, memory=arguments.memory, verify=not arguments.no_verify)
+    return pyramid.built(arguments, build)[1]
+
+
 def _add_digest(verb: argparse.ArgumentParser) -> None:
     add_place(verb)
     verb.add_argument("--no-attributes", action="store_true", help="digest structure and values only")
@@ -199,6 +212,15 @@ tessarr rechunk A.zarr B.zarr --chunks 100,50 --shards 1000,500
 """,
         _add_convert,
         _convert,
+    ),
+    "pyramid": Operation(
+        "build lower resolutions of an array, for viewers",
+        "Build the levels of a pyramid as the verb pyramid does, in tasks. Levels are seen when all are complete.",
+        """tessarr pyramid image.zarr 0 --convention ome-0.5 --memory 1GB
+tessarr pyramid image.zarr 0 --levels 3 --method gaussian
+""",
+        _add_pyramid,
+        _pyramid,
     ),
     "digest": Operation(
         "compute digests of arrays and groups, which do not depend on how they are stored",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from tessarr.plan.kinds.checking import open_check
 from tessarr.plan.kinds.copying import Copying
 from tessarr.plan.kinds.digesting import Digesting, described_reads
+from tessarr.plan.kinds.pyramids import Levels, described_levels, discard_levels, needs_of
 from tessarr.plan.manifest import Manifest
 from tessarr.plan.markers import Receipt
 from tessarr.plan.predict import Description, described
+from tessarr.plan.publish import discard
 from tessarr.plan.sources import reopened
 from tessarr.plan.task import Work, Worker
 from tessarr.stores.path import join
@@ -32,6 +34,10 @@ class Kind(NamedTuple):
     describe: Callable[[Manifest], Description]
     parse: Callable[[JSONObject], Digest | Report] | None = None
     """Parses the result of a plan that writes nothing."""
+    needs: Callable[[Manifest], Callable[[int], Iterable[int]]] | None = None
+    """Returns a function of the tasks that a task waits for; without it, a stage waits for the stage before in its block."""
+    discard: Callable[[Manifest, StorageOptions], None] = discard
+    """Removes what tasks wrote that is not the result."""
 
 
 def _writing(work: Callable[..., Work]) -> Callable[[Manifest, StorageOptions], Work]:
@@ -54,6 +60,7 @@ KINDS = {
     "rechunk": Kind(_writing(Worker), described),
     "convert": Kind(_writing(Worker), described),
     "copy": Kind(_writing(Copying), described),
+    "pyramid": Kind(_writing(Levels), described_levels, needs=needs_of, discard=discard_levels),
     "digest": Kind(_digesting, described_reads, Digest.from_json),
     "check": Kind(open_check, described_reads, Report.from_json),
 }

@@ -1,13 +1,30 @@
-"""Hand out the tasks that may start: a stage of a block begins when the stage before it has ended there. Pure."""
+"""Hand out the tasks that may start. Pure.
+
+A stage of a block begins when the stage before it has ended there (`Ready`), or each of its tasks when those have ended whose
+values it reads (`ReadyOneByOne`).
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 EndOfStage = Callable[[int, bool], None]
 """Called with the number of a block when one of its stages has ended, and whether that was the last one."""
+
+
+class Hands(Protocol):
+    """Hands out tasks."""
+
+    def take(self) -> int | None:
+        """Return a task that may start, and count it as running; ``None`` when none may before another has ended."""
+        ...
+
+    def ended(self, task: int, *, failed: bool = False) -> None:
+        """Note that a task has ended."""
+        ...
 
 
 @dataclass(slots=True)
@@ -81,3 +98,68 @@ class Ready:
         block.tasks, block.exhausted = iter(tasks), False
         self._open.appendleft(block)
         return True
+
+
+class _Stage:
+    """The tasks of a stage that have not started, the first of which is at hand."""
+
+    def __init__(self, tasks: Iterable[int], needs: Callable[[int], Iterable[int]]) -> None:
+        self._tasks, self._needs = iter(tasks), needs
+        self.first: int | None = None
+        self.needed: list[int] = []
+        self.advance()
+
+    def advance(self) -> None:
+        """Go on to the next task."""
+        self.first = next(self._tasks, None)
+        self.needed = [] if self.first is None else list(self._needs(self.first))
+
+
+class ReadyOneByOne:
+    """Tasks that may start now, where each waits only for the tasks that it `needs`.
+
+    Stages are taken in order of their tasks, the last stage that can go on first, so that little is between them.
+    `done`: the tasks that have ended; a task that needs one that failed is never handed out.
+
+    >>> done = {0}
+    >>> ready = ReadyOneByOne([(0, ([1, 2], [3, 4]))], lambda task: [task - 3, task - 2] if task > 2 else [], done)
+    >>> ready.take(), ready.take(), ready.take()
+    (1, 2, None)
+    >>> done.add(1); ready.ended(1)
+    >>> ready.take(), ready.take()
+    (3, None)
+    """
+
+    def __init__(
+        self, blocks: Iterable[tuple[int, Iterable[Iterable[int]]]], needs: Callable[[int], Iterable[int]], done: Container[int]
+    ) -> None:  # fmt: skip
+        self._blocks = iter(blocks)
+        self._needs, self._done = needs, done
+        self._open: list[list[_Stage]] = []
+        self._failed: set[int] = set()
+
+    def take(self) -> int | None:
+        """Return a task that may start, and count it as running; ``None`` when none may before another has ended."""
+        while True:
+            for stages in self._open:
+                for stage in reversed(stages):
+                    if (task := self._first(stage)) is not None:
+                        stage.advance()
+                        return task
+            self._open = [stages for stages in self._open if any(stage.first is not None for stage in stages)]
+            number, tasks = next(self._blocks, (-1, ()))
+            if number < 0:
+                return None
+            self._open.append([_Stage(stage, self._needs) for stage in tasks])
+
+    def _first(self, stage: _Stage) -> int | None:
+        """Return the first task of a stage, if it may start. Skips those that never may."""
+        while stage.first is not None and not self._failed.isdisjoint(stage.needed):
+            self._failed.add(stage.first)
+            stage.advance()
+        return stage.first if all(task in self._done for task in stage.needed) else None
+
+    def ended(self, task: int, *, failed: bool = False) -> None:
+        """Note that a task has ended."""
+        if failed:
+            self._failed.add(task)

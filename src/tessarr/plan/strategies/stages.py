@@ -15,7 +15,7 @@ from math import lcm, prod
 from typing import NamedTuple, Self
 
 from tessarr.indexing.boxes import Box
-from tessarr.plan.tiling import Cut, JSONCuts, Tiling, unravelled
+from tessarr.plan.tiling import Cut, JSONCuts, Tiling, ravelled, unravelled
 from tessarr.types import Coords, JSONObject, Shape
 
 
@@ -76,6 +76,24 @@ class Stages:
             for tiling in self.tilings
         ]
 
+    def number(self, block: int, stage: int, index: Sequence[int]) -> int:
+        """Return the task of the box at `index` of a stage, which lies in `block`: the inverse of `locate`.
+
+        >>> Stages.of(Tiling((4, 4), (1, 4)), Tiling((4, 4), (2, 1))).number(1, 0, (3, 0))
+        7
+        """
+        if len(self.tilings) == 1:
+            return ravelled(index, self.blocks.grid)
+        corner = self._corner(block, stage)
+        within = [here - low for here, low in zip(index, corner, strict=True)]
+        return self.ranges(block)[stage].start + ravelled(
+            within, self._grids(unravelled(block, self.blocks.grid))[stage]
+        )
+
+    def _corner(self, block: int, stage: int) -> list[int]:
+        """Return the position, in the grid of a stage, of the first box of a block."""
+        return [self.tilings[stage].before(axis, part.start) for axis, part in enumerate(self.blocks.box(block))]
+
     def locate(self, task: int) -> Step:
         """Return the task of a number. Raises `IndexError` unless ``0 <= task < count``."""
         if not 0 <= task < self.count:
@@ -86,10 +104,11 @@ class Stages:
         index = unravelled(block, self.blocks.grid)
         ranges = self.ranges(block)
         stage = next(number for number, tasks in enumerate(ranges) if task in tasks)
-        tiling = self.tilings[stage]
         within = unravelled(task - ranges[stage].start, self._grids(index)[stage])
-        corner = [tiling.before(axis, part.start) for axis, part in enumerate(self.blocks.at(index))]
-        return Step(block, stage, tiling.at([low + here for low, here in zip(corner, within, strict=True)]))
+        corner = self._corner(block, stage)
+        return Step(
+            block, stage, self.tilings[stage].at([low + here for low, here in zip(corner, within, strict=True)])
+        )
 
     def to_json(self) -> JSONObject:
         """Return the cuts of blocks and stages as JSON; the shape is that of the array."""

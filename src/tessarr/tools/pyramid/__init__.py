@@ -23,7 +23,7 @@ delete, levels are stored only when they are complete (`tessarr.tools.pyramid.st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Literal
 
 from tessarr.conventions import ome
@@ -84,15 +84,11 @@ def build_pyramid(
     Raises `ArrayNotFoundError`, `ContainsArrayError` when a level exists and not `overwrite`, `ReadOnlyError`,
     `ValueError` for arguments that do not fit, `UnsupportedOperationError` for data types that `method` does not support.
     """
-    where = _opened(group)
-    base = where.get(array)
-    if not isinstance(base, Array):
-        raise ArrayNotFoundError("no array to build levels from", store=where._store.url, path=f"/{where._join(array)}")
-    chosen: Method = method or ("mode" if labels else "mean")
-    check_method(chosen, base.dtype, labels=labels)
-    check_missing(missing, base.dtype)
-    per_axis = factors_of(factors, base.dims, base.ndim)
-    made = plan(array, base.shape, per_axis, count=levels, min_size=min_size, names=names)
+    where = open_writable(group)
+    base, made, chosen = levels_of(
+        where, array, levels=levels, min_size=min_size, factors=factors, method=method, labels=labels, missing=missing,
+        names=names,
+    )  # fmt: skip
     described = attributes_of(
         where.attrs.asdict(), base, made, convention, chosen, name=name, labels=labels, axes=axes, scale=scale,
         translation=translation,
@@ -103,7 +99,7 @@ def build_pyramid(
         added = {key: value for key, value in described.items() if where.attrs.get(key) != value}
         if added:
             where.update_attributes(added)
-        _list_label(where, labels, convention)
+        list_in_labels(where, labels, convention)
         publish(where, built)
         checkpoint.forget()
     return made
@@ -116,7 +112,7 @@ def _make(
     """Make the levels, and publish them."""
     begun = resume and checkpoint.load()
     if not overwrite and not (begun and (built is where or checkpoint.putting)):
-        _check_free(where, levels, checkpoint.owned() if built is where else set())
+        check_free(where, levels, checkpoint.owned() if built is where else set())
     if not begun:
         _create(built, base, levels, method, checkpoint)
     _fill(
@@ -133,11 +129,27 @@ def _make(
     copy_levels(where, built, levels[1:])
 
 
-def _opened(group: Group | StoreLike) -> Group:
+def levels_of(
+    where: Group, array: str, *, levels: int | None, min_size: int, factors: Factors, method: Method | None, labels: bool,
+    missing: float | int | None, names: Sequence[str] | None,
+) -> tuple[Array, list[Level], Method]:  # fmt: skip
+    """Return the array, its levels and the method that the arguments of `build_pyramid` mean; raises its errors."""
+    base = where.get(array)
+    if not isinstance(base, Array):
+        raise ArrayNotFoundError("no array to build levels from", store=where._store.url, path=f"/{where._join(array)}")
+    chosen: Method = method or ("mode" if labels else "mean")
+    check_method(chosen, base.dtype, labels=labels)
+    check_missing(missing, base.dtype)
+    per_axis = factors_of(factors, base.dims, base.ndim)
+    return base, plan(array, base.shape, per_axis, count=levels, min_size=min_size, names=names), chosen
+
+
+def open_writable(group: Group | StoreLike, storage_options: Mapping[str, object] | None = None) -> Group:
+    """Open a group to write to it. Raises `ReadOnlyError`."""
     if not isinstance(group, Group):
         from tessarr.core.open import open_group
 
-        group = open_group(group, mode="r+")
+        group = open_group(group, mode="r+", storage_options=storage_options)
     assert isinstance(group, Group)
     if group.read_only:
         raise ReadOnlyError(
@@ -146,8 +158,8 @@ def _opened(group: Group | StoreLike) -> Group:
     return group
 
 
-def _check_free(group: Group, levels: Sequence[Level], own: set[str]) -> None:
-    """Raise when a level's path is occupied, unless a stopped run made the level."""
+def check_free(group: Group, levels: Sequence[Level], own: Container[str] = ()) -> None:
+    """Raise `ContainsArrayError` or `ContainsGroupError` when a level's path is occupied, other than by a level in `own`."""
     for level in levels[1:]:
         path = group._join(level.name)
         found = read_entries(group._store, [path])[0].kind
@@ -195,7 +207,7 @@ def _fill(
         checkpoint.keep()
 
 
-def _list_label(group: Group, labels: bool, convention: str) -> None:
+def list_in_labels(group: Group, labels: bool, convention: str) -> None:
     """List a label image in the group called "labels" that holds it."""
     above, _, own = group.path.rpartition("/")
     if not labels or convention not in ("ome-0.4", "ome-0.5") or above.rpartition("/")[2] != "labels":

@@ -1,0 +1,313 @@
+"""Build the levels of a pyramid: a task reduces what is under its box of a level, read from the level before.
+
+A level is written at its place, where it does not exist before its document, or beside the level that it replaces. Documents
+are written when all levels are complete, and then the group's attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite, prod
+from threading import Lock
+from typing import Self, TypedDict, cast
+
+import numpy as np
+
+from tessarr.codecs.sharding import ShardingCodec
+from tessarr.conventions import ome
+from tessarr.core.array import Array
+from tessarr.core.group import Group
+from tessarr.core.open import open as open_node
+from tessarr.core.stored.parse_cache import parse_document
+from tessarr.engine.processors import processors
+from tessarr.grids.base import Axis
+from tessarr.grids.regular import RegularGrid
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.plan.cost import FOR_THREADS, Sizes, choose_box, longest_chunks
+from tessarr.plan.manifest import Manifest, PlannedNode
+from tessarr.plan.markers import Milestones, Receipt
+from tessarr.plan.predict import ArrayCosts, Description
+from tessarr.plan.publish import is_node, replace_node, write_documents
+from tessarr.plan.strategies import level_boxes as cut
+from tessarr.plan.strategies.intermediate import in_order
+from tessarr.plan.strategies.limits import limited
+from tessarr.plan.strategies.strategy import Strategy
+from tessarr.plan.task import compare
+from tessarr.plan.tiling import Tiling, tiled
+from tessarr.stores.base import Store
+from tessarr.stores.path import join, prefix_of
+from tessarr.stores.url import store_from
+from tessarr.tools.digest import block_digest
+from tessarr.tools.pyramid import list_in_labels
+from tessarr.tools.pyramid.describe import Describing, attributes_of
+from tessarr.tools.pyramid.levels import Level, level_metadata
+from tessarr.tools.pyramid.pieces import piece
+from tessarr.tools.pyramid.reduce import Method
+from tessarr.tools.sources.base import Source
+from tessarr.types import JSON, AnyArray, JSONObject, Shape
+
+FOR_PIECES = 4
+"""One part in so many of the memory is for what is read and reduced at once, where a chunk does not need more."""
+
+
+class _PyramidJSON(TypedDict):
+    """A `Pyramid` in JSON."""
+
+    levels: Sequence[tuple[str, Sequence[int], Sequence[int], Sequence[int]]]
+    documents: Sequence[JSONObject]
+    places: Sequence[str]
+    method: Method
+    missing: float | int | str | None
+    labels: bool
+    convention: Describing
+    name: str | None
+    axes: Sequence[tuple[str, str | None, str | None]] | None
+    scale: Sequence[float] | None
+    translation: Sequence[float] | None
+    piece_nbytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pyramid:
+    """What a plan builds: the levels, the array itself first, and what is said about them in the group."""
+
+    levels: tuple[Level, ...]
+    documents: tuple[ArrayMetadata, ...]
+    """Of the new levels."""
+    places: tuple[str, ...]
+    """Where tasks write the new levels, below the group."""
+    method: Method
+    missing: float | int | None
+    labels: bool
+    convention: Describing
+    name: str | None
+    axes: tuple[ome.Axis, ...] | None
+    scale: tuple[float, ...] | None
+    translation: tuple[float, ...] | None
+    piece_nbytes: int = 0
+    """The most bytes that a task holds of what it reads and reduces at once."""
+
+    def described(self, group: Group, base: Array) -> JSONObject:
+        """Return the attributes of the group with this pyramid."""
+        return attributes_of(
+            group.attrs.asdict(), base, self.levels, self.convention, self.method, name=self.name, labels=self.labels,
+            axes=self.axes, scale=self.scale, translation=self.translation,
+        )  # fmt: skip
+
+    def to_json(self) -> JSONObject:
+        """Return it as JSON."""
+        missing = self.missing if self.missing is None or isfinite(self.missing) else str(self.missing)
+        return {
+            "levels": [
+                [level.name, list(level.shape), list(level.factors), list(level.total)] for level in self.levels
+            ],
+            "documents": [document.to_dict() for document in self.documents],
+            "places": list(self.places),
+            "method": self.method,
+            "missing": missing,
+            "labels": self.labels,
+            "convention": self.convention,
+            "name": self.name,
+            "axes": None if self.axes is None else [list(axis) for axis in self.axes],
+            "scale": None if self.scale is None else list(self.scale),
+            "translation": None if self.translation is None else list(self.translation),
+            "piece_nbytes": self.piece_nbytes,
+        }
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Self:
+        """Parse the options of a manifest."""
+        obj = cast("_PyramidJSON", manifest.options)
+        documents = (parse_document(document, group=False) for document in obj["documents"])
+        return cls(
+            levels=tuple(Level(name, tuple(one), tuple(two), tuple(three)) for name, one, two, three in obj["levels"]),
+            documents=tuple(document for document in documents if isinstance(document, ArrayMetadata)),
+            places=tuple(obj["places"]),
+            method=obj["method"],
+            missing=float(obj["missing"]) if isinstance(obj["missing"], str) else obj["missing"],
+            labels=obj["labels"],
+            convention=obj["convention"],
+            name=obj["name"],
+            axes=None if obj["axes"] is None else tuple(ome.Axis(*axis) for axis in obj["axes"]),
+            scale=None if obj["scale"] is None else tuple(obj["scale"]),
+            translation=None if obj["translation"] is None else tuple(obj["translation"]),
+            piece_nbytes=obj["piece_nbytes"],
+        )
+
+
+def _read_axes(metadata: ArrayMetadata) -> Sequence[Axis]:
+    """Return the chunks that are read as one: inner chunks, where there are shards."""
+    first = metadata.codecs[0] if metadata.codecs else None
+    grid = RegularGrid(first.chunk_shape) if isinstance(first, ShardingCodec) else metadata.chunk_grid
+    return grid.axes(metadata.shape)
+
+
+def planned_pyramid(
+    base: Array, given: Pyramid, memory: int, *, streamed: bool
+) -> tuple[tuple[PlannedNode, ...], Pyramid]:
+    """Cut the levels of a pyramid into tasks of at most `memory` bytes.
+
+    `streamed`: inner chunks are written one by one. Raises `BaseZarrError` where one stored chunk needs more.
+    """
+    if len(given.levels) == 1:
+        return (), given
+    documents = tuple(level_metadata(base, level, given.method) for level in given.levels[1:])
+    sources = [_read_axes(metadata) for metadata in (base._metadata, *documents[:-1])]
+    reads = [longest_chunks(axes) for axes in sources]
+    largest = max(reads, key=prod)
+    sizes = [Sizes.of(document, largest, 1, streamed=streamed) for document in documents]
+    threads = max(1, min(processors(), memory // max(1, FOR_THREADS * sizes[0].per_thread)))
+    per_element = max(cut.bytes_per_element(base.itemsize, level.factors, given.method) for level in given.levels[1:])
+    piece_nbytes = max(per_element, memory // FOR_PIECES)
+    above = tuple(-(-size // factor) for size, factor in zip(reads[0], given.levels[1].factors, strict=True))
+    held = piece_nbytes + threads * sizes[0].per_thread
+    box = choose_box(replace(sizes[0], read=above, threads=0, held=held), memory)
+    tilings = [tiled(size.axes, box.longest) for size in sizes]
+    stages = cut.stages_of(tilings, given.levels, given.method)
+    peak = max(
+        replace(size, threads=0, held=held).peak(tiling.longest) for size, tiling in zip(sizes, tilings, strict=True)
+    )
+    strategy = Strategy("direct", stages, (), "each level is made from the one before it", threads, peak)
+    node = PlannedNode(given.levels[0].name, "", base._metadata, strategy, reads[0])
+    return (node,), replace(given, documents=documents, piece_nbytes=piece_nbytes)
+
+
+def _tilings(manifest: Manifest, pyramid: Pyramid) -> list[Tiling]:
+    """Return the boxes of the new levels, in elements of these."""
+    strategy = manifest.nodes[0].strategy
+    assert strategy is not None
+    found = []
+    for tiling, level in zip(strategy.stages.tilings, pyramid.levels[1:], strict=True):
+        cuts = (
+            -(-one // by) if isinstance(one, int) else tuple(-(-end // by) for end in one)
+            for one, by in zip(tiling.cuts, level.total, strict=True)
+        )
+        found.append(Tiling(level.shape, tuple(cuts)))
+    return found
+
+
+def _pieces(manifest: Manifest, pyramid: Pyramid) -> Iterator[tuple[Tiling, Shape, Sequence[Axis]]]:
+    """Yield, for each new level, its boxes, the shape of the pieces of these, and the chunks that are read for them."""
+    nodes = (manifest.nodes[0].metadata, *pyramid.documents)
+    for tiling, level, before in zip(_tilings(manifest, pyramid), pyramid.levels[1:], nodes, strict=False):
+        assert isinstance(before, ArrayMetadata)
+        axes = _read_axes(before)
+        per_element = cut.bytes_per_element(_itemsize(before), level.factors, pyramid.method)
+        yield (
+            tiling,
+            cut.piece_shape(tiling, longest_chunks(axes), level.factors, per_element, pyramid.piece_nbytes),
+            axes,
+        )
+
+
+def _itemsize(metadata: ArrayMetadata) -> int:
+    return Sizes.of(metadata, metadata.shape, 1).itemsize
+
+
+def needs_of(manifest: Manifest) -> Callable[[int], Iterable[int]]:
+    """Return a function of the tasks that a task waits for: those that write what it reads."""
+    pyramid, strategy = Pyramid.of(manifest), manifest.nodes[0].strategy if manifest.nodes else None
+    assert strategy is not None
+    return lambda task: cut.needs(strategy.stages, pyramid.levels, pyramid.method, task)
+
+
+def described_levels(manifest: Manifest) -> Description:
+    """Describe what the levels cost, one after the other."""
+    if not manifest.nodes:
+        return Description(manifest.operation, ())
+    pyramid, strategy = Pyramid.of(manifest), manifest.nodes[0].strategy
+    assert strategy is not None
+    found = []
+    for (tiling, piece_shape, axes), level, document in zip(
+        _pieces(manifest, pyramid), pyramid.levels[1:], pyramid.documents, strict=True
+    ):
+        read, itemsize = cut.count_reads(tiling, piece_shape, axes, level, pyramid.method), _itemsize(document)
+        whole = prod(axis.nchunks for axis in axes)
+        found.append(
+            ArrayCosts(
+                path=level.name, strategy=strategy.name, why=strategy.why, tasks=tiling.count,
+                blocks=strategy.stages.blocks.count, chunks_read=read, amplification=read / whole if whole else 1.0,
+                bytes_read=read * prod(longest_chunks(axes)) * itemsize, bytes_written=prod(level.shape) * itemsize,
+                objects=document.chunk_grid.get_nchunks(level.shape), temporary_objects=0, temporary_bytes=0,
+                peak_memory=strategy.memory, advice=(),
+            )
+        )  # fmt: skip
+    return Description(manifest.operation, tuple(found))
+
+
+class Levels:
+    """The work of a plan that builds a pyramid."""
+
+    def __init__(self, manifest: Manifest, source: Source, store: Store, path: str) -> None:
+        base = getattr(source, "node", None)
+        assert isinstance(base, Array)
+        self._manifest, self._pyramid = manifest, Pyramid.of(manifest)
+        self._base = base
+        self._store, self._path = store, path
+        self._pieces = [piece_shape for _, piece_shape, _ in _pieces(manifest, self._pyramid)] if manifest.nodes else []
+        self._arrays: dict[int, Array] = {}
+        self._lock = Lock()
+
+    def run(self, task: int) -> Receipt:
+        """Write a box of a level. Raises `BaseZarrError` where the values read back differ."""
+        node, number = self._manifest.locate(task)
+        assert node.strategy is not None
+        _, stage, whole = node.strategy.stages.locate(number)
+        level = self._pyramid.levels[stage + 1]
+        box = cut.in_level(whole, level.total)
+        source, target = self._base if stage == 0 else self._level(stage - 1), self._level(stage)
+        with limited(min(processors(), node.strategy.threads)):
+            values: AnyArray = np.empty([part.stop - part.start for part in box], target.dtype)
+            for part in cut.pieces(box, self._pieces[stage]):
+                here = tuple(
+                    slice(one.start - low.start, one.stop - low.start) for one, low in zip(part, box, strict=True)
+                )
+                values[here or ...] = piece(source, part, level.factors, self._pyramid.method, self._pyramid.missing)
+            target[box or ...] = values
+            if self._manifest.verify:
+                compare(values, target, box)
+        return Receipt(task, int(values.nbytes), block_digest(values).hex())
+
+    def _level(self, stage: int) -> Array:
+        with self._lock:
+            array = self._arrays.get(stage)
+            if array is None:
+                path = join(self._path, self._pyramid.places[stage])
+                metadata = in_order(self._pyramid.documents[stage])
+                array = self._arrays[stage] = Array._opened(self._store, path, metadata, read_only=False, config=None)
+        return array
+
+    def finish(self, milestones: Milestones, results: Mapping[int, JSON]) -> JSON:
+        """Write the documents of the levels, put these in their places, then describe them in the group."""
+        pyramid = self._pyramid
+        group = open_node(self._store, path=self._path or None, mode="r+", use_consolidated=False)
+        assert isinstance(group, Group)
+        new = list(zip(pyramid.levels[1:], pyramid.places, pyramid.documents, strict=True))
+        group._will_change()
+        if not milestones.reached("documented"):
+            write_documents(self._store, {join(self._path, place): document for _, place, document in new})
+            milestones.reach("documented")
+        for number, (level, place, _) in enumerate(new):
+            if place != level.name:
+                replace_node(
+                    self._store, join(self._path, place), join(self._path, level.name), milestones, f"cleared{number}"
+                )
+        described = pyramid.described(group, self._base)
+        added = {key: value for key, value in described.items() if group.attrs.get(key) != value}
+        if added:
+            group.update_attributes(added)
+        list_in_labels(group, pyramid.labels, pyramid.convention)
+        return None
+
+
+def discard_levels(manifest: Manifest, storage_options: Mapping[str, object] | None = None) -> None:
+    """Remove what tasks wrote of levels that are not in their places."""
+    pyramid, work = Pyramid.of(manifest), manifest.work
+    if work is None or not work.url:
+        return
+    store, path = store_from(work.url, mode="r+", storage_options=storage_options)
+    for level, place in zip(pyramid.levels[1:], pyramid.places, strict=True):
+        at = join(join(path, work.path), place)
+        if place != level.name or not is_node(store, at):
+            store.delete_prefix(prefix_of(at))
