@@ -59,7 +59,7 @@ _HOME = {
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 _DOORS = frozenset(
     "abc api attrs buffer codecs convenience core creation dtype errors experimental hierarchy plan registry serve storage "  # noqa: SIM905
-    "sync testing".split()
+    "sync testing virtual".split()
 )
 
 __all__ = sorted(

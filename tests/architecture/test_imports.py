@@ -20,7 +20,7 @@ FLOORS = {
     3: {"indexing", "model", "stores"},
     4: {"engine"},
     5: {"core", "facade", "abc", "api", "buffer", "experimental"},  # the last four are doors to `facade`
-    6: {"conventions", "plan", "tools", "transactions"},
+    6: {"conventions", "plan", "tools", "transactions", "virtual"},
     7: {
         "as_zarr",
         "built_in",

@@ -41,7 +41,7 @@ NOUNS = {
 }
 """The nouns of GLOSSARY, and the classes named after each."""
 WORDS = {
-    "engine": {"NativeEngine", "ReferenceEngine", "RuntimeOptions"},
+    "engine": {"HasEngine", "NativeEngine", "ReferenceEngine", "RuntimeOptions"},
     "handle": {"_Handle"},
     "request, response, result": {"RangeResponse", "_Pending", "_Result"},
     "version": {"Version", "VersionCheck", "ValueChangedError"},

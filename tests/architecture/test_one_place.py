@@ -159,6 +159,7 @@ OTHER_VALUES = {
     "tools/pyramid/pieces.py": "the progress of a pyramid",
     "tools/pyramid/staged_levels.py": "chunks of the levels, after their documents",
     "tools/repair.py": "copies in the backup; chunks from the backup",
+    "virtual/references.py": "manifests of chunks, and files of references",
 }
 """Modules that put other values than documents into a store."""
 

@@ -46,6 +46,13 @@ def test_blocks(chunks: Any, expected: Any) -> None:
     np.testing.assert_array_equal(x[3, [5, 1]].compute(), z[...][3, [5, 1]])
 
 
+def test_chunks_that_differ_in_shape_are_blocks() -> None:
+    z = made({}, chunks=[[10, 15, 5], 20])
+    x = tessarr.dask.from_array(z)
+    assert x.chunks == ((10, 15, 5), (20,))
+    np.testing.assert_array_equal(x.compute(), z[...])
+
+
 def test_sizes_are_whole_shards() -> None:
     x = tessarr.dask.from_array(made({}), chunks="500B")
     assert all(

@@ -37,6 +37,7 @@ WITHOUT = {
     "ContainedStore": "a LocalStore without links, for servers: tests/serve",
     "SourceStore": "its documents are made from a file, and not those of the seed: tests/tools/test_source_store.py",
     "ViewStore": "its documents and chunks are made from those of another store: tests/serve/views",
+    "VirtualStore": "its chunks are made of the elements of arrays: tests/virtual",
     "ManifestStore": "read-only, and its values are chunks of one array: tests/stores/transformed",
     "RelocatedStore": "a base: ManifestStore and PartsStore are run there",
     "LocalSnapshot": "what a directory was at one moment, of keys that it has: tests/transactions/test_snapshots.py",
@@ -149,6 +150,7 @@ def shipped() -> set[str]:
         "tessarr.tools.sources.store",
         "tessarr.transactions.overlay",
         "tessarr.transactions.recorded",
+        "tessarr.virtual.store",
     ):
         importlib.import_module(name)
 

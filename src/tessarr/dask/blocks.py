@@ -15,7 +15,7 @@ import numpy as np
 from dask.array.core import normalize_chunks
 from dask.base import tokenize
 
-from tessarr.dask.targets import target_of
+from tessarr.dask.targets import UnevenSource, target_of
 from tessarr.grids.guess import ChunksLike
 
 if TYPE_CHECKING:
@@ -42,8 +42,9 @@ def from_array(
     """
     z = _array(z, "r")
     blocks = blocks_of(z, chunks)
+    regular = z._metadata.chunk_grid.chunk_shape is not None
     return da.from_array(
-        z,
+        z if regular else UnevenSource(z),
         chunks=blocks,  # pyright: ignore[reportArgumentType] - dask declares its default, "auto", as the type
         name=name or f"tessarr-{tokenize(z, blocks)}",
         lock=False,

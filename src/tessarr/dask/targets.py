@@ -1,4 +1,4 @@
-"""Refuse to send an array in the memory of this process to another, where its tasks would write to a copy."""
+"""Stand for an array in dask's tasks where dask must not have the array itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tessarr.stores.functions import is_in_memory
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
-    from tessarr.types import SelectionLike, ValuesLike
+    from tessarr.types import Selected, SelectionLike, ValuesLike
 
 
 class InMemoryTarget:
@@ -33,6 +33,22 @@ class InMemoryTarget:
             path=self._array.name,
             hint="Write to a store that other processes share, such as a directory, or compute with scheduler='threads'",
         )
+
+
+class UnevenSource:
+    """An array whose chunks differ in shape, without the attribute ``chunks``, which dask reads and such an array refuses."""
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+        self.shape = array.shape
+        self.dtype = array.dtype
+        self.ndim = array.ndim
+
+    def __getitem__(self, selection: SelectionLike) -> Selected:
+        return self._array[selection]
+
+    def __dask_tokenize__(self) -> object:
+        return self._array
 
 
 def target_of(array: Array) -> Array | InMemoryTarget:

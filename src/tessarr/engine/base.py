@@ -11,7 +11,7 @@ no thread and no event loop; `tessarr.engine.run` carries it out, synchronously 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from tessarr.common.segments import Piece, Stored
 from tessarr.engine.bound import BoundArray
@@ -134,3 +134,12 @@ class Engine(Protocol):
 
     async def write_async(self, bound: BoundArray, selection: Selection, value: AnyArray) -> None:
         """Call `write` without blocking the event loop."""
+
+
+@runtime_checkable
+class HasEngine(Protocol):
+    """A store that knows the elements of its arrays: it has an engine for them, and encodes chunks only for other callers."""
+
+    def engine_of(self, path: str) -> Engine:
+        """Return the engine of the array at `path`."""
+        ...

@@ -9,7 +9,7 @@ import functools
 from typing import NamedTuple
 
 from tessarr.common.extension import NOT_LOADED
-from tessarr.engine.base import Engine
+from tessarr.engine.base import Engine, HasEngine
 from tessarr.engine.bound import BoundArray
 from tessarr.errors import UnsupportedOperationError
 from tessarr.stores.local.store import LocalStore
@@ -27,7 +27,7 @@ class Choice(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of the engine: "native" or "reference"."""
+        """Name of the engine: "native" or "reference"; of arrays made of arrays "virtual"."""
         return self.engine.name
 
     def __str__(self) -> str:
@@ -41,6 +41,8 @@ def choose(bound: BoundArray) -> Choice:
     """
     from tessarr.settings import config
 
+    if isinstance(bound.store, HasEngine):
+        return Choice(bound.store.engine_of(bound.path), "its elements are those of other arrays")
     wanted = config.get("engine", "auto")
     if wanted == "reference":
         return Choice(_reference(), "set in the configuration")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tessarr.xarray.backend import open_dataset as open_dataset
     from tessarr.xarray.backend import open_datatree as open_datatree
     from tessarr.xarray.data_store import TessarrStore as TessarrStore
+    from tessarr.xarray.lazy_array import variable as variable
     from tessarr.xarray.write import to_zarr as to_zarr
 
 _HOME = {
@@ -35,6 +36,7 @@ _HOME = {
     "TessarrBackendEntrypoint": "backend",
     "TessarrStore": "data_store",
     "to_zarr": "write",
+    "variable": "lazy_array",
 }
 
 __all__ = sorted(_HOME)

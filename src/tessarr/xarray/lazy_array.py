@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from xarray import Variable
 from xarray.backends.common import BackendArray
 from xarray.coding.strings import create_vlen_dtype
 from xarray.core import indexing
@@ -128,3 +129,20 @@ class LazyArray(BackendArray):
             read = array.oindex.getitem
         adapted = indexing.async_explicit_indexing_adapter
         return self._result(await adapted(key, self.shape, indexing.IndexingSupport.VECTORIZED, read))
+
+
+def variable(array: Array, dims: Sequence[str] | None = None) -> Variable:
+    """Make a variable whose values are read when they are used, of any array: stored, or made of arrays (`tessarr.virtual`).
+
+    `dims`: names of the dimensions; ``None``: those of the array, ``dim_0`` and so on where it has none. The array's attributes
+    become the variable's. Raises `ValueError` for another number of names.
+
+    >>> import tessarr, tessarr.xarray, xarray as xr
+    >>> from tessarr import virtual
+    >>> z = virtual.stack([tessarr.array([1, 2]), tessarr.array([3, 4])])
+    >>> xr.Dataset({"a": tessarr.xarray.variable(z, ["time", "x"])}).a.sel(x=1).values.tolist()
+    [2, 4]
+    """
+    given = array.dims or (None,) * array.ndim
+    names = [name or f"dim_{axis}" for axis, name in enumerate(given)] if dims is None else dims
+    return Variable(names, indexing.LazilyIndexedArray(LazyArray(array)), dict(array.attrs))

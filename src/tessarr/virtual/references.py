@@ -1,0 +1,129 @@
+"""Write arrays as references to the chunks that are stored elsewhere: the only writer of manifests and of Kerchunk files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from tessarr.common import strict_json
+from tessarr.core.array import Array
+from tessarr.core.group import Group
+from tessarr.core.locate import locate
+from tessarr.core.stored.metadata_io import create_node
+from tessarr.errors import BaseZarrError, UnsupportedOperationError
+from tessarr.metadata import serialize
+from tessarr.metadata.group import GroupMetadata
+from tessarr.metadata.v3 import new_transformers
+from tessarr.stores.base import Store
+from tessarr.stores.path import ancestors, join, path_of_file_url, prefix_of
+from tessarr.stores.transformed.manifest import MOST_NBYTES
+from tessarr.stores.url import StoreLike
+from tessarr.types import JSON
+from tessarr.virtual.located import LocatedChunks, located_chunks
+
+_NAME = "manifest.json"
+_TRANSFORMER = {"name": "chunk-manifest-json", "configuration": {"manifest": f"./{_NAME}"}}
+
+
+def save_references(
+    source: Array | Group | Mapping[str, Array],
+    place: StoreLike,
+    *,
+    overwrite: bool = False,
+    storage_options: Mapping[str, object] | None = None,
+) -> int:
+    """Write arrays without their chunks, which stay where they are. Returns the number of references.
+
+    `source`: an array, a virtual one too; a group with all below; or path → array. `place`: a path that ends in ``.json``
+    gets a Kerchunk file; any other place arrays with the storage transformer ``chunk-manifest-json``, of format 3.
+    References are absolute URLs. Raises `UnsupportedOperationError` where a chunk is not a range of a file with a URL, or
+    the chunks of a virtual array are not stored chunks; `BaseZarrError` for an existing place unless `overwrite`.
+
+    >>> import numpy as np, tempfile, tessarr
+    >>> from tessarr import virtual
+    >>> folder = tempfile.mkdtemp()
+    >>> days = [tessarr.create_array(f"{folder}/{day}.zarr", data=np.full(3, day)) for day in (1, 2)]
+    >>> virtual.save_references(virtual.stack(days), f"{folder}/all.zarr")
+    2
+    >>> options = {"manifest": {"allow": [folder]}}
+    >>> tessarr.open_array(f"{folder}/all.zarr", mode="r", storage_options=options)[...].tolist()
+    [[1, 1, 1], [2, 2, 2]]
+    """
+    groups, arrays = _nodes(source)
+    located = {path: located_chunks(array) for path, array in arrays.items()}
+    name = os.fspath(place) if isinstance(place, str | os.PathLike) else ""
+    if name.endswith(".json"):
+        _write_kerchunk(name, groups, located, overwrite, storage_options)
+    else:
+        store, at, _ = locate(place, None, None, storage_options)
+        for path, group in groups.items():
+            create_node(store, join(at, path), group, overwrite=overwrite and not path)
+        for path, chunks in located.items():
+            write_manifest(store, join(at, path), chunks, overwrite=overwrite and not groups)
+    return sum(len(chunks.places) for chunks in located.values())
+
+
+def write_manifest(store: Store, path: str, chunks: LocatedChunks, *, overwrite: bool = False) -> None:
+    """Create the array at `path` of `store`, whose chunks are where a manifest says.
+
+    Raises `UnsupportedOperationError` for a manifest over 64 MiB, `ContainsArrayError` and `ContainsGroupError`.
+    """
+    entries: dict[str, JSON] = {
+        ".".join(map(str, coords)) or "0": {"path": place.url, "offset": place.offset, "length": place.nbytes}
+        for coords, place in chunks.places.items()
+    }
+    data = strict_json.dumps(entries)
+    if len(data) > MOST_NBYTES:
+        raise UnsupportedOperationError(
+            "the manifest is too large", store=store.url, path=f"/{path}", expected=f"at most {MOST_NBYTES} bytes",
+            got=len(data), hint="Write a Kerchunk file, or larger chunks",
+        )  # fmt: skip
+    transformers = new_transformers([_TRANSFORMER])
+    create_node(store, path, chunks.metadata.with_(storage_transformers=transformers), overwrite=overwrite)
+    store.set(prefix_of(path) + _NAME, data)
+
+
+def _write_kerchunk(
+    place: str,
+    groups: Mapping[str, GroupMetadata],
+    arrays: Mapping[str, LocatedChunks],
+    overwrite: bool,
+    storage_options: Mapping[str, object] | None,
+) -> None:
+    refs: dict[str, JSON] = {}
+    for path, group in groups.items():
+        refs[f"{prefix_of(path)}zarr.json"] = serialize.dumps(group.documents())["zarr.json"].decode()
+    for path, chunks in arrays.items():
+        refs[f"{prefix_of(path)}zarr.json"] = serialize.dumps(chunks.metadata.documents())["zarr.json"].decode()
+        encode = chunks.metadata.chunk_key_encoding.encode
+        for coords, where in chunks.places.items():
+            refs[prefix_of(path) + encode(coords)] = [_as_fsspec(where.url), where.offset, where.nbytes]
+    directory, _, name = place.rpartition("/")
+    store, at, _ = locate(directory or ".", None, None, storage_options)
+    key = join(at, name)
+    if store.exists(key) and not overwrite:
+        raise BaseZarrError("there is a file of references already", store=store.url, key=key, hint="overwrite=True")
+    store.set(key, strict_json.dumps({"version": 1, "refs": refs}))
+
+
+def _as_fsspec(url: str) -> str:
+    """Return a URL as fsspec takes it, which decodes no URL: a local file as its path."""
+    return path_of_file_url(url, windows=os.name == "nt") if url.startswith("file:") else url
+
+
+def _nodes(source: Array | Group | Mapping[str, Array]) -> tuple[dict[str, GroupMetadata], dict[str, Array]]:
+    """Return the groups, parents first, and the arrays, by path."""
+    if isinstance(source, Array):
+        return {}, {"": source}
+    if isinstance(source, Group):
+        members = dict(source.members(max_depth=None))
+        arrays = {path: node for path, node in members.items() if isinstance(node, Array)}
+        groups = {"": source, **{path: node for path, node in members.items() if isinstance(node, Group)}}
+        found = {path: GroupMetadata(zarr_format=3, attributes=dict(node.attrs)) for path, node in groups.items()}
+    else:
+        arrays = {path.strip("/"): array for path, array in source.items()}
+        found = {"": GroupMetadata(zarr_format=3)}
+    for path in arrays:
+        for above in ancestors(path):
+            found.setdefault(above, GroupMetadata(zarr_format=3))
+    return dict(sorted(found.items())), arrays
