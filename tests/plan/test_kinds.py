@@ -411,7 +411,7 @@ def test_control_c_stops_a_plan_and_says_how_to_go_on(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("tessarr.cli.verbs.run.bar", lambda **_: contextlib.nullcontext(interrupted))
+        patch.setattr("tessarr.cli.verbs.plans.run.bar", lambda **_: contextlib.nullcontext(interrupted))
         assert main(["run", str(plan)]) == 130
         assert f"Go on with: tessarr run {plan}" in capsys.readouterr().err
         assert tessarr.plan.load(plan).status().done >= 2

@@ -90,7 +90,8 @@ def test_v2_zip_members_and_groups_are_referred_to(tmp_path: Path) -> None:
 
 def test_shards_and_the_edge_of_a_merge(tmp_path: Path) -> None:
     z = tessarr.create_array(tmp_path / "s.zarr", data=np.arange(10), chunks=2, shards=4, fill_value=-1)
-    with_edge = virtual.merge({(0,): z.lazy[:8], (8,): z}, fill_value=-1)
+    parts: dict[tuple[int], Any] = {(0,): z.lazy[:8], (8,): z}
+    with_edge = virtual.merge(parts, fill_value=-1)
     assert virtual.save_references(with_edge, tmp_path / "m.zarr") == 5
     np.testing.assert_array_equal(reopened(tmp_path / "m.zarr", tmp_path)[...], with_edge[...])
     gap = virtual.merge({(4,): z.lazy[:4]}, (12,), fill_value=-1)

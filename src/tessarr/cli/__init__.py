@@ -28,6 +28,7 @@ VERBS = (
     "convert",
     "check",
     "repair",
+    "gc",
     "migrate",
     "diff",
     "pyramid",
@@ -44,6 +45,8 @@ VERBS = (
 """Verbs in the order of the help; each is a module of `tessarr.cli.verbs` with ``add(verbs)`` and ``run(arguments) ->
 int``, or an operation of ``plan``.
 """
+_OF_PLANS = ("plan", "run", "finish")
+"""Verbs whose modules are in the room `plans`."""
 
 _EXAMPLES = """\
 examples:
@@ -64,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     """Make the parser of the whole command line."""
     import tessarr
     from tessarr.cli import at_once
-    from tessarr.cli.verbs.plan import AT_ONCE
+    from tessarr.cli.verbs.plans.plan import AT_ONCE
 
     top = argparse.ArgumentParser(
         prog="tessarr",
@@ -78,7 +81,8 @@ def parser() -> argparse.ArgumentParser:
         if name in AT_ONCE:
             at_once.add(verbs, name)
         else:
-            import_module(f"tessarr.cli.verbs.{name}").add(verbs)
+            room = "plans." if name in _OF_PLANS else ""
+            import_module(f"tessarr.cli.verbs.{room}{name}").add(verbs)
     return top
 
 

@@ -7,8 +7,8 @@ from functools import partial
 
 from tessarr.cli.printing import OK, add_verb
 from tessarr.cli.progress import bar
-from tessarr.cli.verbs.plan import OPERATIONS, describe
-from tessarr.cli.verbs.run import shown
+from tessarr.cli.verbs.plans.plan import OPERATIONS, describe
+from tessarr.cli.verbs.plans.run import shown
 from tessarr.plan.plan import Plan
 
 

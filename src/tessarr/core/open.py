@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from tessarr.core.group import Group
-    from tessarr.stores.transformed.versioned import Revision
+    from tessarr.stores.transformed.revision import Revision
 
 
 def _node(

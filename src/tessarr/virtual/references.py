@@ -18,11 +18,11 @@ from tessarr.stores.base import Store
 from tessarr.stores.path import ancestors, join, path_of_file_url, prefix_of
 from tessarr.stores.transformed.manifest import MOST_NBYTES
 from tessarr.stores.url import StoreLike
-from tessarr.types import JSON
+from tessarr.types import JSON, JSONObject
 from tessarr.virtual.located import LocatedChunks, located_chunks
 
 _NAME = "manifest.json"
-_TRANSFORMER = {"name": "chunk-manifest-json", "configuration": {"manifest": f"./{_NAME}"}}
+_TRANSFORMER: JSONObject = {"name": "chunk-manifest-json", "configuration": {"manifest": f"./{_NAME}"}}
 
 
 def save_references(

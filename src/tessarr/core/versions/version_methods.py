@@ -13,7 +13,8 @@ from tessarr.stores.path import prefix_of
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from tessarr.stores.transformed.versioned import Revision, VersionedStore
+    from tessarr.stores.transformed.revision import Revision
+    from tessarr.stores.transformed.versioned import VersionedStore
 
 
 class VersionMethods(SelectionMethods):

@@ -236,8 +236,11 @@ def stage(directory: str, items: Mapping[str, Buffer], *, durable: bool) -> None
             sync_directory(folder)
 
 
-def remove_leftovers(base: str, older_than_s: float, now_s: float) -> int:
-    """Remove hidden names last changed more than `older_than_s` seconds before `now_s`. Returns their number."""
+def remove_leftovers(base: str, older_than_s: float, now_s: float, *, dry_run: bool = False) -> int:
+    """Remove hidden names last changed more than `older_than_s` seconds before `now_s`. Returns their number.
+
+    With `dry_run` they are only counted.
+    """
     count = 0
     for folder, folders, files in os.walk(base):
         hidden = [os.path.join(folder, name) for name in (*files, *folders) if is_hidden(name)]
@@ -248,8 +251,10 @@ def remove_leftovers(base: str, older_than_s: float, now_s: float) -> int:
                 if path.endswith(os.sep + SNAPSHOT_SUFFIX):
                     continue  # it may be in use, however old it is
                 if now_s - status.st_mtime > older_than_s:
-                    (_remove if stat.S_ISDIR(status.st_mode) else os.unlink)(path)
                     count += 1
+                    if dry_run:
+                        continue
+                    (_remove if stat.S_ISDIR(status.st_mode) else os.unlink)(path)
     return count
 
 

@@ -23,8 +23,8 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import accumulate, pairwise
 from typing import Self, cast
@@ -50,16 +50,18 @@ from tessarr.stores.protocols import (
     Set,
     Size,
 )
+from tessarr.stores.transformed.garbage import keep
+from tessarr.stores.transformed.revision import COMMIT, DIGITS, Revision, is_digest
 from tessarr.stores.wrappers.base import WrapperStore
 from tessarr.types import JSON, Buffer, ByteRange, JSONObject
 
 _List = list
 _READING = (Get, GetRanges, List, Size, Remote, Set, Delete)
 """Abilities of values, where the wrapped store has them."""
-_DIGITS = 64
-"""Hexadecimal digits of a digest."""
 _ATTEMPTS = 50
 """How often a commit is repeated because others were faster."""
+OLD_S = 86_400
+"""Age from which a commit looks whether all that was staged is still there: less than any grace of a collection."""
 
 
 def _place(value: object) -> str | None:
@@ -68,31 +70,14 @@ def _place(value: object) -> str | None:
 
 
 def _fanout(value: object) -> str | None:
-    if isinstance(value, list | tuple) and all(type(n) is int and n > 0 for n in value) and sum(value) < _DIGITS:
+    if isinstance(value, list | tuple) and all(type(n) is int and n > 0 for n in value) and sum(value) < DIGITS:
         return None
-    return f"must be a list of positive integers, less than {_DIGITS} together; got {value!r}"
+    return f"must be a list of positive integers, less than {DIGITS} together; got {value!r}"
 
 
 _MEMBERS = {
     "objects": _place, "refs": _place, "hash": choice("sha256"), "fanout": _fanout, "page": integer(1, 2**31)
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Revision:
-    """A committed state of one array."""
-
-    id: str
-    """Digest of the commit, 64 hexadecimal digits."""
-    parent: str | None
-    """The revision before; ``None`` for the first."""
-    time: datetime
-    """Time of the commit by the clock of its writer, with time zone."""
-    message: str
-    document: JSONObject
-    """The array's document."""
-    pages: tuple[str, ...]
-    """Digests of the pages, which map chunks to objects."""
 
 
 class VersionedTransformer:
@@ -135,6 +120,10 @@ class VersionedStore(WrapperStore):
         self._at: str | None = None
         self._known: tuple[Revision | None, dict[str, str]] | None = None
         self._staged = _Staged()
+        self._met: set[str] = set()
+        """Digests of values that were to be stored, and were there: a collection of garbage may have removed them since."""
+        self._began: float | None = None
+        """When the first value was staged, by the monotonic clock."""
         self._lock = threading.RLock()
 
     def __eq__(self, other: object) -> bool:
@@ -165,7 +154,7 @@ class VersionedStore(WrapperStore):
     def _error(self, what: str, key: str, **facts: object) -> StoreError:
         return StoreError(what, store=self.url, path="/" + self.prefix.rstrip("/"), key=key, **facts)
 
-    def _object_key(self, digest: str) -> str:
+    def object_key(self, digest: str) -> str:
         starts = [0, *accumulate(self.layout.fanout)]
         directories = [digest[start:stop] for start, stop in pairwise(starts)]
         return self.prefix + self.layout.objects + "/".join([*directories, digest])
@@ -174,12 +163,13 @@ class VersionedStore(WrapperStore):
         """Store an object, unless it is there. Returns its digest."""
         data = byte_view(value)
         digest = hashlib.sha256(data).hexdigest()
-        functions.set_if_not_exists(self.store, self._object_key(digest), data)
+        if not functions.set_if_not_exists(self.store, self.object_key(digest), data):
+            self._met.add(digest)
         return digest
 
     def _get(self, digest: str) -> Buffer:
         """Read and verify an object. Raises `StoreError` where it is missing, `ChecksumError` where it was changed."""
-        key = self._object_key(digest)
+        key = self.object_key(digest)
         value = self.store.get(key)
         if value is None:
             raise self._error("an object of the array is missing", key, hint="Restore it from a copy")
@@ -189,12 +179,12 @@ class VersionedStore(WrapperStore):
     def _verify(self, value: Buffer, digest: str) -> None:
         found = hashlib.sha256(byte_view(value)).hexdigest()
         if found != digest:
-            key = self._object_key(digest)
+            key = self.object_key(digest)
             raise ChecksumError(
                 "an object differs from its digest", store=self.url, key=key, expected=digest, got=found
             )
 
-    def _document(self, data: Buffer, key: str, members: Mapping[str, Callable[[object], bool]]) -> dict[str, object]:
+    def parsed(self, data: Buffer, key: str, members: Mapping[str, Callable[[object], bool]]) -> dict[str, object]:
         """Parse the JSON object of a ref, commit or page with these `members`. Raises `StoreError`."""
         try:
             found = strict_json.loads(bytes(byte_view(data)), key=key)
@@ -206,25 +196,25 @@ class VersionedStore(WrapperStore):
             raise self._error("a malformed commit, page or ref", key, expected=", ".join(members) or "an object")
         return dict(found)
 
-    def _read_ref(self, name: str) -> tuple[str | None, Buffer | None]:
+    def read_ref(self, name: str) -> tuple[str | None, Buffer | None]:
         """Return the id that a ref names, and the value of the ref; ``None`` where it is missing."""
         key = f"{self.prefix}{self.layout.refs}{name}.json"
         value = self.store.get(key)
         if value is None:
             return None, None
-        return str(self._document(value, key, {"commit": _is_digest})["commit"]), value
+        return str(self.parsed(value, key, {"commit": is_digest})["commit"]), value
 
     def revision(self, identifier: str) -> Revision:
         """Read the revision with this id."""
-        found = self._document(self._get(identifier), self._object_key(identifier), _COMMIT)
+        found = self.parsed(self._get(identifier), self.object_key(identifier), COMMIT)
         made: dict[str, object] = {name: found[name] for name in ("parent", "message", "document")}
-        time = datetime.fromisoformat(str(found["time"]))
+        when = datetime.fromisoformat(str(found["time"]))
         pages = tuple(map(str, cast("list[object]", found["pages"])))
-        return Revision(id=identifier, time=time, pages=pages, **made)  # type: ignore[arg-type]
+        return Revision(id=identifier, time=when, pages=pages, **made)  # type: ignore[arg-type]
 
     def revisions(self) -> Iterator[Revision]:
         """Iterate over the revisions, the newest first."""
-        identifier = self._read_ref("main")[0]
+        identifier = self.read_ref("main")[0]
         while identifier is not None:
             found = self.revision(identifier)
             yield found
@@ -241,7 +231,7 @@ class VersionedStore(WrapperStore):
 
     def newest(self) -> Revision:
         """Return the newest revision. Raises `StoreError` before the first."""
-        identifier = self._read_ref("main")[0]
+        identifier = self.read_ref("main")[0]
         if identifier is None:
             raise self._error("nothing was committed yet", self.prefix + self.layout.refs)
         return self.revision(identifier)
@@ -253,10 +243,10 @@ class VersionedStore(WrapperStore):
         if isinstance(version, datetime):
             when = version if version.tzinfo else version.astimezone()
             found = next((one for one in self.revisions() if one.time <= when), None)
-        elif _is_digest(version):
+        elif is_digest(version):
             found = next((one for one in self.revisions() if one.id == version), None)
         else:
-            identifier = self._read_ref(f"tags/{_tag(version)}")[0]
+            identifier = self.read_ref(f"tags/{_tag(version)}")[0]
             found = None if identifier is None else self.revision(identifier)
         if found is None:
             raise self._error(
@@ -277,18 +267,22 @@ class VersionedStore(WrapperStore):
         """Return the digest of each chunk of a revision, by its key below the array."""
         references: dict[str, str] = {}
         for digest in () if revision is None else revision.pages:
-            key = self._object_key(digest)
-            page = self._document(self._get(digest), key, {})
-            if not all(is_plain_key(name) and _is_digest(value) for name, value in page.items()):
-                raise self._error("a malformed page", key, expected="keys and digests")
-            references.update(cast("dict[str, str]", page))
+            references.update(self.page(digest))
         return references
+
+    def page(self, digest: str) -> dict[str, str]:
+        """Read a page: the digests of chunks, by their keys below the array."""
+        key = self.object_key(digest)
+        found = self.parsed(self._get(digest), key, {})
+        if not all(is_plain_key(name) and is_digest(value) for name, value in found.items()):
+            raise self._error("a malformed page", key, expected="keys and digests")
+        return cast("dict[str, str]", found)
 
     def _base(self) -> tuple[Revision | None, dict[str, str]]:
         """Return the revision that is read here, with its references; ``None`` before the first commit."""
         with self._lock:
             if self._known is None:
-                identifier = self._at or self._read_ref("main")[0]
+                identifier = self._at or self.read_ref("main")[0]
                 revision = None if identifier is None else self.revision(identifier)
                 self._known = revision, self._references(revision)
             return self._known
@@ -302,16 +296,19 @@ class VersionedStore(WrapperStore):
         with self._lock:
             base, known = self._base()
             for _ in range(_ATTEMPTS):
-                head, value = self._read_ref("main")
+                head, value = self.read_ref("main")
                 references = known
                 if head != (None if base is None else base.id):
                     references = self._rebased(None if head is None else self.revision(head), known)
                 kept = {**references, **self._staged}
                 new = {name: digest for name, digest in sorted(kept.items()) if digest is not None}
                 made = self._store_revision(new, head, message, document)
-                if self._move_main(value, made.id):
+                self._require_objects(made, references)
+                if self.replace_ref("main", value, strict_json.dumps({"commit": made.id})):
                     self._known = made, new
                     self._staged.clear()
+                    self._met.clear()
+                    self._began = None
                     return made
         raise ConflictError("other commits were faster in every attempt", store=self.url, got=f"{_ATTEMPTS} attempts")
 
@@ -340,28 +337,45 @@ class VersionedStore(WrapperStore):
         names = [*references]
         parts = [names[start : start + self.layout.page] for start in range(0, len(names), self.layout.page)]
         pages = tuple(self._put(strict_json.dumps({name: references[name] for name in part})) for part in parts)
-        time = datetime.now(UTC)
+        now = datetime.now(UTC)
         commit: JSONObject = {
             "parent": parent,
-            "time": time.isoformat(),
+            "time": now.isoformat(),
             "message": message,
             "document": document,
             "pages": [*pages],
         }
         identifier = self._put(strict_json.dumps(commit))
-        return Revision(id=identifier, parent=parent, time=time, message=message, document=document, pages=pages)
+        return Revision(id=identifier, parent=parent, time=now, message=message, document=document, pages=pages)
 
-    def _move_main(self, old: Buffer | None, identifier: str) -> bool:
-        """Replace the ref of the newest revision if it has the value `old`. Returns whether it was replaced."""
+    def _require_objects(self, made: Revision, committed: Mapping[str, str]) -> None:
+        """Keep collections of garbage from the objects that a revision needs, and others do not.
+
+        Raises `ConflictError` where one is being removed, or was: that was there before this object stored it, or was staged
+        long ago.
+        """
+        staged = {digest for digest in self._staged.values() if digest is not None}
+        own = {made.id, *made.pages, *staged} - {*committed.values()}
+        keep(self, own)
+        is_old = self._began is not None and time.monotonic() - self._began > OLD_S
+        missing = [one for one in (own if is_old else own & self._met) if not self.store.exists(self.object_key(one))]
+        if missing:
+            raise ConflictError(
+                "chunks that were written to be committed were removed by a collection of garbage", store=self.url,
+                key=self.object_key(missing[0]), hint="Open the array again, and write the chunks again",
+            )  # fmt: skip
+
+    def replace_ref(self, name: str, old: Buffer | None, new: bytes | None) -> bool:
+        """Replace a ref if it has the value `old`; ``None``: it is missing. Returns whether it was replaced."""
         before = None if old is None else bytes(byte_view(old))
 
         def swap(present: Buffer | None) -> Buffer | None:
             if (None if present is None else bytes(byte_view(present))) != before:
                 raise _MovedError
-            return strict_json.dumps({"commit": identifier})
+            return new
 
         try:
-            self.store.update(f"{self.prefix}{self.layout.refs}main.json", swap)
+            self.store.update(f"{self.prefix}{self.layout.refs}{name}.json", swap)
         except _MovedError:
             return False
         return True
@@ -381,7 +395,7 @@ class VersionedStore(WrapperStore):
             return None
         if byte_range is None:
             return self._get(digest)
-        found = self.store.get(self._object_key(digest), byte_range)
+        found = self.store.get(self.object_key(digest), byte_range)
         return self._get(digest) if found is None else found
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
@@ -389,14 +403,14 @@ class VersionedStore(WrapperStore):
         digest = self._digest(key)
         if digest is None:
             return None
-        found = self.store.get_ranges(self._object_key(digest), ranges)
+        found = self.store.get_ranges(self.object_key(digest), ranges)
         if found is None:
             self._get(digest)  # raises
         return found
 
     def getsize(self, key: str) -> int | None:
         digest = self._digest(key)
-        return None if digest is None else self.store.getsize(self._object_key(digest))
+        return None if digest is None else self.store.getsize(self.object_key(digest))
 
     def version(self, key: str) -> Version | None:
         """Return the digest of the value."""
@@ -429,6 +443,7 @@ class VersionedStore(WrapperStore):
             if not isinstance(if_match, Any_) and found != if_match:
                 raise ConflictError("the value has changed", store=self.url, key=key, expected=if_match, got=found)
             if digest is not None or found is not None:
+                self._began = self._began or time.monotonic()
                 self._staged[key.removeprefix(self.prefix)] = digest
 
     def list(self, prefix: str = "") -> Iterator[str]:
@@ -446,27 +461,7 @@ class _MovedError(Exception):
     """Another commit was faster."""
 
 
-def _is_digest(value: object) -> bool:
-    return isinstance(value, str) and len(value) == _DIGITS and not value.strip("0123456789abcdef")
-
-
 def _tag(name: str) -> str:
     if not is_plain_key(name) or "/" in name:
         raise ValueError(f"a tag is a name without slashes, got {name!r}")
     return name
-
-
-def _is_time(value: object) -> bool:
-    try:
-        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
-    except ValueError:
-        return False
-
-
-_COMMIT: Mapping[str, Callable[[object], bool]] = {
-    "parent": lambda value: value is None or _is_digest(value),
-    "time": _is_time,
-    "message": lambda value: isinstance(value, str),
-    "document": lambda value: isinstance(value, Mapping),
-    "pages": lambda value: isinstance(value, list) and all(map(_is_digest, value)),
-}

@@ -117,14 +117,15 @@ class Transactional(ConditionalStore):
         with (hold_journal if prefix else settled)(path, durable=self.durable):
             yield
 
-    def remove_leftovers(self, *, older_than_s: float = 86_400) -> int:
+    def remove_leftovers(self, *, older_than_s: float = 86_400, dry_run: bool = False) -> int:
         """Remove hidden temporary files and trees that killed processes left. Returns their number.
 
-        Files younger than `older_than_s` seconds are kept, because they may still be in use.
+        Files younger than `older_than_s` seconds are kept, because they may still be in use. With `dry_run` all stay.
         """
-        self._check_writable("")
-        self._settle_below()
-        return localtree.remove_leftovers(self._base, older_than_s, time.time())
+        if not dry_run:
+            self._check_writable("")
+            self._settle_below()
+        return localtree.remove_leftovers(self._base, older_than_s, time.time(), dry_run=dry_run)
 
     # -- reading while a journal is pending -------------------------------------------------------------------------
 

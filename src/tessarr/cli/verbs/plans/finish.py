@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tessarr.cli.printing import add_storage, add_verb
-from tessarr.cli.verbs.run import advance
+from tessarr.cli.verbs.plans.run import advance
 from tessarr.plan.plan import Plan
 
 

@@ -1,0 +1,1 @@
+"""Verbs for plans of long work."""
