@@ -19,9 +19,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from zarr.codecs import GzipCodec
 
+from tessarr.engine.bound import bind as real_bind
 from tessarr.zarr_python import stats
 from tessarr.zarr_python.counts import COUNTS
+from tessarr.zarr_python.piped import array as piped_array
 from tessarr.zarr_python.pipeline import TessarrCodecPipeline
+from tessarr.zarr_python.serve import engine_read as real_engine_read
 from tests.zarr_python.layouts import Layout, kept, outcome
 from tests.zarr_python.test_patch import FORMS, cases, get, put, written_to
 
@@ -99,6 +102,63 @@ def test_the_pipeline_outlives_a_change_of_the_shape() -> None:
         "zarr-python fills what lies beyond an edge when it writes the whole chunk"
     )
     assert stats().fallbacks == {}
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from([None, (4,)]),
+    st.lists(st.tuples(st.integers(1, 17), st.integers(0, 17), st.integers(0, 17), st.integers(1, 9)), max_size=6),
+)
+def test_arrays_whose_shape_changes_are_the_same(shards: Any, steps: list[tuple[int, int, int, int]]) -> None:
+    """The pipeline keeps the metadata of the first shape; at an edge decides the present one whether a chunk is covered."""
+    pair = [zarr.create_array({}, name="deep/a", shape=(10,), chunks=(2,), shards=shards, dtype="i4") for _ in range(2)]
+    a, b = pair[0], opened(pair[1])
+    for length, start, stop, value in steps:
+        for z in (a, b):
+            z.resize((length,))
+            z[start:stop] = value
+            z[length - 1 :] = value
+        assert kept(b) == kept(a)
+
+
+@pytest.mark.parametrize("shards", [None, (4, 4)])
+def test_an_array_is_bound_once_for_all_its_chunks(monkeypatch: pytest.MonkeyPatch, shards: Any) -> None:
+    z = opened(zarr.create_array({}, shape=(19, 18), chunks=(2, 2), shards=shards, dtype="i4"))
+    shapes = []
+
+    def bind(*arguments: Any) -> Any:
+        shapes.append(arguments[2].shape)
+        return real_bind(*arguments)
+
+    monkeypatch.setattr(piped_array, "bind", bind)
+    expected = np.arange(19 * 18, dtype="i4").reshape(19, 18)
+    z[...] = expected
+    for index in np.ndindex(19, 18):
+        assert z[index] == expected[index]
+    for start in range(19):
+        assert np.array_equal(z[start : start + 3, 5:9], expected[start : start + 3, 5:9])
+    assert len(shapes) == (1 if shards else 2), "one to write the edge, one to read up to the end of the chunks"
+    assert stats().fallbacks == {}
+
+
+@pytest.mark.parametrize(("compressors", "handed"), [(None, 0), (GzipCodec(level=1), 1)])
+def test_a_chunk_that_is_only_copied_is_read_in_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compressors: Any, handed: int
+) -> None:
+    """A hand-over to a thread takes longer than half a megabyte of copying, and less than its decompression."""
+    z = opened(
+        zarr.create_array(tmp_path, shape=(2, 1 << 19), chunks=(1, 1 << 19), dtype="u1", compressors=compressors)
+    )
+    z[...] = 7
+    calls = []
+
+    async def engine_read(*arguments: Any) -> None:
+        calls.append(arguments)
+        await real_engine_read(*arguments)
+
+    monkeypatch.setattr(piped_array, "engine_read", engine_read)
+    assert z[1].sum() == 7 << 19
+    assert len(calls) == handed
 
 
 def test_a_pickle_reads() -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from zarr.core.buffer import cpu
 from zarr.storage._common import StorePath
 
+from tessarr.codecs.array_to_bytes.bytes import BytesCodec
+from tessarr.codecs.base import Codec
+from tessarr.codecs.sharding import ShardingCodec
 from tessarr.engine.base import Engine
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import choose
 from tessarr.stores.protocols import Remote
-from tessarr.types import AnyArray, Coords
+from tessarr.types import AnyArray, Coords, Shape
 from tessarr.zarr_python.binding import bound_array
 from tessarr.zarr_python.counts import COUNTS
 from tessarr.zarr_python.piped.batches import Batch, reconstruct
@@ -28,15 +31,25 @@ if TYPE_CHECKING:
 
     from tessarr.zarr_python.piped.batches import Item
 
-_INLINE_NBYTES = 1 << 18
-"""A read of at most this many bytes takes less time than a hand-over to a thread, and runs in zarr-python's loop."""
+_INLINE_NBYTES = {True: 1 << 20, False: 1 << 18}
+"""By whether the elements are only copied: a read of at most so many bytes takes less time than a hand-over to a thread, and
+runs in zarr-python's loop."""
 _MAX_SHAPES = 8
-"""The most entries for shapes in the cache of bound arrays; one more removes all of them."""
+"""The most shapes for which the array at one place is bound; one more removes all of them."""
 
 
 class _Bound(NamedTuple):
     array: BoundArray
     engine: Engine
+    inline_nbytes: int
+    """The most bytes of a read that runs in zarr-python's loop; -1 where each read waits for a server."""
+
+
+class _Place(NamedTuple):
+    array: BoundArray
+    """The array that is stored there, of the shape in the metadata of the pipeline."""
+    shapes: dict[Shape, _Bound]
+    """Cache of the same array bound for other shapes."""
 
 
 class _Work(NamedTuple):
@@ -52,14 +65,12 @@ class PipedArray:
         self.store = store
         self.keeps_padding = keeps_padding
         """Whether zarr-python keeps the values that chunks hold beyond the array's edge, as in its shards."""
-        self._bounds: dict[tuple[object, ...], BoundArray | str] = {}
-        """Cache of bound arrays, or the reasons why there is none, by (prefix, write_empty_chunks, root)."""
-        self._shapes: dict[tuple[object, ...], _Bound] = {}
-        """Cache of bound arrays of other shapes, by (path, write_empty_chunks, URL, shape)."""
+        self._places: dict[tuple[object, ...], _Place | str] = {}
+        """Cache of places, or the reasons why there is no bound array, by (prefix, write_empty_chunks, root)."""
 
     async def read(self, batch: Sequence[Item], out: NDBuffer, drop_axes: tuple[int, ...]) -> bool:
         """Read the selection of `batch` into `out`; return whether tessarr served it. A fallback is counted."""
-        work, why = self._work(batch, out, drop_axes)
+        work, why = self._work(batch, out, drop_axes, keeps_padding=True)  # which a read does not select
         if work is not None:
             try:
                 array = out.as_ndarray_like()
@@ -75,7 +86,7 @@ class PipedArray:
 
     async def write(self, batch: Sequence[Item], value: NDBuffer, drop_axes: tuple[int, ...]) -> bool:
         """Write `value` to the selection of `batch`; return whether tessarr served it. A fallback is counted."""
-        work, why = self._work(batch, value, drop_axes)
+        work, why = self._work(batch, value, drop_axes, keeps_padding=self.keeps_padding)
         if work is not None:
             try:
                 array = value.as_ndarray_like()
@@ -93,7 +104,9 @@ class PipedArray:
 
     # -- binding -----------------------------------------------------------------------------------------------
 
-    def _work(self, batch: Sequence[Item], memory: NDBuffer, drop_axes: tuple[int, ...]) -> tuple[_Work | None, str]:
+    def _work(
+        self, batch: Sequence[Item], memory: NDBuffer, drop_axes: tuple[int, ...], *, keeps_padding: bool
+    ) -> tuple[_Work | None, str]:
         """Return the bound array and the selection for an engine, or ``None`` and the reason to fall back."""
         metadata = self.metadata
         if metadata is None or not batch:
@@ -109,55 +122,74 @@ class PipedArray:
         if getattr(config, "read_missing_chunks", True) is False:
             return None, "missing chunks are errors"
         try:
-            bound, coords = self._locate(metadata, paths, config)
-            selected = reconstruct(batch, coords, drop_axes, keeps_padding=self.keeps_padding)
+            place, coords = self._locate(metadata, paths, config)
+            selected = reconstruct(batch, coords, drop_axes, keeps_padding=keeps_padding)
             if selected is None:
                 return None, "a selection that cannot be reconstructed from its chunks"
-            return _Work(self._with_shape(bound, selected.shape), selected), ""
+            return _Work(_with_shape(place, selected.shape, first[1].shape, keeps_padding=keeps_padding), selected), ""
         except NotServedError as reason:
             return None, str(reason)
 
-    def _locate(
-        self, metadata: ArrayMetadata, paths: list[str], config: ArrayConfig
-    ) -> tuple[BoundArray, list[Coords]]:
-        """Return the bound array whose chunks have the keys `paths`, and the coords of these chunks."""
+    def _locate(self, metadata: ArrayMetadata, paths: list[str], config: ArrayConfig) -> tuple[_Place, list[Coords]]:
+        """Return the place whose chunks have the keys `paths`, and the coords of these chunks."""
         ndim = len(metadata.shape)
         prefix = _prefix(paths[0], ndim, metadata)
         key = (prefix, bool(config.write_empty_chunks), getattr(self.store, "root", None))  # which `move` changes
-        bound = self._bounds.get(key)
-        if bound is None:
+        place = self._places.get(key)
+        if place is None:
             try:
                 array = bound_array(metadata, config, self.store, prefix.rstrip("/"))
                 if array.metadata.chunk_grid.name != "regular":
                     raise NotServedError("its chunks differ in shape")
             except NotServedError as reason:
-                bound = str(reason)
+                place = str(reason)
             else:
-                bound = array
-            self._bounds[key] = bound
-        if isinstance(bound, str):
-            raise NotServedError(bound)
-        decode = bound.metadata.chunk_key_encoding.decode
+                place = _Place(array, {})
+            self._places[key] = place
+        if isinstance(place, str):
+            raise NotServedError(place)
+        decode = place.array.metadata.chunk_key_encoding.decode
         coords = []
         for path in paths:
-            place = decode(path[len(prefix) :], ndim) if path.startswith(prefix) else None
-            if place is None:
+            where = decode(path[len(prefix) :], ndim) if path.startswith(prefix) else None
+            if where is None:
                 raise NotServedError("keys that are not those of chunks")
-            coords.append(place)
-        return bound, coords
+            coords.append(where)
+        return place, coords
 
-    def _with_shape(self, served: BoundArray, shape: tuple[int, ...]) -> _Bound:
-        """Return `served` for an array of `shape`: zarr-python keeps a pipeline when the shape changes."""
-        key = (served.path, served.options.write_empty_chunks, served.store.url, shape)
-        found = self._shapes.get(key)
-        if found is None:
-            options = RuntimeOptions(served.options.write_empty_chunks)
-            array = bind(served.store, served.path, served.metadata.with_(shape=shape), options, served.read_only)
-            found = _Bound(array, choose(array).engine)
-            if len(self._shapes) >= _MAX_SHAPES:
-                self._shapes.clear()
-            self._shapes[key] = found
-        return found
+
+def _with_shape(place: _Place, needed: Shape, chunk: Shape, *, keeps_padding: bool) -> _Bound:
+    """Return the array at `place`, bound for a shape in which the chunks of a selection end as in an array of `needed`.
+
+    That is the shape in the metadata where possible, so that one bound array serves all selections. zarr-python keeps a
+    pipeline when the shape of its array changes; the present shape may then be another.
+    """
+    whole = place.array.shape
+    if keeps_padding:
+        whole = tuple(-(-n // length) * length for n, length in zip(whole, chunk, strict=True))
+    shape = tuple(
+        n if need == n or (need < n and need % length == 0) else need
+        for n, need, length in zip(whole, needed, chunk, strict=True)
+    )
+    found = place.shapes.get(shape)
+    if found is None:
+        served = place.array
+        options = RuntimeOptions(served.options.write_empty_chunks)
+        array = bind(served.store, served.path, served.metadata.with_(shape=shape), options, served.read_only)
+        inline_nbytes = -1 if isinstance(array.store, Remote) else _INLINE_NBYTES[_is_copied(array.metadata.codecs)]
+        found = _Bound(array, choose(array).engine, inline_nbytes)
+        if len(place.shapes) >= _MAX_SHAPES:
+            place.shapes.clear()
+        place.shapes[shape] = found
+    return found
+
+
+def _is_copied(codecs: Iterable[Codec]) -> bool:
+    """Return whether `codecs` store elements as they are in memory, in shards or not."""
+    return all(
+        _is_copied(codec.codecs) if isinstance(codec, ShardingCodec) else isinstance(codec, BytesCodec)
+        for codec in codecs
+    )
 
 
 def _prefix(path: str, ndim: int, metadata: ArrayMetadata) -> str:
@@ -186,8 +218,7 @@ async def _read(work: _Work, out: AnyArray) -> None:
     into = full if direct and full.flags.writeable else np.empty(full.shape, bound.array.dtype)
     if into.dtype != bound.array.dtype:
         raise NotServedError("a result of another type than the array's")
-    served = bound.array
-    if into.nbytes <= _INLINE_NBYTES and not isinstance(served.store, Remote):
+    if into.nbytes <= bound.inline_nbytes:
         bound.engine.read(bound.array, batch.selection, into)
     else:
         await engine_read(bound.engine, bound.array, batch.selection, into)
