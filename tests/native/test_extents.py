@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tessarr
-from tessarr.engine.native import engine as native_engine
+from tessarr.engine import run
 from tessarr.errors import ChunkNotFoundError, StoreError, TessarrError
 from tessarr.storage import LocalStore, MemoryStore, ReadOnlyStore, ReferenceStore, Store, ZipStore
 from tessarr.stores.fetch import Extent, Located
@@ -101,8 +101,8 @@ def only_rust(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         raise AssertionError("the store was asked for values")
 
     with monkeypatch.context() as patch:
-        patch.setattr(native_engine, "run", refuse)
-        patch.setattr(native_engine, "run_async", refuse)
+        patch.setattr(run, "run", refuse)
+        patch.setattr(run, "run_async", refuse)
         yield
 
 

@@ -109,7 +109,7 @@ def _follow_outside(store: Store, paths: Sequence[str], removed: Sequence[str]) 
     policy = settings.get("consolidated.above_root")
     if policy not in _POLICIES:
         raise ValueError(f"the setting consolidated.above_root must be one of {', '.join(_POLICIES)}; got {policy!r}")
-    root = top = os.fspath(store.root)
+    root = top = store._root
     while policy != "ignore" and (above := os.path.dirname(top)) != top and _holds_group(above):
         top = above
     inside = os.path.relpath(root, top).replace(os.sep, "/") if top != root else ""
@@ -151,7 +151,7 @@ def _warn_of_stale(store: LocalStore, inside: str, paths: Sequence[str], removed
 
 
 def _holds_group(directory: str) -> bool:
-    return any(os.path.isfile(os.path.join(directory, name)) for name in ("zarr.json", ".zgroup"))
+    return os.path.isfile(os.path.join(directory, "zarr.json")) or os.path.isfile(os.path.join(directory, ".zgroup"))
 
 
 async def _follow_steps(store: Store, paths: Sequence[str], names: Sequence[str], removed: Sequence[str]) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from tessarr.core.asynchronous.sans_io import store_call
 from tessarr.core.stored.consolidated import follow_change_steps
-from tessarr.core.stored.walk import read_entries_steps
 from tessarr.metadata import formats
-from tessarr.stores.base import Store
+from tessarr.stores.base import Fetch, Store
+from tessarr.stores.path import prefix_of
 
 _OWN_DOCUMENTS = tuple(dict.fromkeys(key for number in (3, 2) for key in formats.KEYS[number][:2] if key))
 """Names of the documents that each make a node, of one kind and format."""
@@ -37,9 +37,9 @@ async def write_new_steps(store: Store, path: str, documents: Mapping[str, bytes
     if not await store_call(store, "set_if_not_exists", own_key, own):
         return await _remove_steps(store, made, path)
     # A document of another name makes a node too, of another format or kind, which no condition on this one notices.
-    others = [name for name in _OWN_DOCUMENTS if name != own_key.rpartition("/")[2]]
-    (entry,) = await read_entries_steps(store, [path], others)
-    if entry.values:
+    at = prefix_of(path)
+    others = [Fetch(at + name) for name in _OWN_DOCUMENTS if at + name != own_key]
+    if any(answer is not None for answer in await store_call(store, "fetch", others)):
         return await _remove_steps(store, [*made, own_key], path)
     return None
 

@@ -9,7 +9,6 @@ from typing import cast
 import numpy as np
 
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
-from tessarr.codecs.array_to_bytes.packbits import PackBitsCodec
 from tessarr.codecs.base import BytesToBytes
 from tessarr.codecs.chain import BoundChain
 from tessarr.dtypes.element import converted
@@ -20,7 +19,6 @@ from tessarr.stores.base import Store
 from tessarr.stores.functions import deletes_safely
 from tessarr.stores.local.lock import NAME_BYTES
 from tessarr.stores.protocols import PlainFiles, Remote
-from tessarr.stores.remote.coalesce import coalescing
 from tessarr.types import JSON, AnyDType, JSONObject
 
 _LARGEST_CHUNK = 1 << 32
@@ -65,6 +63,8 @@ def _store(bound: BoundArray) -> JSONObject:
             raise UnsupportedError("a local store without file locks")
         return {"kind": "local", "root": store.directory, "path": bound.path}
     if isinstance(store, Remote):
+        from tessarr.stores.remote.coalesce import coalescing  # imported here, as in `_place`
+
         return {"kind": "python", "remote": True, "gap": coalescing().max_gap, "place": _place(store)}
     return {"kind": "python"}
 
@@ -112,7 +112,7 @@ def _chain(chain: BoundChain) -> list[JSON]:
         extension: list[JSON] = []
         if isinstance(middle, BytesCodec):
             swap = _swap(spec.dtype, middle.stored_dtype(spec))
-        elif isinstance(middle, PackBitsCodec):
+        elif type(middle).__module__ == _PACKBITS:
             filters = [*(filters or ()), _lazy().packing(middle, spec)]
         else:
             found = _extensions().serializer(middle, spec, _nested)
@@ -180,6 +180,7 @@ _STEPS = frozenset(
     )
 )  # fmt: skip
 _EXTENSIONS = frozenset(f"tessarr.codecs.bytes_to_bytes.{name}" for name in ("conditional", "lz4java", "lzw", "pad"))
+_PACKBITS = "tessarr.codecs.array_to_bytes.packbits"
 _FILTERS = frozenset(("delta", "quantize", "astype", "bitround", "packbits"))
 
 

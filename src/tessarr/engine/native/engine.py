@@ -5,7 +5,8 @@ A bound array is described to `tessarr._native` once, as JSON in the vocabulary 
 happen without the GIL. `NativeEngine.supports` says what it leaves to the reference engine: variable-length elements, codecs
 of other packages, and codecs whose results only NumPy defines. What it serves it serves alone: the engine of an array never
 changes after opening. Local files are read and written by Rust itself. For any other store Rust plans what to request and
-decodes the responses, and `tessarr.engine.run` sends the requests; `bytes` are nowhere copied.
+decodes the responses, and `tessarr.engine.run` sends the requests; `bytes` are nowhere copied. What sends requests is imported
+with the first one, because most programs read local files.
 
 Chunks that were decoded to read parts of them are kept in one cache per process (``config["cache.nbytes"]``, 128 MiB unless
 set, 0 switches it off). One is used only while the value it came from is known to be the same: by the device, inode,
@@ -30,11 +31,8 @@ from tessarr.common.segments import Piece, Stored
 from tessarr.engine.base import ChunkWrite, ReadPlan, Request, Response, WritePlan
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.native.describe import describe
-from tessarr.engine.native.extents import read_extents
 from tessarr.engine.native.step import UnsupportedError
 from tessarr.engine.processors import processors
-from tessarr.engine.run import run, run_async
-from tessarr.engine.write_chunks import store_chunks, store_chunks_async
 from tessarr.errors import (
     ChecksumError,
     ChunkNotFoundError,
@@ -134,6 +132,8 @@ class NativeEngine:
         if not handle.local:
             plan = handle.array.plan_read(*at, buffer)
             if handle.located is None or not _read_located(handle, handle.located, plan):
+                from tessarr.engine.run import run
+
                 run([_read_plan(handle, plan)], bound.access)
             return
         try:
@@ -154,6 +154,8 @@ class NativeEngine:
 
             if await asyncio.to_thread(_read_located, handle, handle.located, plan):
                 return
+        from tessarr.engine.run import run_async
+
         await run_async([_read_plan(handle, plan)], bound.access)
 
     def element(self, bound: BoundArray, index: tuple[object, ...]) -> Any:
@@ -174,6 +176,8 @@ class NativeEngine:
         handle = self._bind(bound)
         bound.store._check_writable(bound.path)
         if not handle.local:
+            from tessarr.engine.write_chunks import store_chunks
+
             store_chunks(bound, _WritePlan(handle, selection, value))
             return
         buffer = handle.buffer(np.broadcast_to(value, selection.shape))
@@ -202,6 +206,8 @@ class NativeEngine:
             await asyncio.to_thread(self.write, bound, selection, value)
             return
         bound.store._check_writable(bound.path)
+        from tessarr.engine.write_chunks import store_chunks_async
+
         await store_chunks_async(bound, _WritePlan(handle, selection, value))
 
 
@@ -227,6 +233,8 @@ def _read_plan(handle: _Handle, plan: _native.ReadPlan) -> ReadPlan:
 
 def _read_located(handle: _Handle, store: Locate, plan: _native.ReadPlan) -> bool:
     """Read from extents of local files, if all values are there."""
+    from tessarr.engine.native.extents import read_extents
+
     try:
         return read_extents(store, plan, handle.bound.access)
     except _native.NativeError as error:
