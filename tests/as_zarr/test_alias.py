@@ -213,6 +213,23 @@ def test_another_sitecustomize_still_runs(tmp_path: Path) -> None:
     assert done.stdout.split() == ["True", "True"]
 
 
+def test_a_function_that_refers_to_the_module_is_pickled() -> None:
+    """dask pickles functions of a script by value, with the modules that they name."""
+    run("""
+        import pickle, tessarr.as_zarr
+        tessarr.as_zarr.install()
+        import cloudpickle, zarr, zarr.storage
+
+        def make():
+            return zarr.storage, zarr.zeros(shape=(2,), store={})[:].tolist()
+
+        make.__module__ = "__main__"
+        storage, values = pickle.loads(cloudpickle.dumps(make))()
+        assert storage is zarr.storage and values == [0, 0]
+        assert pickle.loads(pickle.dumps(zarr.core.sync)) is zarr.core.sync
+    """)
+
+
 def test_pickles_need_tessarr_and_not_the_alias(tmp_path: Path) -> None:
     place = tmp_path / "pickled"
     run(f"""

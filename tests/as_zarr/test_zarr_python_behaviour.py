@@ -410,6 +410,38 @@ def test_tessarr_itself_refuses_chunk_shapes_that_zarr_python_corrects(stored: l
         tessarr.open_array(store)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("stored", ["<b1", ">u1", [["a", "<i1"], ["b", "<i4"]]])
+def test_a_byte_order_of_single_bytes_is_read_silently_and_corrected_with_the_next_change(
+    as_zarr: None, stored: Any
+) -> None:
+    store: dict[str, Any] = {}
+    tessarr.create_array(
+        store, shape=(3,), dtype=[tuple(f) for f in stored] if isinstance(stored, list) else stored, zarr_format=2
+    )
+    document = json.loads(store[".zarray"])
+    plain, document["dtype"] = document["dtype"], stored
+    store[".zarray"] = json.dumps(document).encode()
+    assert plain != stored
+    tessarr.open_array(store).resize((4,))
+    assert json.loads(store[".zarray"])["dtype"] == plain
+
+
+def test_create_takes_the_modes_that_create() -> None:
+    store: dict[str, Any] = {}
+    with pytest.raises(errors.ReadOnlyError, match="read-only"):
+        tessarr.create(shape=3, store=store, mode="r")
+    with pytest.raises(ValueError, match="mode must be one of"):
+        tessarr.create(shape=3, store=store, mode="q")
+    assert store == {}
+    tessarr.create(shape=3, store=store, mode="w-")
+    for mode in ("w-", "x", "a"):
+        with pytest.raises(errors.ContainsArrayError):
+            tessarr.create(shape=4, store=store, mode=mode, overwrite=mode != "a")
+    assert tessarr.create(shape=5, store=store, mode="w").shape == (5,)
+    assert tessarr.create(shape=6, store=store, mode="a", overwrite=True).shape == (6,)
+
+
 def test_an_array_is_replaced_by_one_like_it_whose_values_are_not_wanted(tmp_path: Path) -> None:
     array = tessarr.create_array(tmp_path / "z", shape=(4,), chunks=(4,), dtype="i2", fill_value=3, attributes={"a": 1})
     with pytest.raises(BaseZarrError, match="cannot overwrite its own source"):

@@ -77,6 +77,10 @@ class AliasModule(types.ModuleType):
     def __dir__(self) -> list[str]:
         return sorted({*dir(self.__facade__), *self.__dict__})
 
+    def __reduce__(self) -> tuple[Callable[[str], types.ModuleType], tuple[str]]:
+        """Pickle the name alone: functions that are sent to other processes refer to modules."""
+        return importlib.import_module, (self.__name__,)
+
     def __repr__(self) -> str:
         return f"<module {self.__name__!r} of tessarr, {self.__facade__.__file__!r}>"
 

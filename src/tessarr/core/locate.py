@@ -28,8 +28,7 @@ def locate(
     Raises `ReadOnlyError` for a read-only store and a mode that writes, where `tessarr.as_zarr` is installed; elsewhere the
     first write raises it.
     """
-    if mode is not None and mode not in _MODES:
-        raise ValueError(f"mode must be one of {', '.join(_MODES)}; got {mode!r}")
+    check_mode(mode)
     held = getattr(store, "_node", store)  # unwraps an `AsyncArray` or `AsyncGroup`
     if isinstance(held, Node):
         base, here = held._store, held._path
@@ -45,6 +44,12 @@ def locate(
     if mode == "r" and not base.read_only and not isinstance(store, Store) and not hasattr(store, "store"):
         base = base.with_read_only(True)  # the store was made for this call
     return base, whole, "w-" if mode == "x" else mode
+
+
+def check_mode(mode: str | None) -> None:
+    """Raise `ValueError` for an unknown mode."""
+    if mode is not None and mode not in _MODES:
+        raise ValueError(f"mode must be one of {', '.join(_MODES)}; got {mode!r}")
 
 
 def check_chunk_store(store: Store, chunk_store: object) -> None:

@@ -217,12 +217,14 @@ _MIXED = (
 
 
 def zarr_python_reads(name: str, document: Document) -> tuple[Document, str]:
-    """Read the chunk lengths of the document called `name` as zarr-python 3.4 does: ``true`` as 1, ``4.0`` as 4, and 0 as 1
-    or, around shards, the length of an inner chunk.
+    """Read the document called `name` as zarr-python 3.4 does: chunk lengths ``true`` as 1, ``4.0`` as 4, and 0 as 1 or,
+    around shards, the length of an inner chunk; v2's single bytes without byte order.
 
     Returns the document and the warning that zarr-python issues, or "" where it issues none.
     """
     new = copied(document, "chunks", "chunk_grid", "codecs")
+    if name == ".zarray" and "dtype" in new:
+        new["dtype"] = plain_orders(new["dtype"])
     inner = [
         codec["configuration"]["chunk_shape"]
         for codecs in codec_lists(new)

@@ -16,11 +16,11 @@ from tessarr.core.creation.array_config import DEFAULT, ArrayConfigLike, array_c
 from tessarr.core.creation.metadata import array_like, new_array_metadata
 from tessarr.core.creation.zarr2_keywords import creation_arguments
 from tessarr.core.creation.zarr_python_arguments import check_create, check_create_array, order_of
-from tessarr.core.locate import check_chunk_store, format_of_new, locate
+from tessarr.core.locate import check_chunk_store, check_mode, format_of_new, locate
 from tessarr.core.stored import metadata_io
 from tessarr.dtypes.parse import DTypeLike
 from tessarr.engine.bound import RuntimeOptions
-from tessarr.errors import BaseZarrError, ZarrDeprecationWarning
+from tessarr.errors import BaseZarrError, ReadOnlyError, ZarrDeprecationWarning
 from tessarr.grids.guess import ChunksLike, ShardsLike
 from tessarr.keys.base import ChunkKeyEncodingLike
 from tessarr.metadata.array import ArrayMetadata
@@ -183,10 +183,12 @@ async def create(
     """Create an array by the keywords of zarr-python's older ``create``, and those of `create_array`.
 
     `chunks`: also ``True`` or ``None`` (automatic) and ``False`` (one chunk). The dtype defaults to that of `data`, or
-    float64. `synchronizer`, `cache_metadata`, `cache_attrs`, `meta_array` and `read_only` are accepted and have no
-    effect; `chunk_store` must be `store`.
+    float64. `mode` "w" replaces what is there, as `overwrite` does, and "w-" and "x" never do. `synchronizer`,
+    `cache_metadata`, `cache_attrs`, `meta_array` and `read_only` are accepted and have no effect; `chunk_store` must be
+    `store`.
 
-    Raises what `create_array` raises, and `TypeError` for an unknown keyword.
+    Raises what `create_array` raises, `TypeError` for an unknown keyword, `ValueError` for an unknown mode, and `ReadOnlyError`
+    for mode "r".
     """
     given = {
         "shape": shape, "chunks": chunks, "dtype": dtype, "compressor": compressor, "fill_value": fill_value, "order":
@@ -210,6 +212,7 @@ async def _create_as_given_steps(given: dict[str, Any]) -> Array:
     given.pop("zarr_version", None)
     arguments, runtime = creation_arguments(number, given)
     where, here, _ = locate(store, path, None, given["storage_options"])
+    replace = _replaces(given["mode"], overwrite, where)
     check_chunk_store(where, given["chunk_store"])
     if data is not None:
         data = array_like(data)
@@ -227,9 +230,23 @@ async def _create_as_given_steps(given: dict[str, Any]) -> Array:
     chosen = array_config(config, **runtime)
     arguments["order"], layout = order_of(number, arguments.get("order"), chosen.order)
     metadata = new_array_metadata(shape=shape, zarr_format=number, **arguments)
-    replace = overwrite or given["mode"] == "w"
     values = data if write_data else None
     return await _create_steps(where, here, metadata, chosen.options, replace, values, layout)
+
+
+def _replaces(mode: str | None, overwrite: bool, store: Store) -> bool:
+    """Return whether `create` replaces a node, by its arguments `mode` and `overwrite`.
+
+    Raises `ValueError` for an unknown mode and `ReadOnlyError` for ``"r"``.
+    """
+    check_mode(mode)
+    if mode == "r":
+        raise ReadOnlyError(
+            "mode 'r' opens the store read-only, and nothing can be created there",
+            store=store.url,
+            hint="Leave out mode; open_array(…, mode='r') opens an array that exists",
+        )
+    return mode == "w" or (overwrite and mode not in ("w-", "x"))
 
 
 create_array_async = async_variant(create_array)

@@ -15,7 +15,6 @@ from tessarr.codecs.sharding import ShardingCodec
 from tessarr.engine.base import Engine
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import choose
-from tessarr.stores.protocols import Remote
 from tessarr.types import AnyArray, Coords, Shape
 from tessarr.zarr_python.binding import bound_array
 from tessarr.zarr_python.counts import COUNTS
@@ -176,7 +175,7 @@ def _with_shape(place: _Place, needed: Shape, chunk: Shape, *, keeps_padding: bo
         served = place.array
         options = RuntimeOptions(served.options.write_empty_chunks)
         array = bind(served.store, served.path, served.metadata.with_(shape=shape), options, served.read_only)
-        inline_nbytes = -1 if isinstance(array.store, Remote) else _INLINE_NBYTES[_is_copied(array.metadata.codecs)]
+        inline_nbytes = -1 if array.access.remote else _INLINE_NBYTES[_is_copied(array.metadata.codecs)]
         found = _Bound(array, choose(array).engine, inline_nbytes)
         if len(place.shapes) >= _MAX_SHAPES:
             place.shapes.clear()
