@@ -60,11 +60,11 @@ def _places(store: Store, keys: list[str]) -> Iterator[ChunkPlace]:
         extents = (Extent(store, key),) if located is None else located.extents
         if len(extents) != 1 or (found is None and isinstance(store, Locate)):
             raise UnsupportedOperationError("the chunk is not one range of a file", store=store.url, key=key)
-        (where,) = extents
-        nbytes = where.nbytes
+        (extent,) = extents
+        nbytes = extent.nbytes
         if nbytes is None:
-            nbytes = (where.store.getsize(where.key) or 0) - where.offset
-        yield ChunkPlace(_url(where.store, where.key), where.offset, nbytes)
+            nbytes = (extent.store.getsize(extent.key) or 0) - extent.offset
+        yield ChunkPlace(_url(extent.store, extent.key), extent.offset, nbytes)
 
 
 def _url(store: Store, key: str) -> str:

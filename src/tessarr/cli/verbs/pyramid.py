@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
     with bar() as progress:
         build = partial(build_pyramid, resume=not arguments.fresh, jobs=arguments.jobs, progress=progress)
         group, levels = built(arguments, build)
-    group.store.close()
+    group._store.close()
     made = [{"path": level.name, "shape": list(level.shape), "factors": list(level.total)} for level in levels]
     if arguments.json:
         print_json({"group": group.name, "convention": arguments.convention, "levels": made})
