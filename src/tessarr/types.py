@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import EllipsisType
-from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer as WritableBuffer
 
 JSON: TypeAlias = "None | bool | int | float | str | Sequence[JSON] | Mapping[str, JSON]"
 """A value of a JSON document."""
@@ -21,6 +24,16 @@ AnyDType: TypeAlias = np.dtype[Any]
 
 Buffer: TypeAlias = bytes | bytearray | memoryview | npt.NDArray[np.generic]
 """An object that exports one C-contiguous buffer. A receiver may read the buffer and must not write to it."""
+
+
+class SupportsDLPack(Protocol):
+    """A tensor or array whose memory others can use. Source: array API standard, "Data interchange mechanisms"."""
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+
+OutputLike: TypeAlias = "AnyArray | WritableBuffer | SupportsDLPack"
+"""Memory of the caller that elements are read to (`tessarr.common.output`)."""
 
 ZarrFormat: TypeAlias = Literal[1, 2, 3]
 AccessMode: TypeAlias = Literal["r", "r+", "a", "w", "w-"]

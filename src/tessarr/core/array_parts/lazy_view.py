@@ -10,7 +10,7 @@ import numpy as np
 
 from tessarr.indexing import request as requests
 from tessarr.indexing.base import Request
-from tessarr.types import AnyArray, AnyDType, Fields, Selected, SelectionLike, Shape, ValuesLike
+from tessarr.types import AnyArray, AnyDType, Fields, OutputLike, Selected, SelectionLike, Shape, ValuesLike
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -201,15 +201,15 @@ class View(Exported):
 
     # -- elements ------------------------------------------------------------------------------------------------------
 
-    def read(self, *, out: AnyArray | None = None) -> Selected:
+    def read(self, *, out: OutputLike | None = None) -> Selected:
         """Read the elements into a new NumPy array (a scalar of a 0-d view); with `out`, fill and return `out`.
 
-        `out`: of the view's shape and dtype, owned by the caller. Raises `BoundsCheckError` when the array was made shorter
-        than the view, `CodecError`, `StoreError`.
+        `out`: of the view's shape and dtype, owned by the caller; see `Array.read`. Raises `BoundsCheckError` when the array
+        was made shorter than the view, `CodecError`, `StoreError`.
         """
         return self._array._get(lambda bound: self._transform.as_request(bound.shape), out, self._fields)
 
-    async def read_async(self, *, out: AnyArray | None = None) -> Selected:
+    async def read_async(self, *, out: OutputLike | None = None) -> Selected:
         """Read as `read` does, without blocking the event loop."""
         return await self._array._get_async(lambda bound: self._transform.as_request(bound.shape), out, self._fields)
 

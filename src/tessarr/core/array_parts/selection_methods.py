@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from tessarr.common.output import Output, output_of
 from tessarr.core import open_transactions
 from tessarr.core.array_parts.chunk_properties import ChunkProperties
 from tessarr.dtypes.element import converted
@@ -19,7 +20,7 @@ from tessarr.engine.bound import BoundArray
 from tessarr.errors import FieldNotFoundError, ReadOnlyError, VindexInvalidSelectionError
 from tessarr.indexing import request as requests
 from tessarr.indexing.base import Request
-from tessarr.types import AnyArray, AnyDType, Fields, Selected, SelectionLike, ValuesLike
+from tessarr.types import AnyArray, AnyDType, Fields, OutputLike, Selected, SelectionLike, ValuesLike
 
 Plan: TypeAlias = "Callable[[BoundArray], Request]"
 """Makes the request for one bound array. The bound array is read once per call, so that a concurrent resize by another thread
@@ -65,15 +66,16 @@ class SelectionMethods(ChunkProperties):
             return
         self._engine.write(bound, request.selection, self._prepared(request, value))
 
-    def read(self, selection: SelectionLike = Ellipsis, *, out: AnyArray | None = None) -> Selected:
+    def read(self, selection: SelectionLike = Ellipsis, *, out: OutputLike | None = None) -> Selected:
         """Read `selection` as ``array[selection]`` does; with `out`, fill and return `out`.
 
-        `out`: of the result's shape and the array's dtype, owned by the caller.
+        `out`: of the result's shape and the array's dtype, owned by the caller: a NumPy array, a writable buffer (of so many
+        bytes), or a tensor with DLPack, also on a device, to which elements are copied from pinned memory.
         """
         fields, selection = requests.pop_fields(selection)
         return self._get(lambda bound: requests.getitem(selection, bound.shape), out, fields)
 
-    async def read_async(self, selection: SelectionLike = Ellipsis, *, out: AnyArray | None = None) -> Selected:
+    async def read_async(self, selection: SelectionLike = Ellipsis, *, out: OutputLike | None = None) -> Selected:
         fields, selection = requests.pop_fields(selection)
         return await self._get_async(lambda bound: requests.getitem(selection, bound.shape), out, fields)
 
@@ -91,7 +93,7 @@ class SelectionMethods(ChunkProperties):
         self,
         selection: SelectionLike = Ellipsis,
         *,
-        out: AnyArray | None = None,
+        out: OutputLike | None = None,
         prototype: object = None,
         fields: Fields = None,
     ) -> Selected:
@@ -102,7 +104,7 @@ class SelectionMethods(ChunkProperties):
         return self._get(lambda bound: requests.basic(selection, bound.shape), out, fields)
 
     async def get_basic_selection_async(
-        self, selection: SelectionLike = Ellipsis, *, out: AnyArray | None = None, fields: Fields = None
+        self, selection: SelectionLike = Ellipsis, *, out: OutputLike | None = None, fields: Fields = None
     ) -> Selected:
         return await self._get_async(lambda bound: requests.basic(selection, bound.shape), out, fields)
 
@@ -118,13 +120,18 @@ class SelectionMethods(ChunkProperties):
         await self._put_async(lambda bound: requests.basic(selection, bound.shape), value, fields)
 
     def get_orthogonal_selection(
-        self, selection: SelectionLike, *, out: AnyArray | None = None, prototype: object = None, fields: Fields = None
+        self,
+        selection: SelectionLike,
+        *,
+        out: OutputLike | None = None,
+        prototype: object = None,
+        fields: Fields = None,
     ) -> Selected:
         """Read the outer product of one integer, slice, integer array or mask per axis."""
         return self._get(lambda bound: requests.orthogonal(selection, bound.shape), out, fields)
 
     async def get_orthogonal_selection_async(
-        self, selection: SelectionLike, *, out: AnyArray | None = None, fields: Fields = None
+        self, selection: SelectionLike, *, out: OutputLike | None = None, fields: Fields = None
     ) -> Selected:
         return await self._get_async(lambda bound: requests.orthogonal(selection, bound.shape), out, fields)
 
@@ -140,13 +147,18 @@ class SelectionMethods(ChunkProperties):
         await self._put_async(lambda bound: requests.orthogonal(selection, bound.shape), value, fields)
 
     def get_coordinate_selection(
-        self, selection: SelectionLike, *, out: AnyArray | None = None, prototype: object = None, fields: Fields = None
+        self,
+        selection: SelectionLike,
+        *,
+        out: OutputLike | None = None,
+        prototype: object = None,
+        fields: Fields = None,
     ) -> Selected:
         """Read points: their coordinates are one integer array per axis, broadcast against each other."""
         return self._get(lambda bound: requests.coordinate(selection, bound.shape), out, fields)
 
     async def get_coordinate_selection_async(
-        self, selection: SelectionLike, *, out: AnyArray | None = None, fields: Fields = None
+        self, selection: SelectionLike, *, out: OutputLike | None = None, fields: Fields = None
     ) -> Selected:
         return await self._get_async(lambda bound: requests.coordinate(selection, bound.shape), out, fields)
 
@@ -165,7 +177,7 @@ class SelectionMethods(ChunkProperties):
         self,
         mask: npt.NDArray[np.bool_],
         *,
-        out: AnyArray | None = None,
+        out: OutputLike | None = None,
         prototype: object = None,
         fields: Fields = None,
     ) -> Selected:
@@ -173,7 +185,7 @@ class SelectionMethods(ChunkProperties):
         return self._get(lambda bound: requests.mask(mask, bound.shape), out, fields)
 
     async def get_mask_selection_async(
-        self, mask: npt.NDArray[np.bool_], *, out: AnyArray | None = None, fields: Fields = None
+        self, mask: npt.NDArray[np.bool_], *, out: OutputLike | None = None, fields: Fields = None
     ) -> Selected:
         return await self._get_async(lambda bound: requests.mask(mask, bound.shape), out, fields)
 
@@ -189,13 +201,18 @@ class SelectionMethods(ChunkProperties):
         await self._put_async(lambda bound: requests.mask(mask, bound.shape), value, fields)
 
     def get_block_selection(
-        self, selection: SelectionLike, *, out: AnyArray | None = None, prototype: object = None, fields: Fields = None
+        self,
+        selection: SelectionLike,
+        *,
+        out: OutputLike | None = None,
+        prototype: object = None,
+        fields: Fields = None,
     ) -> Selected:
         """Read whole chunks (with shards: whole shards), by integers and slices of the chunk grid."""
         return self._get(lambda bound: requests.block(selection, bound.axes), out, fields)
 
     async def get_block_selection_async(
-        self, selection: SelectionLike, *, out: AnyArray | None = None, fields: Fields = None
+        self, selection: SelectionLike, *, out: OutputLike | None = None, fields: Fields = None
     ) -> Selected:
         return await self._get_async(lambda bound: requests.block(selection, bound.axes), out, fields)
 
@@ -266,21 +283,25 @@ class SelectionMethods(ChunkProperties):
             return out
         return result if request.shape else result[()]
 
-    def _get(self, plan: Plan, out: AnyArray | None, fields: Fields) -> Selected:
+    def _get(self, plan: Plan, out: OutputLike | None, fields: Fields) -> Selected:
         bound = self._bound
         request = plan(bound)
-        out = out if out is None else _array_of(out)
-        full, direct = self._full(request, out, fields)
+        output = None if out is None else output_of(out, request.shape, bound.dtype)
+        target = None if output is None else output.array
+        full, direct = self._full(request, target, fields)
         self._engine.read(bound, request.selection, full)
-        return self._finish(request, full, direct, out, fields)
+        result = self._finish(request, full, direct, target, fields)
+        return result if output is None else _delivered(output, out)
 
-    async def _get_async(self, plan: Plan, out: AnyArray | None, fields: Fields) -> Selected:
+    async def _get_async(self, plan: Plan, out: OutputLike | None, fields: Fields) -> Selected:
         bound = self._bound
         request = plan(bound)
-        out = out if out is None else _array_of(out)
-        full, direct = self._full(request, out, fields)
+        output = None if out is None else output_of(out, request.shape, bound.dtype)
+        target = None if output is None else output.array
+        full, direct = self._full(request, target, fields)
         await self._engine.read_async(bound, request.selection, full)
-        return self._finish(request, full, direct, out, fields)
+        result = self._finish(request, full, direct, target, fields)
+        return result if output is None else _delivered(output, out)
 
     def _prepared(self, request: Request, value: object) -> AnyArray:
         """Convert `value` to the array's dtype, and broadcast it to the selection. Raises `ReadOnlyError`."""
@@ -355,10 +376,8 @@ def cells(value: object, ndim: int) -> AnyArray:
     return np.asarray(value).astype(object, copy=False) if hasattr(value, "__array__") else np.asarray(value, object)
 
 
-def _array_of(out: object) -> AnyArray:
-    """Return the array that a read fills: `out`, or that of a buffer of zarr-python. Raises `TypeError` for anything else."""
-    of_buffer = getattr(out, "as_ndarray_like", None)
-    array = out if of_buffer is None else of_buffer()
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"out must be a NumPy array, got {type(out).__name__}")
-    return array
+def _delivered(output: Output, out: object) -> Selected:
+    """Copy elements to the device, where `out` is there. Returns `out`; of a buffer of zarr-python the array."""
+    if output.deliver is not None:
+        output.deliver()
+    return output.array if hasattr(out, "as_ndarray_like") else out

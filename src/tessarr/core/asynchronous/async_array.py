@@ -18,7 +18,7 @@ from tessarr.core.node import Node
 from tessarr.core.stored.metadata_io import create_node_steps
 from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, model_of
 from tessarr.stores.url import StoreLike
-from tessarr.types import AnyArray, AnyDType, Fields, Selected, SelectionLike, Shape, ShapeLike, ValuesLike
+from tessarr.types import AnyArray, AnyDType, Fields, OutputLike, Selected, SelectionLike, Shape, ShapeLike, ValuesLike
 
 if TYPE_CHECKING:
     from tessarr.core.info import ArrayInfo
@@ -210,7 +210,12 @@ class AsyncArray(_AsyncNode):
         await self._node.write_async(selection, value)
 
     async def get_orthogonal_selection(
-        self, selection: SelectionLike, *, out: AnyArray | None = None, fields: Fields = None, prototype: object = None
+        self,
+        selection: SelectionLike,
+        *,
+        out: OutputLike | None = None,
+        fields: Fields = None,
+        prototype: object = None,
     ) -> Selected:
         return await self._node.get_orthogonal_selection_async(selection, out=out, fields=fields)
 
@@ -218,14 +223,19 @@ class AsyncArray(_AsyncNode):
         self,
         mask: npt.NDArray[np.bool_],
         *,
-        out: AnyArray | None = None,
+        out: OutputLike | None = None,
         fields: Fields = None,
         prototype: object = None,
     ) -> Selected:
         return await self._node.get_mask_selection_async(mask, out=out, fields=fields)
 
     async def get_coordinate_selection(
-        self, selection: SelectionLike, *, out: AnyArray | None = None, fields: Fields = None, prototype: object = None
+        self,
+        selection: SelectionLike,
+        *,
+        out: OutputLike | None = None,
+        fields: Fields = None,
+        prototype: object = None,
     ) -> Selected:
         return await self._node.get_coordinate_selection_async(selection, out=out, fields=fields)
 
