@@ -801,3 +801,14 @@ def test_a_repair_keeps_what_another_writer_changes_meanwhile() -> None:
     store.set("zarr.json", b'{"zarr_format": 3, "node_type": "group", "attributes": {"a": 1, "a": 2}}')
     assert repair(check(store), store, dry_run=False).ok
     assert tessarr.open_group(store, mode="r").attrs.asdict() == {"late": 1}
+
+
+def test_names_that_differ_only_in_unicode_normalization_are_reported() -> None:
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    store = MemoryStore()
+    root = tessarr.create_group(store)
+    root.create_array("plain", data=[1])
+    for name in (composed, decomposed):
+        root.create_array(name, data=[1])
+    found = [(finding.rule, finding.key) for finding in check(store).findings]
+    assert found == [("KEY-UNICODE", decomposed), ("KEY-ALIKE", composed)]

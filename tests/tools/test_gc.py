@@ -173,6 +173,7 @@ def test_lists_that_lie_and_broken_versions_remove_nothing(text: bytes) -> None:
 steps = st.lists(st.tuples(st.sampled_from("wwwcrga"), st.integers(0, 3), st.integers(0, 2)), max_size=25)
 
 
+@pytest.mark.spec("ZEP1-18")
 @given(steps)
 @settings(max_examples=60, deadline=None)
 @pytest.mark.filterwarnings("ignore:.*not committed")

@@ -30,7 +30,7 @@ def reopened(place: Path, folder: Path, path: str = "") -> tessarr.Array:
     return tessarr.open_array(place, path=path, mode="r", storage_options={"manifest": {"allow": [str(folder)]}})
 
 
-@pytest.mark.spec("ZEP1-14")
+@pytest.mark.spec("ZEP1-14", "ZEP1-19")
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_virtual_array_is_saved_as_a_manifest(days: list[tessarr.Array], tmp_path: Path, engine: str) -> None:
     joined = virtual.concat([days[0], days[1].lazy[:, 2:], days[2].lazy[:, :2]], axis=1, attributes={"a": 1})

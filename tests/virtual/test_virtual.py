@@ -124,6 +124,7 @@ def test_text_and_records() -> None:
     assert virtual.concat([records.lazy["b"]])[...].tolist() == [2.5]
 
 
+@pytest.mark.spec("ZEP1-19")
 def test_arrays_of_several_stores_are_read_in_one_round() -> None:
     """Each request waits until all are there; requests one after another would wait for ever."""
     stores = [FarStore() for _ in range(3)]

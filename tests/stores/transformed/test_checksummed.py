@@ -28,6 +28,7 @@ class TestChecksummingStoreInADirectory(StoreContract, ConditionalContract, Shar
         return ChecksummingStore(LocalStore(tmp_path))
 
 
+@pytest.mark.spec("ZEP1-17")
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_changed_value_is_found_by_every_read(tmp_path: Path, engine: str) -> None:
     store = ChecksummingStore(LocalStore(tmp_path))

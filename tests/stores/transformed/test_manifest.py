@@ -110,6 +110,7 @@ OUTSIDE = [
 ]  # fmt: skip
 
 
+@pytest.mark.spec("REG-23")
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kind", ["local", "memory"])
 @pytest.mark.parametrize("path", OUTSIDE)
@@ -147,6 +148,7 @@ def test_a_place_that_only_looks_like_an_allowed_one_is_refused(path: str, allow
         read(stored(MemoryStore(), {"0.0": place(path)}), allow)[...]
 
 
+@pytest.mark.spec("REG-23")
 @pytest.mark.skipif(os.name == "nt", reason="needs symbolic links")
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_link_that_leads_out_is_refused(tmp_path: Path, engine: str) -> None:

@@ -40,6 +40,7 @@ class TestNormalizingStoreInADirectory(_NormalizingContract, ConditionalContract
         return NormalizingStore(LocalStore(tmp_path))
 
 
+@pytest.mark.spec("ZEP1-17")
 @pytest.mark.parametrize("stored", [COMPOSED, DECOMPOSED])
 @pytest.mark.parametrize("asked", [COMPOSED, DECOMPOSED])
 def test_a_node_is_found_under_either_spelling_and_changed_in_place(stored: str, asked: str) -> None:

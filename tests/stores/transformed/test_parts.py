@@ -59,6 +59,7 @@ def test_ranges_are_those_of_the_whole_value(value: bytes, ranges: list[tuple[in
     assert [*inner.list()] == []
 
 
+@pytest.mark.spec("REG-22")
 def test_a_range_in_the_last_part_asks_for_that_part_only() -> None:
     counting = CountingStore(MemoryStore({"x": b"body", "x.index": b"0123"}))
     store = PartsStore(counting, [Part(""), Part(".index", 4)])
@@ -66,6 +67,7 @@ def test_a_range_in_the_last_part_asks_for_that_part_only() -> None:
     assert (counting.counter["fetch"], counting.counter["getsize"]) == (1, 0)
 
 
+@pytest.mark.spec("REG-22")
 @pytest.mark.parametrize("missing", ["x", "x.sum"])
 def test_a_value_without_one_of_its_parts_is_torn(missing: str) -> None:
     values = {"x": b"12", "x.sum": b"34"}
@@ -78,6 +80,7 @@ def test_a_value_without_one_of_its_parts_is_torn(missing: str) -> None:
     assert store.get("y", ByteRange(0, 2)) is None
 
 
+@pytest.mark.spec("REG-22")
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("place", [LocalStore, lambda _: MemoryStore()], ids=["local", "memory"])
 @pytest.mark.parametrize("read_only", [False, True])

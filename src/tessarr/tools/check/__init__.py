@@ -15,6 +15,7 @@ import json
 import os
 import sys
 import time
+import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -177,6 +178,7 @@ def _check_node(
     report.groups += 1
     report.add(check_consolidated(entry, entries, zarr_format))
     report.add(_unexpected_names(store, entry, entries, lost))
+    report.add(_spellings(entry))
     return metadata
 
 
@@ -194,6 +196,24 @@ def _unexpected_names(store: Store, entry: Entry, entries: dict[str, Entry], los
             yield Finding("DOC-STRAY", message, entry.path, below, fix="Remove it when it is no longer needed")
         else:
             yield Finding("DOC-STRAY", f"/{below} holds keys and is not a node", entry.path, below, fix=UNKNOWN)
+
+
+def _spellings(entry: Entry) -> Iterator[Finding]:
+    """Yield findings for names that some file systems and programs take for another name.
+
+    Source: zarr-specs issue 201; macOS normalizes names, other systems do not.
+    """
+    names: dict[str, str] = {}
+    for name in entry.children:
+        form = unicodedata.normalize("NFC", name)
+        below = entry.prefix + name
+        if name != form:
+            fix = "Rename it, or open the place by NormalizingStore"
+            yield Finding("KEY-UNICODE", f"/{below} is not in form C", entry.path, below, fix=fix)
+        other = names.setdefault(form, name)
+        if other != name:
+            message = f"/{below} and /{entry.prefix}{other} are equal in form C"
+            yield Finding("KEY-ALIKE", message, entry.path, below, fix="Rename one of them")
 
 
 def _transaction(store: Store, entry: Entry, key: str) -> Finding:

@@ -69,6 +69,8 @@ RULES: dict[str, tuple[Severity, str]] = {
     **{rule: (severity, meaning) for rule, (severity, meaning, _) in CONVENTIONS.items()},
     # stored values
     "KEY-STRAY": ("info", "a key inside an array is neither a chunk nor a document"),
+    "KEY-UNICODE": ("warning", "a name is not in Unicode normalization form C"),
+    "KEY-ALIKE": ("warning", "names of one group differ only in Unicode normalization"),
     "KEY-TEMPORARY": ("warning", "a temporary value was left behind"),
     "KEY-OUTSIDE": ("warning", "a chunk lies outside the array's shape"),
     "KEY-SEPARATOR": ("error", "chunks have another separator than the metadata says, so they are not found"),
