@@ -22,7 +22,7 @@ WORLDS = ("memory", "local", "object", "generations")
 """``object``: versions are hashes of values, as in S3; ``generations``: they never repeat, as in GCS and Azure."""
 OF_VERSION_2 = frozenset({"migrate_all"})
 """Operations that need a hierarchy in Zarr v2."""
-WITHOUT_CRASH = frozenset({"append", "append_many", "append_to_shard", "publish", "publish_merge"})
+WITHOUT_CRASH = frozenset({"append", "append_many", "append_to_shard", "publish", "publish_merge", "publish_nodes"})
 """Operations that wait for one like them that crashed, in object storage, and keep rows as void after an answer was lost:
 `test_appends` is about these."""
 SCHEDULES = 64
@@ -127,6 +127,8 @@ def pairs() -> list[tuple[World, tuple[str, str]]]:
 
 
 def _rank(names: tuple[str, ...]) -> int:
+    if not operations.NEWEST.isdisjoint(names):
+        return 3
     return 2 if not operations.LAST.isdisjoint(names) else int(not operations.LATER.isdisjoint(names))
 
 
@@ -136,7 +138,7 @@ def _names(world: World) -> list[str]:
     if world.kind not in operations.ATOMICALLY_CHANGED:
         without |= operations.TRANSACTIONS  # which object storage refuses
         if world.zarr_format == 2:
-            without |= operations.LAST
+            without |= operations.LAST | operations.NEWEST
     return [name for name in ALL if name not in without]
 
 

@@ -338,6 +338,15 @@ def publish_sum(store: Any, number: int) -> Generator[None, None, Any]:
     return found
 
 
+def publish_nodes(store: Any, number: int) -> Generator[None, None, Any]:
+    """Create an array with values, and a group, and append to another array, in a transaction."""
+    yield
+    with tessarr.transaction(store) as tx:
+        tx.group.create_array("n", data=np.full(number, number, "i4"), chunks=(CHUNK,), fill_value=0)
+        tx.group.create_group(f"g/p{number}", attributes={"by": number})
+        return tx.group["g/b"].append(np.full(3, number, "i4"))
+
+
 _FIRST: tuple[Operation, ...] = (
     *(append, append_many, grow, shrink, write_part, write_element, write_chunk, clear_chunk, clear_part),
     *(write_shard, set_attribute, set_same_attribute, create, create_below, create_group, require, overwrite),
@@ -348,11 +357,15 @@ _TRANSACTIONS: tuple[Operation, ...] = (transact, transact_append, transact_node
 _PUBLISHING: tuple[Operation, ...] = (publish, publish_merge, publish_sum)
 _LATER: tuple[Operation, ...] = (*_TRANSACTIONS, append_to_shard, create_other, replace_root)
 
-ALL: dict[str, Operation] = {operation.__name__: operation for operation in (*_FIRST, *_LATER, *_PUBLISHING)}
+ALL: dict[str, Operation] = {
+    operation.__name__: operation for operation in (*_FIRST, *_LATER, *_PUBLISHING, publish_nodes)
+}
 LATER = frozenset(operation.__name__ for operation in _LATER)
 """Operations whose pairs come after all others, so that the numbers in the log stay those of the same pairs."""
 LAST = frozenset(operation.__name__ for operation in _PUBLISHING)
 """Operations whose pairs come after those of `LATER`, likewise."""
+NEWEST = frozenset({"publish_nodes"})
+"""Operations whose pairs come after those of `LAST`, likewise."""
 TRANSACTIONS = frozenset(operation.__name__ for operation in _TRANSACTIONS)
 
 ATOMIC = frozenset(
@@ -367,6 +380,7 @@ ATOMIC = frozenset(
             append_to_shard,
             *_TRANSACTIONS,
             *_PUBLISHING,
+            publish_nodes,
         ),
     }
 )
@@ -392,7 +406,9 @@ class Unpromised(NamedTuple):
 UNPROMISED = (
     Unpromised(
         "move",
-        frozenset({"delete_group", "move", "replace_model", "write_shard", "repair_all", "migrate_all"}) | LAST,
+        frozenset({"delete_group", "move", "replace_model", "write_shard", "repair_all", "migrate_all"})
+        | LAST
+        | NEWEST,
         REQUESTS,
         "object storage has no conditional removal: a move is noticed up to the last comparison of versions",
     ),
@@ -407,6 +423,12 @@ UNPROMISED = (
         frozenset({"replace_model"}),
         REQUESTS,
         "to remove a node and to replace it take several requests",
+    ),
+    Unpromised(
+        "publish_nodes",
+        frozenset({"delete_group", "replace_model"}),
+        REQUESTS,
+        "to remove a group takes several requests, between which a node is created in it",
     ),
     Unpromised(
         "overwrite",

@@ -199,6 +199,11 @@ class Client(ConditionalStore):
             try:
                 if new is not None:
                     self.set(key, new, if_match=version)
+                elif old is not None:  # no bucket removes conditionally: `tessarr.stores.functions._swap`
+                    self._point()
+                    if self.bucket.version(key) != version:
+                        continue
+                    self.delete(key)
                 return
             except ConflictError:
                 continue

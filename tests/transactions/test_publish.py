@@ -308,7 +308,10 @@ REFUSED: dict[str, tuple[Callable[[Any], object], str]] = {
     "a chunk that is there": (lambda root: root["a"].__setitem__(0, 3), "chunks that are there"),
     "with an append": (lambda root: (root["a"].append([1]), root["a"].__setitem__(5, 3)), "chunks that are there"),
     "a shrink": (lambda root: root["a"].resize((2,)), "replacement|chunks that are there"),
-    "a new array": (lambda root: root.create_array("n", data=np.arange(3)), "a new node"),
+    "an array in another's place": (
+        lambda root: root.create_array("a", data=np.arange(3.0), overwrite=True),
+        "replacement",
+    ),
     "a deletion": (lambda root: root.__delitem__("a"), "the removal of a node"),
 }
 

@@ -27,6 +27,29 @@ def merged(base: Buffer | None, own: bytes | None, other: Buffer | None) -> byte
     return json.dumps(found, ensure_ascii=False, allow_nan=True).encode()
 
 
+def lacks(base: bytes, own: bytes, other: Buffer) -> bool:
+    """Whether `other` has the value of `base` for a member that `own` has changed.
+
+    >>> lacks(b'{"a":1,"b":{"c":1}}', b'{"a":1,"b":{"c":2}}', b'{"a":3,"b":{"c":1}}')
+    True
+    >>> lacks(b'{"a":1,"b":1}', b'{"a":1,"b":2}', b'{"a":1,"b":3}')
+    False
+    """
+    try:
+        return _lacks(*(json.loads(bytes(document)) for document in (base, own, other)))
+    except ValueError:
+        return True
+
+
+def _lacks(base: object, own: object, other: object) -> bool:
+    if base == own:
+        return False
+    if not (isinstance(base, dict) and isinstance(own, dict) and isinstance(other, dict)):
+        return base == other
+    names = {*base, *own}
+    return any(_lacks(*(document.get(name, _MISSING) for document in (base, own, other))) for name in names)
+
+
 class _BothChangedError(Exception):
     """Both documents have another value of one member than the base."""
 

@@ -33,6 +33,7 @@ from tessarr.stores.fetch import UNCHANGED, Fetch, Fetched, Unchanged, Version
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_prefix
 from tessarr.stores.protocols import (
+    Commit,
     ConditionalDelete,
     ConditionalSet,
     Delete,
@@ -44,6 +45,7 @@ from tessarr.stores.protocols import (
     ListDir,
     Listing,
     ListPrefix,
+    Lock,
     LockContext,
     Remote,
     Settle,
@@ -79,6 +81,16 @@ def is_in_memory(store: object) -> bool:
     True
     """
     return url_of(store).startswith(("memory:", "mapping:", "fsspec+memory:"))
+
+
+def publishes(store: object) -> bool:
+    """Whether transactions of the store are of level *publish*: it replaces one value conditionally, and no two at once.
+
+    >>> from tessarr.stores.memory.store import MemoryStore
+    >>> publishes(MemoryStore())
+    False
+    """
+    return isinstance(store, ConditionalSet) and not isinstance(store, Lock | Commit)
 
 
 def no_conditional_writes(store: object, key: str) -> UnsupportedOperationError:

@@ -182,10 +182,7 @@ def _do(store: Store, action: Action, backup: _Backup) -> bool:
         # No backup: restoring an old shape would remove rows that other writers published since.
         return end_abandoned(open_array(store, path=action.key.rpartition("/")[0] or None, mode="r+"))
     if action.kind == "end_transaction":
-        from tessarr.core.asynchronous.sans_io import run_steps
-        from tessarr.core.claims.settle import end_left_steps
-
-        return run_steps(end_left_steps(store, action.key))
+        return _end_transaction(store, action.key, backup)
     old = store.get(action.key)
     if old is None or _repaired(action, old) is None:
         return False
@@ -193,6 +190,18 @@ def _do(store: Store, action: Action, backup: _Backup) -> bool:
     # Another writer may have changed the document since: its change stays.
     correct_document(store, action.key, lambda now: _repaired(action, now))
     return True
+
+
+def _end_transaction(store: Store, key: str, backup: _Backup) -> bool:
+    """End a transaction by its record; remove what one without a record has left of a node that it was creating."""
+    from tessarr.core.asynchronous.sans_io import run_steps
+    from tessarr.core.claims.intents import CLAIM
+    from tessarr.core.claims.new_nodes import remove_abandoned
+    from tessarr.core.claims.settle import end_left_steps
+
+    if key.endswith(CLAIM):
+        return remove_abandoned(store, key, backup.save)
+    return run_steps(end_left_steps(store, key))
 
 
 def _delete(store: Store, key: str, backup: _Backup) -> bool:

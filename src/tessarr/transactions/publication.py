@@ -1,32 +1,34 @@
 """Commit a transaction where only one value can be replaced conditionally: level *publish*.
 
-It can change documents of nodes that are there, and chunks beyond the shape of their arrays (appends). The steps, of which
-`tessarr.core.claims` has the rules:
+It can change documents of nodes that are there, and chunks beyond the shape of their arrays (appends), and create nodes with
+chunks. The steps, of which `tessarr.core.claims` has the rules:
 
 1. The record is stored, pending.
 2. Each document gets the intent and, for appended rows, the reservation of a region, if its content is what the transaction has
-   read; and what it has only read is compared.
-3. The record says that rows are stored from now on; they are stored, in the regions.
-4. The record says "committed": the commit point.
-5. The documents are replaced, and the record is removed.
+   read; beside each new one its claim is created; and what it has only read is compared.
+3. The record says that rows and chunks are stored from now on; they are stored, in the regions and below the claims.
+4. The claims are looked for, which another program may have dropped. The record says "committed": the commit point.
+5. The documents are replaced and created, and the record is removed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tessarr.core.array_parts.append_reserved import store_region_steps
 from tessarr.core.asynchronous import clock
-from tessarr.core.asynchronous.sans_io import run_steps
+from tessarr.core.asynchronous.sans_io import gather_calls, run_steps, store_call
 from tessarr.core.claims import intents, settle
 from tessarr.core.claims.intents import NAME, Change, Record, Region
+from tessarr.core.claims.new_nodes import remove_claim_steps, remove_value_steps
 from tessarr.core.open import open_array
 from tessarr.core.stored.consolidated import follow_changes
 from tessarr.errors import ConflictError, PendingCommitError, StoreError, UnsupportedOperationError
 from tessarr.metadata import formats, reservations
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.stores.base import Store, Version
+from tessarr.stores.base import Fetch, Store, Version
 from tessarr.stores.functions import check_versions
 from tessarr.stores.path import prefix_of
 from tessarr.transactions.document_merge import is_document
@@ -55,6 +57,8 @@ class Publication:
 
     def __init__(self, store: Store, root: str, overlay: OverlayStore) -> None:
         self._store, self._root, self._overlay = store, root, overlay
+        self._new: Mapping[str, bytes] = {}
+        self._in_doubt = False
 
     def commit(
         self, changes: Mapping[str, bytes | None], expected: Mapping[str, Version | None], before: Mapping[str, bytes]
@@ -64,22 +68,27 @@ class Publication:
         Raises `ConflictError`, having changed nothing, with the `keys` that differ; `UnsupportedOperationError` for changes
         that cannot be made at once; `PendingCommitError` if the store fails after the commit point.
         """
-        growths = [*self._growths(changes, before, expected)]
+        chunks = self._chunks(changes, before)
+        growths = [*self._growths(chunks, changes, before, expected)]
         rows = [(growth, self._rows(growth)) for growth in growths]
+        self._new = self._new_chunks(chunks, changes, before)
         record, place = self._record(changes, before, growths)
         try:
             self._claim(record, place, changes, before, expected)
-            if rows:
-                self._store_rows(record, place, rows)
+            if rows or self._new:
+                self._store_values(record, place, rows)
+            self._compare_claims(record, place)
             self._decide(place)
         except BaseException as error:
             if self._is_void(record, place, error) or not isinstance(error, Exception):
                 raise
         try:
-            run_steps(settle.complete_steps(self._store, place, record, is_own=True))
+            lacking = run_steps(settle.complete_steps(self._store, place, record, is_own=True))
             follow_changes(self._store, [key.rpartition("/")[0] for key in changes if is_document(key)])
         except StoreError as error:
             raise self._pending(error) from error
+        if lacking:
+            raise self._replaced(lacking)
 
     # -- what it changes -----------------------------------------------------------------------------------------------
 
@@ -94,44 +103,72 @@ class Publication:
         for key in keys:
             new = changes[key]
             assert new is not None
-            documents[key[len(prefix) :]] = Change(before[key], new, regions.get(key.rpartition("/")[0]))
+            documents[key[len(prefix) :]] = Change(before.get(key), new, regions.get(key.rpartition("/")[0]))
         identifier, now = clock.CLOCK.owner(), clock.CLOCK.now()
         record = Record(id=identifier, state="pending", since=now, changes=dict(sorted(documents.items())))
         return record, f"{prefix}{intents.RECORD}{identifier}"
 
-    def _growths(
-        self, changes: Mapping[str, bytes | None], before: Mapping[str, bytes], expected: Mapping[str, Version | None]
-    ) -> Iterable[_Growth]:
-        """Find the arrays that are appended to. Raises `UnsupportedOperationError` for what cannot be published."""
+    def _chunks(self, changes: Mapping[str, bytes | None], before: Mapping[str, bytes]) -> dict[str, list[str]]:
+        """Assign the chunks that change to the paths of the nodes that change. Raises `UnsupportedOperationError`."""
         chunks: dict[str, list[str]] = {}
-        nodes = {key.rpartition("/")[0]: key for key in changes if is_document(key)}
-        for path, key in nodes.items():
+        for key in filter(is_document, changes):
             if key.rpartition("/")[2] != NAME:
                 raise self._refused(
                     "documents of Zarr v1 and v2", key, "Describe the hierarchy in Zarr v3 first (tessarr migrate)"
                 )
             if changes[key] is None:
                 raise self._refused("the removal of a node", key, "Remove it outside the transaction")
-            if key not in before:
-                raise self._refused("a new node", key, "Create it before the transaction, and fill it inside")
-            chunks[path] = []
+            chunks[key.rpartition("/")[0]] = []
         for key in changes:
             if is_document(key):
                 continue
             path = key
-            while path and path not in nodes:
+            while path and path not in chunks:
                 path = path.rpartition("/")[0]
-            if path not in nodes:
+            if path not in chunks:
                 raise self._in_place(key)
             chunks[path].append(key)
+        return chunks
+
+    def _new_chunks(
+        self, chunks: Mapping[str, list[str]], changes: Mapping[str, bytes | None], before: Mapping[str, bytes]
+    ) -> dict[str, bytes]:
+        """Select the values to store below the documents that are created."""
+        found: dict[str, bytes] = {}
         for path, keys in chunks.items():
-            old, new = (_array(document, nodes[path]) for document in (before[nodes[path]], changes[nodes[path]]))
+            key = prefix_of(path) + NAME
+            if key in before:
+                continue
+            array = _array(changes[key], key)
+            if array is not None and array.storage_transformers:
+                raise self._refused("a new array with storage transformers", key, "Create it before the transaction")
+            for chunk in keys:
+                value = changes[chunk]
+                if value is not None:
+                    found[chunk] = value
+                elif self._store.exists(chunk):  # of no node, under a name that the array gives to a chunk
+                    raise self._in_place(chunk)
+        return found
+
+    def _growths(
+        self,
+        chunks: Mapping[str, list[str]],
+        changes: Mapping[str, bytes | None],
+        before: Mapping[str, bytes],
+        expected: Mapping[str, Version | None],
+    ) -> Iterable[_Growth]:
+        """Find the arrays that are appended to. Raises `UnsupportedOperationError` for what cannot be published."""
+        for path, keys in chunks.items():
+            key = prefix_of(path) + NAME
+            if key not in before:
+                continue
+            old, new = (_array(document, key) for document in (before[key], changes[key]))
             if old is None and new is None:
                 if keys:
                     raise self._in_place(keys[0])
                 continue
             if old is None or new is None or not _is_alike(old, new):
-                raise self._refused("the replacement of a node", nodes[path], "Replace it outside the transaction")
+                raise self._refused("the replacement of a node", key, "Replace it outside the transaction")
             if keys:
                 yield self._growth(path, old, new, keys, expected)
 
@@ -198,13 +235,15 @@ class Publication:
         check_versions(self._store.url, _others(expected, changes), self._store.version)
         run_steps(settle.store_record_steps(self._store, place, record))
         for relative, change in record.changes.items():
-            self._claim_one(record, root + relative, change.old, record.claimed(relative))
+            if change.old is None:
+                self._claim_new(root + relative, record.claimed(relative))
+            else:
+                self._claim_one(record, root + relative, change.old, record.claimed(relative))
         check_versions(self._store.url, _others(expected, changes), self._store.version)
 
     def _refuse_pending_appends(self, record: Record, root: str) -> None:
         for key, change in record.changes.items():
-            document = formats.loads(NAME, change.old, key=key)
-            pending = reservations.parse(document)
+            pending = None if change.old is None else reservations.parse(formats.loads(NAME, change.old, key=key))
             if pending is not None and (pending.reserved or pending.closed):
                 raise ConflictError(
                     "an append or a resize of an array that the transaction changes has not ended",
@@ -226,9 +265,42 @@ class Publication:
 
         run_steps(settle.update_settled_steps(self._store, key, claim, own=record.id))
 
+    def _claim_new(self, key: str, claimed: bytes) -> None:
+        """Store the claim of the document at `key`, if nothing is there. Waits for another transaction that claims it."""
+        claim = intents.claim_of(key)
+        while not self._store.set_if_not_exists(claim, claimed):
+            found = self._store.get(claim)
+            if found is None:
+                continue
+            if bytes(found) == claimed:  # the answer to an earlier request was lost
+                break
+            if not run_steps(settle.await_end_steps(self._store, claim, found)):
+                raise ConflictError(
+                    "a transaction that did not end has left chunks of a node that it was creating",
+                    store=self._store.url,
+                    key=claim,
+                    hint="Remove them by `tessarr repair`",
+                )
+        if self._store.exists(key):
+            raise self._changed(key)
+
+    def _compare_claims(self, record: Record, place: str) -> None:
+        """Raise `ConflictError` if another program has replaced a document that the transaction claims, or created one."""
+        root = place.removesuffix(intents.RECORD + record.id)
+        new = [root + relative for relative, change in record.changes.items() if change.old is None]
+        claims = [root + record.claim_key(relative) for relative in record.changes]
+        answers = self._store.fetch([Fetch(key) for key in (*claims, *new)])
+        for relative, key, answer in zip(record.changes, claims, answers, strict=False):
+            intent = intents.intent_in(answer[0], key) if answer else None
+            if intent is None or intent.id != record.id:
+                raise self._changed(root + relative)
+        for key, answer in zip(new, answers[len(claims) :], strict=True):
+            if answer is not None:
+                raise self._changed(key)
+
     def _changed(self, key: str) -> ConflictError:
         error = ConflictError(
-            "another writer changed a document that the transaction changes, and nothing of it was written",
+            "another writer changed a document that the transaction changes, and nothing of it was committed",
             store=self._store.url,
             key=key,
             hint="Run the transaction again",
@@ -236,15 +308,26 @@ class Publication:
         error.keys = (key,)
         return error
 
-    def _store_rows(self, record: Record, place: str, rows: list[tuple[_Growth, AnyArray]]) -> None:
+    def _store_values(self, record: Record, place: str, rows: list[tuple[_Growth, AnyArray]]) -> None:
         found = run_steps(settle.change_record_steps(self._store, place, lambda record: replace(record, stores=True)))
         if found is None or found.state != "pending":
             raise self._made_void()
+        self._in_doubt = True
         for growth, values in rows:
             start = growth.old.shape[growth.axis]
             region = reservations.Region(start, start + growth.region.length, record.id, record.since)
             array = open_array(self._store, path=growth.path, mode="r+", use_consolidated=False)
             run_steps(store_region_steps(array, growth.new, growth.axis, region, values))
+        run_steps(self._store_new_steps())
+        self._in_doubt = False
+
+    async def _store_new_steps(self) -> None:
+        """Store the chunks of new arrays. A request that arrives late replaces nothing, unless what was there before."""
+        calls = [store_call(self._store, "set_if_not_exists", key, value) for key, value in self._new.items()]
+        made = await gather_calls(calls)
+        for is_made, (key, value) in zip(made, self._new.items(), strict=True):
+            if not is_made:
+                await store_call(self._store, "update", key, partial(_replaced_by, value))
 
     def _decide(self, place: str) -> None:
         """Commit, unless another writer has made the transaction void."""
@@ -263,10 +346,22 @@ class Publication:
     def _is_void(self, record: Record, place: str, error: BaseException) -> bool:
         """Undo what was done after `error`; return ``False`` if it is committed after all, and only the response was lost."""
         try:
-            return run_steps(settle.void_steps(self._store, place, record))
+            is_void = run_steps(settle.void_steps(self._store, place, record))
+            if is_void and not self._in_doubt:
+                run_steps(self._remove_new_steps(record, place))
         except StoreError as second:
             error.add_note(f"the transaction could not be undone; the next writer of its documents does so: {second}")
             return True
+        return is_void
+
+    async def _remove_new_steps(self, record: Record, place: str) -> None:
+        """Remove the chunks of new arrays, and then the claims, when no request for them is in flight."""
+        root = place.removesuffix(intents.RECORD + record.id)
+        for key, value in self._new.items():
+            await remove_value_steps(self._store, key, value)
+        for relative, change in record.changes.items():
+            if change.old is None:
+                await remove_claim_steps(self._store, root + relative, record.id)
 
     def _pending(self, error: BaseException) -> PendingCommitError:
         return PendingCommitError(
@@ -275,6 +370,20 @@ class Publication:
             got=str(error),
             hint="Do not repeat it: readers see the new values, and the next writer of its documents completes it",
         )
+
+    def _replaced(self, keys: list[str]) -> PendingCommitError:
+        return PendingCommitError(
+            "the transaction is committed, and another program replaced documents at that moment, which lack its changes",
+            store=self._store.url,
+            key=keys[0],
+            got=", ".join(keys),
+            hint="Do not repeat all of it: look at these documents, and change them again. "
+            "Let only programs that use tessarr write while a transaction commits",
+        )
+
+
+def _replaced_by(value: bytes, _: Buffer | None) -> bytes:
+    return value
 
 
 def _others(expected: Mapping[str, Version | None], changes: Mapping[str, bytes | None]) -> dict[str, Version | None]:

@@ -36,11 +36,10 @@ from tessarr.core.open import open as open_node
 from tessarr.core.stored import read_nodes
 from tessarr.errors import ConflictError, TransactionError, UnsupportedOperationError
 from tessarr.stores.base import Store, Version
-from tessarr.stores.functions import check_versions
+from tessarr.stores.functions import check_versions, publishes
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import StorePath
 from tessarr.stores.protocols import Commit as CanCommit
-from tessarr.stores.protocols import ConditionalSet, Lock
 from tessarr.stores.url import StoreLike
 from tessarr.stores.wrappers.base import ForwardingStore, WrapperStore, innermost
 from tessarr.transactions.document_merge import both_resized, is_consolidated, is_document, resized
@@ -350,7 +349,7 @@ def _level(store: Store, mode: Mode) -> Level:
             return "journal"
         if mode == "auto":
             return "store"
-    elif mode != "journal" and isinstance(store, ConditionalSet) and not isinstance(store, Lock) and _is_direct(store):
+    elif mode != "journal" and publishes(store) and _is_direct(store):
         return "publish"
     raise UnsupportedOperationError(
         f"{type(base).__name__} has no transactions" + (f" of mode {mode!r}" if mode != "auto" else ""),

@@ -30,6 +30,8 @@ from tessarr.types import Buffer, JSONObject
 
 RECORD = ".tessarr_transaction."
 """Prefix of the name of a record; the rest is the transaction's id."""
+CLAIM = ".tessarr_claim"
+"""Name of the object that has the intent of a document which the transaction creates, until the document is there."""
 NAME = "zarr.json"
 _ID_LENGTH = 64
 _DEEPEST = 1000
@@ -98,18 +100,19 @@ class Region(NamedTuple):
 
 
 class Change(NamedTuple):
-    """How a transaction changes one document."""
+    """How a transaction changes one document, or creates it."""
 
-    old: bytes
+    old: bytes | None
+    """``None``: there is no document yet."""
     new: bytes
     region: Region | None = None
 
     def claimed(self, key: str, intent: Intent, since: int) -> bytes:
-        """Return the old content with the intent, and with the reservation of the region.
+        """Return the old content with the intent, and with the reservation of the region; of a new document its claim.
 
         Raises `MetadataValidationError` for invalid reservations.
         """
-        document = formats.loads(NAME, self.old, key=key)
+        document = {} if self.old is None else formats.loads(NAME, self.old, key=key)
         if self.region is not None:
             axis, length = self.region
             pending = reservations.parse(document)
@@ -128,7 +131,10 @@ class Record:
     since: int
     """Seconds since 1970 by the clock of the process that commits. No decision but that to wait no longer depends on it."""
     stores: bool = False
-    """Whether rows may have been stored in the reserved regions, so that no other append may get these."""
+    """Whether values may have been stored: rows in the reserved regions, so that no other append may get these, or chunks of
+    new arrays, so that the claims of these stay."""
+    helped: bool = False
+    """Whether another process has begun to complete the transaction."""
     changes: Mapping[str, Change]
     """By the keys of the documents, relative to the record."""
 
@@ -140,7 +146,7 @@ class Record:
         """Serialise the record."""
         changes: JSONObject = {
             key: {
-                "old": change.old.decode(),
+                "old": None if change.old is None else change.old.decode(),
                 "new": change.new.decode(),
                 "region": None if change.region is None else list(change.region),
             }
@@ -151,6 +157,7 @@ class Record:
             "state": self.state,
             "since": self.since,
             "stores": self.stores,
+            "helped": self.helped,
             "changes": changes,
         }
         return strict_json.dumps(members)
@@ -161,15 +168,23 @@ class Record:
         try:
             found = strict_json.plain(strict_json.loads(data, key=key))
             changes = {name: _change(change) for name, change in found["changes"].items() if _is_document_key(name)}
-            state, since, stores = found["state"], found["since"], found["stores"]
+            state, since, stores, helped = (found[name] for name in ("state", "since", "stores", "helped"))
             if (
                 len(changes) == len(found["changes"])
                 and state in ("pending", "committed", "void")
                 and key.rpartition("/")[2] == RECORD + found["id"]
                 and _is_count(since)
                 and isinstance(stores, bool)
+                and isinstance(helped, bool)
             ):
-                return cls(id=found["id"], state=cast("State", state), since=since, stores=stores, changes=changes)
+                return cls(
+                    id=found["id"],
+                    state=cast("State", state),
+                    since=since,
+                    stores=stores,
+                    helped=helped,
+                    changes=changes,
+                )
         except (MetadataValidationError, KeyError, TypeError, ValueError, AttributeError):
             pass
         raise JournalError(
@@ -178,9 +193,27 @@ class Record:
             hint="Remove the object: the documents that name it keep their old content",
         )
 
+    def claim_key(self, key: str) -> str:
+        """Return where the intent for the document at `key` (relative) is."""
+        return claim_of(key) if self.changes[key].old is None else key
+
     def claimed(self, key: str) -> bytes:
-        """Return the document at `key` (relative) as the transaction claims it."""
+        """Return what is stored at `claim_key` while the transaction claims the document at `key` (relative)."""
         return self.changes[key].claimed(key, Intent(self.id, key.count("/")), self.since)
+
+    def created(self, key: str) -> bytes:
+        """Return the new document at `key` (relative) with the intent, as it is stored until its claim is removed."""
+        document = formats.loads(NAME, self.changes[key].new, key=key)
+        return serialize.dumps({NAME: with_intent(document, Intent(self.id, key.count("/")))})[NAME]
+
+
+def claim_of(key: str) -> str:
+    """Return the key of the claim of a document that does not exist yet.
+
+    >>> claim_of("g/a/zarr.json")
+    'g/a/.tessarr_claim'
+    """
+    return key.removesuffix(NAME) + CLAIM
 
 
 def _is_document_key(key: str) -> bool:
@@ -195,9 +228,9 @@ def _change(found: Mapping[str, object]) -> Change:
             raise ValueError("a region is two numbers")
         region = Region(axis, length)
     old, new = found["old"], found["new"]
-    if not isinstance(old, str) or not isinstance(new, str):
+    if not isinstance(old, str | None) or not isinstance(new, str):
         raise TypeError("a document is a text")
-    return Change(old.encode(), new.encode(), region)
+    return Change(None if old is None else old.encode(), new.encode(), region)
 
 
 def released(data: bytes, key: str, record: Record | None, intent: Intent) -> bytes:
@@ -208,8 +241,9 @@ def released(data: bytes, key: str, record: Record | None, intent: Intent) -> by
     relative = key.split("/")[-1 - intent.up :]
     change = None if record is None else record.changes.get("/".join(relative))
     keeps = record is not None and record.stores
-    if record is not None and change is not None and not keeps and data == record.claimed("/".join(relative)):
-        return change.old
+    old = None if change is None else change.old
+    if record is not None and old is not None and not keeps and data == record.claimed("/".join(relative)):
+        return old
     document = {name: value for name, value in formats.loads(NAME, data, key=key).items() if name != MEMBER}
     pending = None if keeps else reservations.parse(document)
     if pending is not None and pending.of(intent.id) is not None:

@@ -11,16 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from typing import cast
 
-from tessarr.common.json_merge import merged
+from tessarr.common.json_merge import lacks, merged
 from tessarr.common.warn import warn
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call, store_call
-from tessarr.core.claims import intents
+from tessarr.core.claims import intents, new_nodes
 from tessarr.core.claims.intents import Intent, Record
+from tessarr.core.claims.new_nodes import UnchangedError
 from tessarr.errors import ConflictError, StoreError, ZarrRuntimeWarning
 from tessarr.stores.base import Fetch, Store
+from tessarr.stores.path import prefix_of
 from tessarr.types import Buffer
 
 EXPIRE_S = 600
@@ -36,10 +40,6 @@ class _IntentFoundError(Exception):
 
     def __init__(self, intent: Intent) -> None:
         self.intent = intent
-
-
-class _UnchangedError(Exception):
-    """End an update that has nothing to change."""
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -77,6 +77,42 @@ async def _read_steps(store: Store, key: str, data: Buffer | None) -> Buffer | N
             return intents.released(bytes(data), key, None, intent)
         data = again  # the transaction has ended meanwhile
     return data
+
+
+async def resolve_missing_steps(
+    store: Store, requests: Sequence[Fetch], answers: Documents, paths: Sequence[str]
+) -> Documents:
+    """Look for documents that a transaction creates, at `paths` without documents, among the `answers` to `requests`."""
+    places = {prefix_of(path) + intents.NAME for path in paths}
+    numbers = [number for number, request in enumerate(requests) if request.key in places]
+    keys = [requests[number].key for number in numbers]
+    claims = await store_call(store, "fetch", [Fetch(intents.claim_of(key)) for key in keys]) if keys else []
+    found = list(answers)
+    for number, key, claim in zip(numbers, keys, claims, strict=True):
+        data = None if claim is None else await _read_new_steps(store, key, claim[0])
+        if data is not None:
+            found[number] = [data]
+    return found
+
+
+async def _read_new_steps(store: Store, key: str, claim: Buffer) -> Buffer | None:
+    """Return the document at `key`, which was not there and has a `claim`, as it is for readers."""
+    intent = intents.intent_in(claim, intents.claim_of(key))
+    place = None if intent is None else intent.record_key(key)
+    stored = None if place is None else await store_call(store, "get", place)
+    if intent is None or place is None or stored is None:
+        return cast(
+            "Buffer | None", await store_call(store, "get", key)
+        )  # the transaction has ended meanwhile, or long ago
+    record = Record.parse(stored, place)
+    change = record.changes.get(_relative(key, intent))
+    if record.state != "committed" or change is None:
+        return None
+    if not store.read_only:
+        with suppress(StoreError):
+            await _end_steps(store, place, record)
+            return cast("Buffer | None", await store_call(store, "get", key))
+    return change.new
 
 
 def _relative(key: str, intent: Intent) -> str:
@@ -146,6 +182,18 @@ def is_fresh(record: Record) -> bool:
     return clock.CLOCK.now() - record.since < EXPIRE_S
 
 
+async def await_end_steps(store: Store, claim: str, data: Buffer) -> bool:
+    """Wait until the transaction has ended whose claim of a new document is `data`, at the key `claim`.
+
+    Returns whether the claim is gone, so that the document can be created, or is there.
+    """
+    intent = intents.intent_in(data, claim)
+    if intent is not None:
+        await settle_steps(store, claim, intent)
+    now = await store_call(store, "get", claim)
+    return now is None or bytes(now) != bytes(data)
+
+
 async def end_left_steps(store: Store, place: str) -> bool:
     """End the transaction whose record is at `place` if its process did not: complete it, or undo it.
 
@@ -167,31 +215,72 @@ async def _end_steps(store: Store, place: str, record: Record) -> None:
         await void_steps(store, place, record)
 
 
-async def complete_steps(store: Store, place: str, record: Record, *, is_own: bool = False) -> None:
-    """Replace the documents of a committed transaction, and remove its record, which is at `place`. May be repeated.
+async def complete_steps(store: Store, place: str, record: Record, *, is_own: bool = False) -> list[str]:
+    """Replace and create the documents of a committed transaction, and remove its record, which is at `place`. May be repeated.
 
-    `is_own`: by the process that has committed it.
+    `is_own`: by the process that has committed it. Returns the keys of the documents that another program has replaced, so
+    that they lack the changes; where another process of the library may have completed them before, a warning names them.
     """
     root = place.removesuffix(intents.RECORD + record.id)
     both: set[str] = set()
-    for relative in record.changes:
-        with suppress(_UnchangedError):
-            await store_call(store, "update", root + relative, partial(_carried_out, root, relative, record, both))
+    lacking: set[str] = set()
+    if not is_own and not await _mark_helped_steps(store, place):
+        return []
+    for relative in sorted(record.changes, key=lambda key: (-key.count("/"), key)):
+        key, change = root + relative, record.changes[relative]
+        if change.old is None and await new_nodes.create_claimed_steps(store, key, record.created(relative), record.id):
+            warn(f"a transaction replaced {key}, which another program created at the same time", ZarrRuntimeWarning)
+        with suppress(UnchangedError):
+            await store_call(store, "update", key, partial(_carried_out, root, relative, record, both, lacking))
     for key in sorted(both):
         warn(f"a transaction and another program changed {key} at the same time", ZarrRuntimeWarning)
+    if lacking and (not is_own or await _is_helped_steps(store, place)):
+        warn(
+            f"{sorted(lacking)} may lack what a transaction committed: another program replaced them",
+            ZarrRuntimeWarning,
+        )
+        lacking.clear()
     if is_own or not is_fresh(record):  # before, its process may still look for it
         await store_call(store, "delete", place)
+    return sorted(lacking)
 
 
-def _carried_out(root: str, relative: str, record: Record, both: set[str], old: Buffer | None) -> Buffer:
-    """Return the new content of the document `old`. Raises `_UnchangedError` where the intent is not in it any more.
+async def _mark_helped_steps(store: Store, place: str) -> bool:
+    """Note in a record that another process than its own completes the transaction. Returns whether the record is there."""
+    found: list[bool] = []
 
-    The key is added to `both` if another program changed the same member: its document stays.
+    def mark(old: Buffer | None) -> Buffer | None:
+        record = None if old is None else Record.parse(old, place)
+        found[:] = [record is not None]
+        if record is None or record.helped:
+            raise UnchangedError
+        return replace(record, helped=True).dumps()
+
+    with suppress(UnchangedError):
+        await store_call(store, "update", place, mark)
+    return found == [True]
+
+
+async def _is_helped_steps(store: Store, place: str) -> bool:
+    data = await store_call(store, "get", place)
+    return data is None or Record.parse(data, place).helped
+
+
+def _carried_out(
+    root: str, relative: str, record: Record, both: set[str], lacking: set[str], old: Buffer | None
+) -> Buffer:
+    """Return the new content of the document `old`. Raises `UnchangedError` where the intent is not in it any more.
+
+    The key is added to `both` if another program changed the same member: its document stays; to `lacking` if the intent is
+    gone, and so are the changes.
     """
-    key, claimed, new = root + relative, record.claimed(relative), record.changes[relative].new
-    intent = intents.intent_in(old, key)
+    key, change = root + relative, record.changes[relative]
+    claimed = record.created(relative) if change.old is None else record.claimed(relative)
+    new, intent = change.new, intents.intent_in(old, key)
     if old is None or intent is None or intent.id != record.id:
-        raise _UnchangedError  # it was replaced, and may have been changed since
+        if old is not None and change.old is not None and lacks(change.old, new, old):
+            lacking.add(key)
+        raise UnchangedError  # it was replaced, and may have been changed since
     if bytes(old) == claimed:
         return new
     joined = merged(claimed, new, old)
@@ -209,8 +298,11 @@ async def void_steps(store: Store, place: str, record: Record) -> bool:
         return False
     root = place.removesuffix(intents.RECORD + record.id)
     record = now or record
-    for relative in record.changes:
-        await _release_steps(store, root + relative, record, Intent(record.id, relative.count("/")))
+    for relative, change in record.changes.items():
+        if change.old is not None:
+            await _release_steps(store, root + relative, record, Intent(record.id, relative.count("/")))
+        elif not record.stores:
+            await new_nodes.remove_claim_steps(store, root + relative, record.id)
     await store_call(store, "delete", place)
     return True
 
@@ -220,11 +312,11 @@ async def _release_steps(store: Store, key: str, record: Record | None, intent: 
 
     def release(old: Buffer | None) -> Buffer | None:
         found = intents.intent_in(old, key)
-        if old is None or found is None or found.id != intent.id:
-            raise _UnchangedError
+        if old is None or found is None or found.id != intent.id or key.endswith(intents.CLAIM):
+            raise UnchangedError  # a claim without a record is ended by a repair
         return intents.released(bytes(old), key, record, found)
 
-    with suppress(_UnchangedError):
+    with suppress(UnchangedError):
         await store_call(store, "update", key, release)
 
 
@@ -243,14 +335,14 @@ async def change_record_steps(store: Store, place: str, change: Callable[[Record
     def decide(old: Buffer | None) -> Buffer | None:
         found.clear()
         if old is None:
-            raise _UnchangedError
+            raise UnchangedError
         record = Record.parse(old, place)
         if record.state != "pending":
             found.append(record)
-            raise _UnchangedError
+            raise UnchangedError
         found.append(change(record))
         return found[0].dumps()
 
-    with suppress(_UnchangedError):
+    with suppress(UnchangedError):
         await store_call(store, "update", place, decide)
     return found[0] if found else None

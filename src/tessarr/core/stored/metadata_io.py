@@ -85,7 +85,7 @@ async def create_documents_steps(
     if overwrite and (existing is not None or clears):
         await store_call(store, "replace_prefix", prefix_of(path), documents)
     else:
-        other = await write_new_steps(store, path, documents, replace=existing is not None)
+        other = await write_new_steps(store, path, documents, replace=existing is not None, above=made)
         if other is not None:
             if not overwrite:
                 raise _contains(store, other, (await read_kinds_steps(store, other))[other])
@@ -117,7 +117,9 @@ def _contains(store: Store, path: str, kind: str | None) -> TessarrError:
 async def read_kinds_steps(store: Store, path: str) -> dict[str, str | None]:
     """Read what is at `path` and above, in one request: per path "array" or "group" when any format has a document there, even
     one that cannot be parsed."""
-    entries = await read_entries_steps(store, [*ancestors(path), path], ("zarr.json", ".zarray", ".zgroup", "meta"))
+    names = ("zarr.json", ".zarray", ".zgroup", "meta")
+    # The claim of a transaction is looked for after a document is created.
+    entries = await read_entries_steps(store, [*ancestors(path), path], names, claims=False)
     return {entry.path: entry.kind for entry in entries}
 
 

@@ -15,6 +15,7 @@ from tessarr.core.asynchronous.sans_io import gather_calls, run_steps, store_cal
 from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
 from tessarr.metadata import consolidated, formats
 from tessarr.stores.base import Fetch, Store
+from tessarr.stores.functions import publishes
 from tessarr.stores.path import is_reserved_name, prefix_of
 from tessarr.stores.protocols import JOURNAL, List, Settle, may_be_claimed
 from tessarr.types import JSON, Buffer, ZarrFormat
@@ -160,9 +161,12 @@ def read_entries(store: Store, paths: Sequence[str], names: Sequence[str] = NAME
 
 
 async def read_entries_steps(
-    store: Store, paths: Sequence[str], names: Sequence[str] = NAMES, *, v1: bool = True
+    store: Store, paths: Sequence[str], names: Sequence[str] = NAMES, *, v1: bool = True, claims: bool = True
 ) -> list[Entry]:
-    """Read the documents of several nodes in one `fetch`; documents of v1 only at the first path, and only with `v1`."""
+    """Read the documents of several nodes in one `fetch`; documents of v1 only at the first path, and only with `v1`.
+
+    Without `claims` those are missing that a transaction is creating.
+    """
     if not paths:
         return []
     late = [name for name in names if name not in _V1_NAMES]
@@ -170,7 +174,7 @@ async def read_entries_steps(
     places = [(path, at, names if v1 and i == 0 else late) for i, (path, at) in enumerate(zip(paths, prefixes))]
     wanted = [(path, name) for path, _, here in places for name in here]
     requests = [Fetch(prefix + name) for _, prefix, here in places for name in here]
-    answers = await fetch_settled_steps(store, requests, paths)
+    answers = await fetch_settled_steps(store, requests, paths, claims=claims)
     values: dict[str, dict[str, Buffer]] = {path: {} for path in paths}
     for (path, name), answer in zip(wanted, answers, strict=True):
         if answer is not None:
@@ -179,10 +183,11 @@ async def read_entries_steps(
 
 
 async def fetch_settled_steps(
-    store: Store, requests: Sequence[Fetch], paths: Sequence[str]
+    store: Store, requests: Sequence[Fetch], paths: Sequence[str], *, claims: bool = True
 ) -> list[list[Buffer] | None]:
     """Fetch documents of the nodes at `paths`; complete a transaction that a process left unfinished there first (`Settle`).
-    A document that another transaction claims is returned as readers see it (`resolve_steps`).
+    A document that another transaction claims is returned as readers see it (`resolve_steps`); so are those that it creates,
+    unless `claims` is false.
 
     The journal is looked for in the same fetch, so that this costs no request where there is none.
     """
@@ -192,15 +197,29 @@ async def fetch_settled_steps(
         check_answers(store, answers, len(requests) + len(journals))
         found = [path for path, journal in zip(paths, answers[len(requests) :], strict=False) if journal is not None]
         if not found:
-            documents = list(answers[: len(requests)])
-            if not any(answer and may_be_claimed(answer[0]) for answer in documents):
-                return documents
-            from tessarr.core.claims.settle import resolve_steps  # a transaction is being committed: rare
-
-            return await resolve_steps(store, requests, documents)
+            return await _resolved_steps(store, requests, list(answers[: len(requests)]), paths if claims else ())
         for path in found:
             await store_call(store, "settle", path)
         journals = []
+
+
+async def _resolved_steps(
+    store: Store, requests: Sequence[Fetch], documents: list[list[Buffer] | None], paths: Sequence[str]
+) -> list[list[Buffer] | None]:
+    """Replace the documents that a transaction of level *publish* changes or creates by what they are for readers."""
+    if any(answer and may_be_claimed(answer[0]) for answer in documents):
+        from tessarr.core.claims.settle import resolve_steps  # a transaction is being committed: rare
+
+        documents = await resolve_steps(store, requests, documents)
+    if not paths or (len(paths) == 1 and any(documents)):
+        return documents
+    there = {request.key.rpartition("/")[0] for request, answer in zip(requests, documents, strict=True) if answer}
+    missing = [path for path in paths if path not in there]
+    if missing and publishes(store):
+        from tessarr.core.claims.settle import resolve_missing_steps
+
+        documents = await resolve_missing_steps(store, requests, documents, missing)
+    return documents
 
 
 def block_of(entry: Entry) -> consolidated.Consolidated | None:

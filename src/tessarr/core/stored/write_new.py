@@ -2,52 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tessarr.core.asynchronous.sans_io import store_call
+from tessarr.core.claims.intents import CLAIM
+from tessarr.core.claims.new_nodes import remove_value_steps
 from tessarr.core.stored.consolidated import follow_change_steps
+from tessarr.core.stored.walk import read_entries_steps
 from tessarr.metadata import formats
 from tessarr.stores.base import Fetch, Store
+from tessarr.stores.functions import publishes
 from tessarr.stores.path import prefix_of
+from tessarr.types import Buffer
 
 _OWN_DOCUMENTS = tuple(dict.fromkeys(key for number in (3, 2) for key in formats.KEYS[number][:2] if key))
 """Names of the documents that each make a node, of one kind and format."""
 
 
-async def write_new_steps(store: Store, path: str, documents: Mapping[str, bytes], *, replace: bool) -> str | None:
+async def write_new_steps(
+    store: Store, path: str, documents: Mapping[str, bytes], *, replace: bool, above: Sequence[str] = ()
+) -> str | None:
     """Write the documents of a new node at `path`, or of a hierarchy of new nodes; with `replace` over those that are there.
 
     `documents`: full key → value, in the order of writing. Without `replace` each document is created only where there is none;
     else those that were created are removed again, and the path of the node that is in the way is returned. Where only some
-    documents of a node are there, another writer is creating it, or was killed.
+    documents of a node are there, another writer is creating it, or was killed. Where a transaction is creating a node at
+    `path`, or where groups were made just now (`above`), this waits for its end.
     """
+    while True:
+        other, claims = await _try_steps(store, path, documents, replace, above)
+        if not claims:
+            return other
+        from tessarr.core.claims.settle import await_end_steps
+
+        for claim, data in claims.items():
+            place = claim.removesuffix(CLAIM).rstrip("/")
+            if not await await_end_steps(store, claim, data):
+                return place
+            (entry,) = await read_entries_steps(store, [place])
+            if place != path and entry.kind == "array":
+                return place
+        above = ()
+
+
+async def _try_steps(
+    store: Store, path: str, documents: Mapping[str, bytes], replace: bool, above: Sequence[str]
+) -> tuple[str | None, dict[str, Buffer]]:
+    """Write the documents. Returns the path of the node in the way, and the claims of transactions, by key."""
     *before, (own_key, own) = documents.items()
-    made: list[str] = []
+    made: dict[str, bytes] = {}
     for key, data in before:
         below = key.rpartition("/")[0]
         if replace:
             await store_call(store, "set", key, data)
         elif await store_call(store, "set_if_not_exists", key, data):
-            made.append(key)
+            made[key] = data
         else:
-            return await _remove_steps(store, made, below)
+            return await _remove_steps(store, made, below), {}
     if replace:
         await store_call(store, "set", own_key, own)
-        return None
+        return None, {}
     if not await store_call(store, "set_if_not_exists", own_key, own):
-        return await _remove_steps(store, made, path)
+        return await _remove_steps(store, made, path), {}
     # A document of another name makes a node too, of another format or kind, which no condition on this one notices.
     at = prefix_of(path)
-    others = [Fetch(at + name) for name in _OWN_DOCUMENTS if at + name != own_key]
-    if any(answer is not None for answer in await store_call(store, "fetch", others)):
-        return await _remove_steps(store, [*made, own_key], path)
-    return None
+    others = [at + name for name in _OWN_DOCUMENTS if at + name != own_key]
+    if not publishes(store):
+        found = any(answer is not None for answer in await store_call(store, "fetch", [Fetch(key) for key in others]))
+        return (await _remove_steps(store, {**made, own_key: own}, path) if found else None), {}
+    # A transaction that has claimed the node finds the document before it commits, or replaces it afterwards.
+    places = [prefix_of(place) + CLAIM for place in (path, *above)]
+    now, *answers = await store_call(store, "fetch", [Fetch(key) for key in (own_key, *others, *places)])
+    if not any(answers) and now is not None and bytes(now[0]) == own:
+        return None, {}
+    claims = {key: answer[0] for key, answer in zip(places, answers[len(others) :], strict=True) if answer}
+    return await _remove_steps(store, {**made, own_key: own}, path), claims
 
 
-async def _remove_steps(store: Store, made: list[str], other: str) -> str:
+async def _remove_steps(store: Store, made: Mapping[str, bytes], other: str) -> str:
     """Remove the documents that were created, and return the path `other`."""
     if made:
-        await store_call(store, "delete_many", made)
+        if publishes(store):
+            for key, value in made.items():
+                await remove_value_steps(store, key, value)  # a transaction may have replaced it
+        else:
+            await store_call(store, "delete_many", list(made))
         paths = list(dict.fromkeys(key.rpartition("/")[0] for key in made))
         await follow_change_steps(store, other, below=paths)
     return other

@@ -23,7 +23,8 @@ from typing import Any
 
 from tessarr.core.array_parts.reservation_io import BESIDE
 from tessarr.core.asynchronous import clock
-from tessarr.core.claims.intents import RECORD, Record
+from tessarr.core.claims.intents import CLAIM, RECORD, Record
+from tessarr.core.claims.new_nodes import is_abandoned
 from tessarr.core.claims.settle import is_fresh
 from tessarr.core.locate import locate
 from tessarr.core.notebook.bar import shows_progress
@@ -32,6 +33,7 @@ from tessarr.engine.jobs import Jobs
 from tessarr.errors import JournalError, NodeNotFoundError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Fetch, Store
+from tessarr.stores.functions import publishes
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.url import StoreLike
 from tessarr.tools.check.chunks import STAGING, UNKNOWN, ArrayCheck, add_examined, examined
@@ -194,6 +196,8 @@ def _unexpected_names(store: Store, entry: Entry, entries: dict[str, Entry], los
         if name.startswith(STAGING):
             message = "values that a repair replaced, or a writer staged"
             yield Finding("DOC-STRAY", message, entry.path, below, fix="Remove it when it is no longer needed")
+        elif publishes(store) and store.exists(f"{below}/{CLAIM}"):
+            yield from _claim(store, entry, f"{below}/{CLAIM}")
         else:
             yield Finding("DOC-STRAY", f"/{below} holds keys and is not a node", entry.path, below, fix=UNKNOWN)
 
@@ -231,12 +235,22 @@ def _transaction(store: Store, entry: Entry, key: str) -> Finding:
     return Finding("TRANSACTION-LEFT", message, entry.path, key, action=Action("end_transaction", key))
 
 
+def _claim(store: Store, entry: Entry, key: str) -> Iterator[Finding]:
+    """Describe the claim at `key` of a node that a transaction was creating, unless its record tells of it."""
+    if not is_abandoned(store, key):
+        return
+    message = "a transaction that did not end was creating a node here"
+    yield Finding("TRANSACTION-LEFT", message, entry.path, key, action=Action("end_transaction", key))
+
+
 def _unexpected_key(store: Store, entry: Entry, name: str) -> Iterator[Finding]:
     key = entry.prefix + name
     if name.endswith((".partial", ".tmp", ".temp", ".part")):
         yield Finding(
             "KEY-TEMPORARY", "left by a writer that was stopped", entry.path, key, action=Action("delete", key)
         )
+    elif name == CLAIM:
+        yield from _claim(store, entry, key)
     elif name.startswith(RECORD):
         yield _transaction(store, entry, key)
     elif name not in ("meta", "attrs"):
