@@ -140,6 +140,7 @@ WRITERS = {
     "core/stored/metadata_io.py": "the writer of metadata documents",
     "core/stored/write_new.py": "its part that creates the documents of new nodes",
     "core/stored/consolidated.py": "its part that updates the copies of documents in consolidated metadata",
+    "core/claims/new_nodes.py": "its part that creates documents in transactions",
     "core/claims/settle.py": "its part that replaces documents which a transaction claims, and records of transactions",
     "transactions/publication.py": "claims documents for a transaction",
 }
