@@ -6,9 +6,12 @@ import os
 import socket
 import threading
 import tracemalloc
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import tessarr
@@ -120,6 +123,63 @@ def test_a_slow_head_is_given_up(served: BackgroundServer, monkeypatch: pytest.M
         raw.send(b"GET /zarr")
         assert raw.answer().status == 408
         assert raw.is_closed()
+
+
+def test_slow_content_of_a_request_is_given_up(served: BackgroundServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threaded, "HEAD_S", 0.05)
+    with Raw(served.port) as raw:
+        raw.send(GET + b"Content-Length: 1000\r\n\r\n<")
+        assert raw.is_closed()
+
+
+def test_a_head_in_two_parts_leaves_the_next_request_its_time(
+    served: BackgroundServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[float] = []
+    limit = threaded._limit
+
+    def noted(connection: socket.socket, option: int, seconds: float) -> None:
+        limits.append(seconds)
+        limit(connection, option, seconds)
+
+    monkeypatch.setattr(threaded, "_limit", noted)
+    with Raw(served.port) as raw:
+        raw.send(GET)
+        until(lambda: len(limits) == 3, "the rest of the head is waited for")
+        assert raw.send(b"\r\n").answer().status == 200
+        assert raw.send(GET + b"\r\n").answer().status == 200
+    idle, send, head, again = limits
+    assert (idle, send, again) == (threaded.IDLE_S, threaded.SEND_S, threaded.IDLE_S)
+    assert 0 < head <= threaded.HEAD_S
+
+
+@pytest.mark.skipif(not hasattr(socket.socket, "sendmsg"), reason="this system sends one buffer per call")
+def test_a_request_takes_one_call_to_receive_and_one_to_send(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call gives the GIL away, which other connections' threads then hold; the chunk has more bytes than a packet."""
+    tessarr.create_array(
+        place / "large", data=np.ones(1 << 18, "u1"), chunks=(1 << 18,), compressors=None, filters=None
+    )
+    calls: Counter[str] = Counter()
+    with serve_background(app(place / "large"), port=0) as running, Raw(running.port) as raw:
+
+        def counting(name: str) -> Callable[..., Any]:
+            real = getattr(socket.socket, name)
+
+            def call(self: socket.socket, *args: Any) -> Any:
+                calls[name] += self is not raw.socket
+                return real(self, *args)
+
+            return call
+
+        for name in ("recv", "send", "sendall", "sendmsg", "settimeout", "setblocking", "setsockopt"):
+            monkeypatch.setattr(socket.socket, name, counting(name))
+        get = b"GET /c/0 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        raw.send(get).answer()
+        calls.clear()
+        for _ in range(5):
+            assert len(raw.send(get).answer().body) == 1 << 18
+        assert calls.pop("recv") <= 6
+        assert +calls == Counter(sendmsg=5)
 
 
 def test_an_idle_connection_is_closed(served: BackgroundServer, monkeypatch: pytest.MonkeyPatch) -> None:

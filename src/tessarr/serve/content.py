@@ -26,6 +26,8 @@ WINDOW = 1 << 20
 _ATTEMPTS = 5
 """How often a value is read again that was replaced while it was read."""
 _NOTHING = (ByteRange(0, 0),)
+_ANSWERS_ALL = (ContainedStore, Remote)
+"""Stores whose `fetch` tells the version and the size of a value with its bytes."""
 
 
 class Found(NamedTuple):
@@ -74,12 +76,11 @@ async def value_steps(store: Store, key: str, request: Request, boundary: str) -
     if request.method == "HEAD":
         return without_content(response.head)
     batches = _batches(response.layout)
-    first: Buffer | None = None
+    windows: list[Window] = [partial(_window_steps, store, key, batch, found.version) for batch in batches[1:]]
     if batches and batches[0] == [Interval(*part.bounds(found.size)) for part in early]:
-        first = found.parts[0]
-    windows: list[Window] = [partial(_window_steps, store, key, batch, found.version) for batch in batches]
-    if windows:
-        windows[0] = await _window_steps(store, key, batches[0], found.version) if first is None else first
+        windows.insert(0, found.parts[0])
+    elif batches:
+        windows.insert(0, await _window_steps(store, key, batches[0], found.version))
     return Response(
         status=response.head.status, headers=response.head.headers, windows=windows, nbytes=response.head.nbytes
     )
@@ -113,7 +114,7 @@ async def read_steps(store: Store, key: str, wanted: tuple[ByteRange, ...]) -> F
     Raises `StoreError` for a value that is replaced during each attempt.
     """
     fetch = store_call(store, "fetch", [Fetch(key, wanted)])
-    if isinstance(store, Remote | ContainedStore):  # one response has all three
+    if isinstance(store, _ANSWERS_ALL):
         (answer,) = await fetch
         if answer is None:
             return None

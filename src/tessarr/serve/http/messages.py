@@ -78,9 +78,9 @@ class Response:
 def with_headers(response: Response, headers: Iterable[tuple[str, str]]) -> Response:
     """Return the response with more headers; those that it has already stay."""
     known = {name.lower() for name, _ in response.headers}
-    more = tuple((name, value) for name, value in headers if name.lower() not in known)
+    more = [(name, value) for name, value in headers if name.lower() not in known]
     return Response(
-        status=response.status, headers=response.headers + more, windows=response.windows, nbytes=response.nbytes
+        status=response.status, headers=(*response.headers, *more), windows=response.windows, nbytes=response.nbytes
     )
 
 

@@ -13,6 +13,7 @@ import hmac
 import os
 import re
 from collections.abc import Collection
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
@@ -44,6 +45,7 @@ class Path(NamedTuple):
         return f"{self.key}/" if self.segments else ""
 
 
+@lru_cache(maxsize=256)  # each request asks for the name of its place
 def quoted(key: str) -> str:
     """Encode a key as the path of a URL, segment by segment."""
     return "/".join(quote(segment, safe="") for segment in key.split("/"))
