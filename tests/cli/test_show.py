@@ -84,6 +84,15 @@ def test_a_selection_is_by_position_by_name_by_label_or_in_brackets(run: Run, we
     assert "lat = 9 (-1)" in nearest or "lat = 10 (1)" in nearest
 
 
+def test_the_directory_of_one_array_has_the_coordinates_beside_it(run: Run, weather: Path) -> None:
+    assert (
+        run("show", weather / "air", "--at", "time=2000-01-03").out.splitlines()[1:]
+        == (run("show", weather, "air", "--at", "time=2").out.splitlines()[1:])
+    )
+    (weather / "zarr.json").unlink()  # a directory that is no group: what is beside the array has no meaning for it
+    assert "time = 2\n" in run("show", weather / "air", "--at", "time=2").out
+
+
 def test_elements_are_written_where_they_cannot_be_drawn(run: Run, weather: Path) -> None:
     assert run("show", weather, "air", "-s", "1,2,3").out.splitlines()[-1] == str(float(AIR[1, 2, 3]) * 0.5 + 200)
     assert run("show", weather, "air", "-s", "1,2,3", "--no-decode").out.splitlines()[-1] == str(AIR[1, 2, 3])

@@ -37,6 +37,16 @@ def test_the_directory_holds_the_page_and_what_a_server_would_say(tmp_path: Path
     assert str(tmp_path) not in found["nodes.json"].read_text()
 
 
+def test_the_page_of_one_array_has_the_coordinates_beside_it(tmp_path: Path) -> None:
+    group = tessarr.open_group(tmp_path / "w.zarr", mode="w")
+    group.create_array("air", data=np.arange(6.0).reshape(3, 2), dimension_names=("lat", "x"))
+    group.create_array("lat", data=np.array([10.0, 20.0, 30.0]), dimension_names=("lat",))
+    assert export.export(tmp_path / "w.zarr" / "air", tmp_path / "page", url="../w.zarr/air") == 1
+    content = json.loads((tmp_path / "page" / "nodes.json").read_text())
+    assert content["nodes"][""]["coordinates"] == ["lat", None]
+    assert content["coordinates"]["lat"]["data"] == [10.0, 20.0, 30.0]
+
+
 def test_all_members_of_a_large_group_are_described(tmp_path: Path) -> None:
     store = MemoryStore()
     tessarr.open_group(store, mode="w")

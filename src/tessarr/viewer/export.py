@@ -53,14 +53,11 @@ def export(
     """
     application = app(place, path, storage_options=storage_options)
     nodes = dict(_nodes(application))
-    coordinates = {
-        one for node in nodes.values() for one in cast("list[str | None]", node.get("coordinates", [])) if one
-    }
     target = Path(directory)
     target.mkdir(parents=True, exist_ok=True)
     for file, (data, _) in page_files().items():
         (target / file).write_bytes(data)
-    content = {"nodes": nodes, "coordinates": dict(_coordinates(application, nodes, coordinates))}
+    content = {"nodes": nodes, "coordinates": dict(_coordinates(application, nodes))}
     (target / "nodes.json").write_text(json.dumps(content, ensure_ascii=False, allow_nan=False), encoding="utf-8")
     about = {"root": url.rstrip("/"), "name": name, "nodes": "nodes.json"}
     (target / "place.json").write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
@@ -91,13 +88,14 @@ def _objects(node: JSONObject, name: str) -> list[JSONObject]:
     return cast("list[JSONObject]", node.get(name) or [])
 
 
-def _coordinates(
-    application: App, nodes: Mapping[str, JSONObject], paths: set[str]
-) -> Iterator[tuple[str, JSONObject]]:
+def _coordinates(application: App, nodes: Mapping[str, JSONObject]) -> Iterator[tuple[str, JSONObject]]:
     """Decode the arrays of coordinates, as far as the page shows them."""
-    for path in sorted(paths):
-        shape = cast("list[int] | None", nodes.get(path, {}).get("shape"))
-        if shape is not None and len(shape) == 1 and shape[0] <= MAX_LABELS:
+    lengths: dict[str, int] = {}
+    for node in nodes.values():
+        paths, shape = cast("list[str | None]", node.get("coordinates", [])), cast("list[int]", node.get("shape", []))
+        lengths |= {path: length for path, length in zip(paths, shape, strict=True) if path}
+    for path, length in sorted(lengths.items()):
+        if length <= MAX_LABELS:
             yield path, _answer(application, f"/{quoted(path)}.json")
 
 

@@ -15,6 +15,7 @@ import pytest
 
 import tessarr
 from tessarr.serve import app
+from tessarr.serve.contained import ContainedStore
 from tessarr.serve.dynamic import budget
 from tessarr.serve.dynamic.budget import Budget
 from tessarr.serve.dynamic.refusal import Refusal
@@ -117,6 +118,60 @@ def test_csv_has_a_row_per_element_that_reads_back_exactly(weather: Client) -> N
 
 def test_labels_are_found_in_groups_above(weather: Client) -> None:
     np.testing.assert_array_equal(values(weather.get("/deep/air.npy?lat=exact::40")), AIR[0, 20])
+
+
+def test_labels_of_an_array_that_is_served_alone_are_beside_it(tmp_path: Path) -> None:
+    group = tessarr.open_group(tmp_path / "w.zarr", mode="w")
+    group.create_array("air", data=np.arange(6.0).reshape(2, 3), dimension_names=("time", "lat"))
+    days = {"units": "days since 2000-01-01"}
+    group.create_array("time", data=np.array([0, 31]), dimension_names=("time",), attributes=days)
+    group.create_array("lat", data=np.array([10.0, 20.0]), dimension_names=("lat",))  # of another length
+    group.create_array("secret", data=np.arange(3))
+    (tmp_path / "link.zarr").mkdir()
+    (tmp_path / "link.zarr" / "zarr.json").write_bytes((tmp_path / "w.zarr" / "zarr.json").read_bytes())
+    (tmp_path / "link.zarr" / "time").symlink_to(tmp_path / "w.zarr" / "time")
+    (tmp_path / "w.zarr" / "air").rename(tmp_path / "air")
+    for place, path in (("w.zarr/air", ""), ("w.zarr", "air")):
+        (tmp_path / "air").rename(tmp_path / "w.zarr" / "air")
+        alone = Client(app(tmp_path / place, path))
+        assert alone.get("/?json").json["coordinates"] == ["time", None]
+        assert [one[:10] for one in alone.get("/time.json").json["data"]] == ["2000-01-01", "2000-02-01"]
+        assert alone.get("/.json?time=2000-02-01").json["data"] == [3.0, 4.0, 5.0]
+        assert [alone.get(f"/{name}.json").status for name in ("lat", "secret", "air", "..%2Ftime")] == [404] * 4
+        assert [alone.get(target).status for target in ("/time/zarr.json", "/time/c/0", "/secret/c/0")] == [404] * 3
+        (tmp_path / "w.zarr" / "air").rename(tmp_path / "air")
+    (tmp_path / "air").rename(tmp_path / "link.zarr" / "air")
+    outside = Client(app(tmp_path / "link.zarr" / "air"))
+    assert outside.get("/?json").json["coordinates"] == [None, None], "a link out of the group is not followed"
+
+
+def test_an_array_of_coordinates_that_is_served_alone_is_its_own(tmp_path: Path) -> None:
+    group = tessarr.open_group(tmp_path / "w.zarr", mode="w")
+    group.create_array("lat", data=np.array([10.0, 20.0]), dimension_names=("lat",))
+    assert Client(app(tmp_path / "w.zarr" / "lat")).get("/?json").json["coordinates"] == [""]
+    assert Client(app(tmp_path / "w.zarr")).get("/lat/?json").json["coordinates"] == ["lat"]
+    assert Client(app(tmp_path / "w.zarr" / "lat")).get("/.json?lat=exact::20").json["data"] == 20.0
+
+
+def test_looking_for_labels_beside_an_array_asks_for_the_group_and_one_array_per_dimension(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = tessarr.open_group(tmp_path / "w.zarr", mode="w")
+    group.create_array("air", data=np.ones((2, 3, 4)), dimension_names=("time", "lat", None))
+    for number in range(20):
+        group.create_array(f"other{number}", data=np.ones(2))
+    alone = Client(app(tmp_path / "w.zarr" / "air"))
+    asked: list[str] = []
+    fetched = ContainedStore._fetched
+
+    def counted(self: ContainedStore, key: str, ranges: Any) -> Any:
+        if self.root != tmp_path / "w.zarr" / "air":
+            asked.append(key.rpartition("/")[0])
+        return fetched(self, key, ranges)
+
+    monkeypatch.setattr(ContainedStore, "_fetched", counted)
+    assert alone.get("/?json").json["coordinates"] == [None] * 3
+    assert set(asked) == {"", "time", "lat"}
 
 
 def test_the_array_at_the_root_has_slices(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def _read(node: Array | Group, selection: Selection, across: int, down: int) -> 
     if not any(names) and len(axis_names) == array.ndim:
         names = tuple(axis_names)
     budget = Budget()
-    coordinates = Coordinates(array._store, "", array, names, budget)
+    coordinates = Coordinates("", array, names, budget)
     is_colour = array.ndim >= 3 and array.dtype == np.uint8 and array.shape[-1] in (3, 4)
     asked = query.parse(selection.as_query(array.ndim), names)
     picks = query.picks_of(asked, array.shape, coordinates.find, ndim=min(array.ndim, 2 + is_colour))

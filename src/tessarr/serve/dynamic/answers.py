@@ -63,7 +63,7 @@ class _Slice:
         self.names = description.dimension_names(array._metadata)
         self.asked: Asked = query.parse(text, self.names)
         self.budget = served.budget
-        self.coordinates = Coordinates(served.store, served.path, array, self.names, self.budget)
+        self.coordinates = Coordinates(served.path, array, self.names, self.budget)
         sample = self.asked.options.get("sample")
         self.sample = None if sample is None else query.number(self.asked.options, "sample", 1, _MAX_SAMPLE)
         default = "0" if suffix == "raw" else "1"
@@ -195,7 +195,10 @@ def _slice(served: Served, relative: str, suffix: str, request: Request) -> Resp
     try:
         array = open_array(served.store, path=served.key(relative), mode="r")
     except NodeNotFoundError:
-        return None
+        found = _beside(served, relative)
+        if found is None:
+            return None
+        array = found
     data, kind, more = _Slice(served, array, suffix, request.query).content()
     response = content_of(data, kind, request, served.boundary)
     return Response(
@@ -204,6 +207,21 @@ def _slice(served: Served, relative: str, suffix: str, request: Request) -> Resp
         windows=response.windows,
         nbytes=response.nbytes,
     )
+
+
+def _beside(served: Served, name: str) -> Array | None:
+    """Return the coordinates along a dimension of the array that is served alone, which URLs below it name like the dimension.
+
+    ``None``: what is served is a group, or there are no such coordinates.
+    """
+    try:
+        array = open_array(served.store, path=served.path, mode="r")
+    except (NodeNotFoundError, ValueError):
+        return None
+    names = description.dimension_names(array._metadata)
+    if name not in names:
+        return None
+    return Coordinates(served.path, array, names, served.budget).array(names.index(name))
 
 
 # -- descriptions ------------------------------------------------------------------------------------------------------------
@@ -247,11 +265,14 @@ def _attributes(entry: Entry) -> JSONObject:
 def _surroundings(served: Served, array: Array) -> JSONObject:
     """Describe what is around an array: its coordinates, attributes, and the pyramid that it is a level of."""
     names = description.dimension_names(array._metadata)
-    coordinates = Coordinates(served.store, served.path, array, names, served.budget)
+    coordinates = Coordinates(served.path, array, names, served.budget)
     found: list[JSON] = []
     for axis in range(array.ndim):
         one = coordinates.array(axis)
-        found.append(None if one is None or not served.holds(one.path) else served.relative(one.path))
+        if one is None or one is array or array.path != served.path:
+            found.append(None if one is None else served.relative(one.path))
+        else:
+            found.append(names[axis])  # see _beside
     result: JSONObject = {"coordinates": found, "attributes": strict(dict(array._metadata.attributes))}
     group, _, own = array.path.rpartition("/")
     if array.path != served.path:

@@ -1,33 +1,42 @@
 """Find labels along a dimension: in the one-dimensional array that has its name, beside the array or in a group above.
 
+Where the array is the root of a directory, the group beside whose members it stands is that of the directory above.
+
 Numbers are compared as numbers, times (CF, or ``datetime64``) as times, other labels as text.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from tessarr.core.array import Array
 from tessarr.core.open import open_array
+from tessarr.core.stored.walk import read_entries
 from tessarr.errors import NodeNotFoundError
+from tessarr.serve.contained import ContainedStore
 from tessarr.serve.dynamic.budget import Budget
 from tessarr.serve.dynamic.decoded import decoded
 from tessarr.serve.dynamic.query import Label, Pick
 from tessarr.serve.dynamic.reading import read_values
 from tessarr.serve.dynamic.refusal import Refusal, malformed
 from tessarr.stores.base import Store
+from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import join
 from tessarr.types import AnyArray
 
 
 class Coordinates:
-    """The coordinates of the dimensions of one array, read when they are needed, within a group that is served."""
+    """The coordinates of the dimensions of one array, read when they are needed, in the groups from `root` to the array.
 
-    def __init__(self, store: Store, root: str, array: Array, names: tuple[str | None, ...], budget: Budget) -> None:
-        self._store = store
+    Those of an array that is `root` itself are in the groups above it.
+    """
+
+    def __init__(self, root: str, array: Array, names: tuple[str | None, ...], budget: Budget) -> None:
         self._root = root
         self._array = array
         self._names = names
@@ -35,7 +44,7 @@ class Coordinates:
         self._arrays: dict[int, Array | None] = {}
 
     def array(self, axis: int) -> Array | None:
-        """Return the array of coordinates along an axis; ``None``: there is no such array."""
+        """Return the array of coordinates along an axis, which may be the array itself; ``None``: there is none."""
         if axis not in self._arrays:
             self._arrays[axis] = self._find(axis)
         return self._arrays[axis]
@@ -44,19 +53,32 @@ class Coordinates:
         name, length = self._names[axis], self._array.shape[axis]
         if not name or "/" in name or name.startswith("."):
             return None
-        group = self._array.path.rpartition("/")[0]
-        while True:
-            path = join(group, name)
-            if path != self._array.path or self._array.ndim == 1:
-                try:
-                    found = open_array(self._store, path=path, mode="r")
-                except (NodeNotFoundError, ValueError):
-                    found = None
-                if found is not None and found.shape == (length,):
-                    return found
-            if not group or group == self._root:
-                return None
+        store, own = self._place
+        group = own
+        while group and (group == own or group != self._root):
             group = group.rpartition("/")[0]
+            path = join(group, name)
+            if path == own:
+                if self._array.ndim == 1:
+                    return self._array
+                continue
+            try:
+                found = open_array(store, path=path, mode="r")
+            except (NodeNotFoundError, ValueError):
+                continue
+            if found.shape == (length,):
+                return found
+        return None
+
+    @cached_property
+    def _place(self) -> tuple[Store, str]:
+        """The store and path of the array, from the directory above where that is a group."""
+        store, path = self._array._store, self._array.path
+        if path or not isinstance(store, LocalStore):
+            return store, path
+        folder, name = os.path.split(store.root)
+        above = ContainedStore(folder) if isinstance(store, ContainedStore) else LocalStore(folder, read_only=True)
+        return (above, name) if read_entries(above, [""])[0].kind == "group" else (store, path)
 
     def read(self, axis: int, pick: Pick | None = None) -> AnyArray | None:
         """Read the decoded coordinates along an axis, at `pick`; ``None``: there are no coordinates."""
