@@ -37,7 +37,11 @@ class Files(http.server.SimpleHTTPRequestHandler):
         if not asked:
             super().do_GET()
             return
-        data = Path(self.translate_path(self.path)).read_bytes()
+        file = Path(self.translate_path(self.path))
+        if not file.is_file():
+            self.send_error(404)
+            return
+        data = file.read_bytes()
         first, _, last = asked.partition("-")
         part = data[int(first) : int(last) + 1] if first else data[-int(last) :]
         self.send_response(206)
