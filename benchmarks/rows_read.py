@@ -59,7 +59,7 @@ def random_chunks(layout: Layout, count: int) -> list[tuple[slice, ...]]:
     return [tuple(slice(int(i) * c, (int(i) + 1) * c) for i, c in zip(p, layout.chunk, strict=True)) for p in picks]
 
 
-@row("R3", "one (inner) chunk per call", [*NAMES_UNSHARDED, *NAMES_SHARDED], unit="µs", bar=2.0)
+@row("R3", "one (inner) chunk per call", [*NAMES_UNSHARDED, *NAMES_SHARDED], unit="µs", bar=2.0, limited=True)
 def read_chunks(peer: Peer, name: str) -> Task:
     """Read random chunks, one per call, in the same order for every peer; each result is released before the next read."""
     layout = layout_for(peer, name)
