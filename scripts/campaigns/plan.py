@@ -166,7 +166,7 @@ def killed_cluster(work: Disturbed) -> None:
         "import os, signal, sys, threading, tessarr.plan\n"
         "from distributed import Client, LocalCluster\n"
         "if __name__ == '__main__':\n"
-        "    cluster = LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=None)\n"
+        "    cluster = LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address='127.0.0.1:0')\n"
         "    client = Client(cluster)\n"
         "    pids = list(client.run(os.getpid).values())\n"
         "    kill = threading.Timer(0.2, os.kill, [pids[0], signal.SIGKILL])\n"

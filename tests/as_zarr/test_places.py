@@ -125,7 +125,7 @@ CLUSTER = """
     def total(z):
         return int(z[:].sum())
     if __name__ == "__main__":
-        kwargs = dict(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1")
+        kwargs = dict(n_workers=1, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1")
         {settings}
         with distributed.LocalCluster(**kwargs) as cluster, distributed.Client(cluster) as client:
             {program}

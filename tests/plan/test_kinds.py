@@ -394,7 +394,7 @@ def test_the_verb_run_takes_the_address_of_a_dask_scheduler(source: Path, tmp_pa
     distributed = pytest.importorskip("distributed", reason="belongs to the extra [dask]")
     tessarr.plan.copy(source, tmp_path / "dest.zarr").save(tmp_path / "plan")
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None
+        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address="127.0.0.1:0"
     ) as cluster:
         assert main(["run", str(tmp_path / "plan"), "--dask", cluster.scheduler_address]) == 0
     assert _same_digest(source, tmp_path / "dest.zarr")

@@ -197,7 +197,9 @@ def test_a_plan_runs_on_the_current_client_of_dask(source: str, tmp_path: Path) 
     with pytest.raises(UnsupportedOperationError, match="Connect first"):
         plan.run("dask")
     with (
-        distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0"
+        ) as cluster,
         distributed.Client(cluster),
     ):
         assert plan.run("dask").finished

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ from hypothesis import strategies as st
 
 import tessarr
 from tessarr.errors import StoreError, UnsupportedOperationError
-from tessarr.storage import CountingStore, DictStore, LocalStore, MemoryStore, SQLiteStore, Store
+from tessarr.storage import CountingStore, DictStore, LMDBStore, LocalStore, MemoryStore, SQLiteStore, Store
+from tessarr.stores.fetch import Fetch
 from tessarr.stores.protocols import Delete, Set
 from tessarr.stores.transformed.parts import Part, PartsStore
 from tessarr.types import ByteRange
@@ -127,3 +130,60 @@ def test_a_store_that_cannot_write_several_values_at_once_is_read_only() -> None
     with pytest.raises(UnsupportedOperationError, match="in one step"):
         store.delete("x")
     assert [*inner.list()] == []
+
+
+class _Between(list[Fetch]):
+    """Requests between which another client writes."""
+
+    def __init__(self, requests: Sequence[Fetch], write: Callable[[], object]) -> None:
+        super().__init__(requests)
+        self._write = write
+
+    def __iter__(self) -> Iterator[Fetch]:
+        for request in super().__iter__():
+            yield request
+            self._write()
+
+
+@pytest.mark.parametrize("kind", [partial(SQLiteStore, timeout=0), LMDBStore], ids=["sqlite", "lmdb"])
+@pytest.mark.parametrize("ranges", [None, (ByteRange(0, 1),)], ids=["whole", "range"])
+def test_a_fetch_from_a_database_is_of_one_moment(
+    kind: Callable[[Path], SQLiteStore | LMDBStore], ranges: tuple[ByteRange, ...] | None, tmp_path: Path
+) -> None:
+    store, other = kind(tmp_path / "place"), kind(tmp_path / "place")
+    store.commit({"a": b"1", "b": b"1"}, {})
+
+    def write() -> None:
+        with suppress(StoreError):  # SQLite lets no writer commit meanwhile
+            other.commit({"a": b"2", "b": b"2"}, {})
+
+    a, b = store.fetch(_Between([Fetch("a", ranges), Fetch("b", ranges)], write))
+    assert a is not None
+    assert b is not None
+    assert (plain(a[0]), plain(b[0])) in ((b"1", b"1"), (b"2", b"2"))
+    store.close()
+    other.close()
+
+
+class _Growing(MemoryStore):
+    """A store whose value ``x`` another client replaces by a longer one after its size was read for the first time."""
+
+    grown = False
+
+    def getsize(self, key: str) -> int | None:
+        size = super().getsize(key)
+        if key == "x" and not self.grown:
+            self.grown = True
+            self.commit({"x": b"0123456789", "x.head": b"h"}, {})
+        return size
+
+
+def test_bytes_at_the_end_are_those_of_the_value_whose_size_was_read() -> None:
+    store = PartsStore(_Growing({"x": b"abc", "x.head": b"H"}), [Part(".head", 1), Part("")])
+    assert plain(store.get_ranges("x", [ByteRange(0, 1), ByteRange(-2)])) == [b"h", b"89"]
+
+
+def test_a_value_that_grew_is_noticed_where_versions_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PartsStore, "version", lambda *_: "the digest of a value that came back")
+    store = PartsStore(_Growing({"x": b"abc", "x.head": b"H"}), [Part(".head", 1), Part("")])
+    assert plain(store.get_ranges("x", [ByteRange(0, 1), ByteRange(-2)])) == [b"h", b"89"]

@@ -19,6 +19,7 @@ from urllib.parse import quote
 from tessarr.errors import ConflictError, DurabilityError, MissingDependencyError, StoreError, UnsupportedOperationError
 from tessarr.stores.base import ANY, Any_, ConditionalStore, Version
 from tessarr.stores.buffers import as_bytes, cut, digest_version
+from tessarr.stores.fetch import Fetch
 from tessarr.stores.functions import check_versions
 from tessarr.stores.locks import ForkSafeLock
 from tessarr.stores.path import check_key, check_prefix, path_of_url
@@ -124,13 +125,22 @@ class LMDBStore(ConditionalStore):
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
         """See `Store.get_ranges`: all ranges of one version; no other bytes of the value are copied."""
-        name = self._name(key)
-        with self._transaction(key, views=True) as transaction:
-            value = transaction.get(name)
-            if value is None:
-                return None
-            bounds = [byte_range.bounds(len(value)) for byte_range in ranges]
-            return [bytes(value[start:stop]) for start, stop in bounds]
+        return self.fetch([Fetch(key, tuple(ranges))])[0]
+
+    def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        """See `Store.fetch`: all values are of one moment, and no other bytes of them are copied."""
+        names = [self._name(request.key) for request in requests]
+        found: _List[_List[Buffer] | None] = []
+        with self._transaction(requests[0].key if len(requests) == 1 else "", views=True) as transaction:
+            for name, request in zip(names, requests, strict=True):
+                value = transaction.get(name)
+                if value is None:
+                    found.append(None)
+                    continue
+                ranges = (ByteRange(0),) if request.ranges is None else request.ranges
+                bounds = (byte_range.bounds(len(value)) for byte_range in ranges)
+                found.append([bytes(value[start:stop]) for start, stop in bounds])
+        return found
 
     def version(self, key: str) -> Version | None:
         value = self.get(key)

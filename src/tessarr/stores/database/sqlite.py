@@ -22,6 +22,7 @@ from urllib.parse import quote
 from tessarr.errors import ConflictError, StoreError
 from tessarr.stores.base import ANY, Any_, ConditionalStore, Version
 from tessarr.stores.buffers import as_bytes, digest_version
+from tessarr.stores.fetch import Fetch
 from tessarr.stores.functions import check_versions
 from tessarr.stores.locks import ForkSafeLock
 from tessarr.stores.path import check_key, check_prefix, path_of_url
@@ -144,6 +145,22 @@ class SQLiteStore(ConditionalStore):
             raise StoreError("SQLite failed", store=self.url, key=key or None, got=str(error)) from error
 
     @contextmanager
+    def _moment(self, key: str = "") -> Iterator[sqlite3.Connection]:
+        """Let all queries in the block read the values of one moment."""
+        connection = self._connection()
+        begun = not connection.in_transaction
+        try:
+            if begun:
+                connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                if begun:
+                    connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            raise StoreError("SQLite failed", store=self.url, key=key or None, got=str(error)) from error
+
+    @contextmanager
     def _synced(self, durable: bool | None) -> Iterator[None]:
         """If `durable`, run the block while the connection syncs everything that a power cut could lose."""
         if not durable:
@@ -181,28 +198,23 @@ class SQLiteStore(ConditionalStore):
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
         """See `Store.get_ranges`: all ranges of one version; SQLite reads only the pages that have them."""
         check_key(key)
-        try:
-            connection = self._connection()
-            begun = not connection.in_transaction
-            if begun:
-                connection.execute("BEGIN")  # one snapshot for both queries
-            try:
-                row = connection.execute("SELECT rowid, typeof(v) FROM zarr WHERE k = ?", (key,)).fetchone()
-                if row is None:
-                    return None
-                if row[1] != "blob":
-                    value = memoryview(
-                        _blob(connection.execute("SELECT v FROM zarr WHERE k = ?", (key,)).fetchone()[0])
-                    )
-                    bounds = (byte_range.bounds(value.nbytes) for byte_range in ranges)
-                    return [value[start:stop] for start, stop in bounds]
-                with connection.blobopen("zarr", "v", row[0], readonly=True) as blob:
-                    return [_read_range(blob, byte_range) for byte_range in ranges]
-            finally:
-                if begun:
-                    connection.execute("ROLLBACK")
-        except sqlite3.Error as error:
-            raise StoreError("SQLite failed", store=self.url, key=key, got=str(error)) from error
+        with self._moment(key) as connection:
+            row = connection.execute("SELECT rowid, typeof(v) FROM zarr WHERE k = ?", (key,)).fetchone()
+            if row is None:
+                return None
+            if row[1] != "blob":
+                value = memoryview(_blob(connection.execute("SELECT v FROM zarr WHERE k = ?", (key,)).fetchone()[0]))
+                bounds = (byte_range.bounds(value.nbytes) for byte_range in ranges)
+                return [value[start:stop] for start, stop in bounds]
+            with connection.blobopen("zarr", "v", row[0], readonly=True) as blob:
+                return [_read_range(blob, byte_range) for byte_range in ranges]
+
+    def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        """See `Store.fetch`: all values are of one moment."""
+        if len(requests) < 2:
+            return super().fetch(requests)
+        with self._moment():
+            return super().fetch(requests)
 
     def exists(self, key: str) -> bool:
         check_key(key)

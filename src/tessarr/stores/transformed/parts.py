@@ -14,9 +14,9 @@ Source: zarr-extensions pull request 39.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, takewhile
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 from tessarr.codecs.members import integer
 from tessarr.errors import ConflictError, MetadataValidationError, Problem, StoreError, UnsupportedOperationError
@@ -43,6 +43,7 @@ _List = list
 _ATTEMPTS = 20
 """How often the parts of a value are read again because a writer replaced them meanwhile."""
 _size = integer(0, 2**63 - 1)
+Result = TypeVar("Result")
 
 
 class Part(NamedTuple):
@@ -132,13 +133,17 @@ class PartsStore(WrapperStore):
     def _get_parts(self, key: str) -> _List[memoryview] | None:
         """Read all parts, of one version of the value. Raises `StoreError` for a torn value."""
         check_key(key)
-        return self._checked(key, self._fetch(key, [Fetch(key + part.key_suffix) for part in self.parts]))
+        requests = [Fetch(key + part.key_suffix) for part in self.parts]
+        return self._checked(key, self._of_one_version(key, lambda: self.store.fetch(requests)))
 
-    def _fetch(self, key: str, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        """Send requests for parts of the value of `key`. The responses are of one version of the value."""
+    def _of_one_version(self, key: str, read: Callable[[], Result]) -> Result:
+        """Call `read` until the value of `key` has the same version before and afterwards.
+
+        Versions in databases are digests, so that an equal value may have come back; there one `fetch` is of one moment.
+        """
         for _ in range(_ATTEMPTS):
             before = self.version(key)
-            found = self.store.fetch(requests)
+            found = read()
             self._settle()
             if before == self.version(key):
                 return found
@@ -156,8 +161,7 @@ class PartsStore(WrapperStore):
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
         """See `Store.get_ranges`: requests ranges of the parts. A range within the last sized parts needs no other part."""
         check_key(key)
-        sizes = self._sizes(key, ranges)
-        found = None if sizes is None else self._get_pieces(key, sizes, ranges)
+        found = self._of_one_version(key, lambda: self._get_pieces(key, ranges))
         if found is not None:
             return found
         parts = self._get_parts(key)  # explains what is missing
@@ -166,37 +170,64 @@ class PartsStore(WrapperStore):
         whole = b"".join(parts)
         return [whole[slice(*part.bounds(len(whole)))] for part in ranges]
 
-    def _get_pieces(self, key: str, sizes: _List[int], ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
-        """Read `ranges` of a value whose parts have these sizes; ``None`` if a part is missing or shorter."""
-        requests: _List[Fetch] = []
-        expected: _List[_List[int]] = []
-        """Per range the sizes of its pieces, which are requested one after another."""
+    def _get_pieces(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
+        """Read `ranges` of the value; ``None`` if a part is missing, or does not have the size that it should have or had."""
+        last = self._last_sizes(ranges)
+        sizes = self._sizes(key) if last is None else last
+        if sizes is None:
+            return None
+        wanted: _List[_List[ByteRange]] = [[] for _ in self.parts]
+        """Per part the ranges to request."""
+        pieces: _List[_List[tuple[int, int]]] = []
+        """Per range of the value its pieces: numbers of the part, and of the range that is requested of it."""
         for start, stop in (byte_range.bounds(sum(sizes)) for byte_range in ranges):
-            pieces = []
-            for part, size, end in zip(self.parts, sizes, accumulate(sizes), strict=True):
+            pieces.append([])
+            for number, (size, end) in enumerate(zip(sizes, accumulate(sizes), strict=True)):
                 low, high = max(start - end + size, 0), min(stop - end + size, size)
                 if low < high:
-                    requests.append(Fetch(key + part.key_suffix, (ByteRange(low, high),)))
-                    pieces.append(high - low)
-            if not pieces:
-                requests.append(Fetch(key + self._main.key_suffix, (ByteRange(0, 0),)))
-            expected.append(pieces or [0])
-        responses = iter(self._fetch(key, requests))
-        joined: _List[Buffer] = []
-        for pieces in expected:
-            views = [byte_view(found[0]) for _ in pieces if (found := next(responses)) is not None]
-            if [view.nbytes for view in views] != pieces:
-                return None
-            joined.append(b"".join(views))
-        return joined
+                    pieces[-1].append((number, len(wanted[number])))
+                    wanted[number].append(ByteRange(low, high))
+        if not all(pieces):
+            wanted[self.parts.index(self._main)].append(ByteRange(0, 0))
+        if last is None:  # where a part has another size by now, there are more or fewer bytes around its end
+            for part, size, of_part in zip(self.parts, sizes, wanted, strict=True):
+                if part.size is None:
+                    of_part.append(ByteRange(max(size - 1, 0), size + 1))
+        found = self._fetch_parts(key, sizes, wanted)
+        if found is None:
+            return None
+        return [b"".join(found[number][position] for number, position in of_range) for of_range in pieces]
 
-    def _sizes(self, key: str, ranges: Sequence[ByteRange]) -> _List[int] | None:
-        """Return the sizes of the parts, 0 for those before the bytes at the end that `ranges` name; ``None`` if one is
-        missing."""
+    def _fetch_parts(
+        self, key: str, sizes: Sequence[int], wanted: Sequence[Sequence[ByteRange]]
+    ) -> _List[_List[memoryview]] | None:
+        """Read the ranges `wanted` of each part; ``None`` if a part is missing, or these are not parts of these sizes."""
+        requests = [
+            Fetch(key + part.key_suffix, tuple(of_part)) for part, of_part in zip(self.parts, wanted) if of_part
+        ]
+        responses = iter(self.store.fetch(requests))
+        found: _List[_List[memoryview]] = []
+        for size, of_part in zip(sizes, wanted, strict=True):
+            response = next(responses) if of_part else []
+            if response is None:
+                return None
+            views = [byte_view(buffer) for buffer in response]
+            bounds = [byte_range.bounds(size) for byte_range in of_part]
+            if [view.nbytes for view in views] != [stop - start for start, stop in bounds]:
+                return None
+            found.append(views)
+        return found
+
+    def _last_sizes(self, ranges: Sequence[ByteRange]) -> _List[int] | None:
+        """Return the sizes of the last parts, and 0 for the others, if `ranges` name bytes of the last parts only."""
         sizes = [part.size for part in self.parts]
         last = [size for size in takewhile(lambda size: size is not None, reversed(sizes)) if size is not None]
         if len(last) < len(sizes) and all(-sum(last) <= part.start < 0 and part.stop is None for part in ranges):
             return [0] * (len(sizes) - len(last)) + last[::-1]
+        return None
+
+    def _sizes(self, key: str) -> _List[int] | None:
+        """Return the sizes of the parts; ``None`` if one is missing."""
         found = [self.store.getsize(key + part.key_suffix) if part.size is None else part.size for part in self.parts]
         return None if None in found else [size or 0 for size in found]
 
