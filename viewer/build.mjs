@@ -10,7 +10,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 const target = join(here, "..", "src", "tessarr", "viewer");
 const packages = join(here, "node_modules");
 /** Packages of which something is in the built files. */
-const BUNDLED = ["world-atlas", "zarrita", "@zarrita/storage", "numcodecs", "fzstd"];
+const BUNDLED = ["world-atlas", "zarrita", "numcodecs", "fzstd"];
 
 /** Convert the borders of land (TopoJSON) to lines in tenths of a degree: the first point, then the steps to the next. */
 function coastLines({ arcs, transform: { scale, translate } }) {
@@ -41,7 +41,19 @@ async function licenses() {
     const file = (await readdir(join(packages, name))).find((one) => /^licen[cs]e/i.test(one));
     return `${name} ${version} (${license})\n\n${(await readFile(join(packages, name, file), "utf8")).trim()}\n`;
   });
-  return `The page of tessarr contains parts of these packages.\n\n${(await Promise.all(texts)).join("\n\n")}`;
+  const compiled = await readFile(join(here, "compiled_licenses.txt"), "utf8");
+  return `The page of tessarr contains parts of these packages.\n\n${[...(await Promise.all(texts)), compiled].join("\n\n")}`;
+}
+
+/** Throw unless BUNDLED names the packages that the built scripts have parts of; coast lines are data, and no script. */
+function checkBundled({ outputs }) {
+  const inputs = Object.values(outputs).flatMap((output) => Object.entries(output.inputs));
+  const found = new Set(["world-atlas"]);
+  for (const [path, { bytesInOutput }] of inputs) {
+    const [, name] = /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path) ?? [];
+    if (name !== undefined && bytesInOutput > 0) found.add(name);
+  }
+  if ([...found].sort().join() !== [...BUNDLED].sort().join()) throw new Error(`BUNDLED has to name ${[...found].join(", ")}`);
 }
 
 async function buildTests() {
@@ -54,16 +66,17 @@ async function buildTests() {
 
 async function buildPage() {
   for (const name of await readdir(target)) if (/^part-.*\.js$/.test(name)) await unlink(join(target, name));
-  await build({
+  const { metafile } = await build({
     entryPoints: { viewer: join(here, "src", "main.ts") }, outdir: target, bundle: true, splitting: true, chunkNames: "part-[hash]",
     minify: true, format: "esm", target: "es2022", charset: "utf8", legalComments: "none", logLevel: "warning",
     preserveSymlinks: true, // names of parts follow from the paths below this folder alone
-    alias: { "numcodecs/zstd": join(here, "src", "zstd.ts") },
+    alias: { "numcodecs/zstd": join(here, "src", "zstd.ts") }, metafile: true,
   });
+  checkBundled(metafile);
   const land = JSON.parse(await readFile(join(packages, "world-atlas", "land-110m.json"), "utf8"));
   await writeFile(join(target, "coast.json"), `${JSON.stringify(coastLines(land))}\n`);
   await writeFile(join(target, "licenses.txt"), await licenses());
-  const sources = ["package.json", "package-lock.json", "tsconfig.json", "build.mjs"];
+  const sources = ["package.json", "package-lock.json", "tsconfig.json", "build.mjs", "compiled_licenses.txt"];
   for (const name of await readdir(join(here, "src"))) sources.push(`src/${name}`);
   const digest = async (path) => createHash("sha256").update(await readFile(path)).digest("hex");
   const manifest = { sources: {}, files: {} };

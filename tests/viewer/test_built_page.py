@@ -25,7 +25,7 @@ def digest(path: Path) -> str:
 
 def test_the_page_was_built_from_the_present_sources() -> None:
     found = {path.relative_to(SOURCES).as_posix() for path in (SOURCES / "src").iterdir()}
-    found |= {"package.json", "package-lock.json", "tsconfig.json", "build.mjs"}
+    found |= {"package.json", "package-lock.json", "tsconfig.json", "build.mjs", "compiled_licenses.txt"}
     assert {name: digest(SOURCES / name) for name in sorted(found)} == MANIFEST["sources"], "run `make viewer`"
     assert {name: digest(BUILT / name) for name in MANIFEST["files"]} == MANIFEST["files"], "run `make viewer`"
     assert set(page_files()) - set(MANIFEST["files"]) == {"icon.svg", "index.html", "viewer.css"}
@@ -57,6 +57,21 @@ def test_the_page_is_within_its_budgets() -> None:
     )
     total = sum(len(files[name][0]) for name in first)
     assert total < 600_000, "bytes to the first picture: nothing is compressed on the way"
+
+
+def test_licences_of_what_is_bundled_are_listed() -> None:
+    """Building fails unless ``BUNDLED`` names the packages that the built scripts have parts of."""
+    listed = page_files()["licenses.txt"][0].decode()
+    bundled = re.search(r"const BUNDLED = \[(.*)\];", (SOURCES / "build.mjs").read_text(encoding="utf-8"))
+    assert bundled is not None
+    locked = json.loads((SOURCES / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+    names = re.findall(r'"([^"]+)"', bundled[1])
+    assert len(names) >= 4
+    for name in names:
+        package = locked[f"node_modules/{name}"]
+        assert f"\n{name} {package['version']} ({package['license']})\n" in listed
+    for name in ("c-blosc", "FastLZ", "bitshuffle", "LZ4", "zlib", "Zstandard"):  # compiled into numcodecs
+        assert re.search(rf"^{name} \([A-Za-z0-9-]+\), ", listed, re.MULTILINE), name
 
 
 def test_the_page_names_no_other_origin() -> None:
