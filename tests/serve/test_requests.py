@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import obstore.store
 import pytest
 import tensorstore
 import xarray
@@ -79,6 +81,20 @@ def test_tensorstore_reads_a_chunk_of_a_shard_in_three_requests(place: Path) -> 
         return tensorstore.open({"driver": "zarr3", "kvstore": f"{url}/shard/"}).result()[5, 7].read().result()
 
     assert requests(place, read) == (SHARD[5, 7], ["GET shard/zarr.json", INDEX, chunk(place)])
+
+
+def test_obstore_lists_and_reads_by_one_request_each(place: Path) -> None:
+    def read(url: str) -> Any:
+        host, path = re.match(r"(http://[^/]+)/(.*)", url).groups()  # type: ignore[union-attr]
+        store = obstore.store.HTTPStore.from_url(host, client_options={"allow_http": True})
+        listed = [str(meta["path"]) for batch in obstore.list(store, prefix=f"{path}/air/c") for meta in batch]
+        part = bytes(obstore.get_range(store, f"{path}/shard/c/0/0", start=5, length=7))
+        return len(listed), part, len(bytes(obstore.get(store, f"{path}/air/c/0/0").bytes()))
+
+    stored = (place / "shard/c/0/0").read_bytes()
+    found, seen = requests(place, read)
+    assert found == (4, stored[5:12], (place / "air/c/0/0").stat().st_size)
+    assert seen == ["PROPFIND air/c", "GET shard/c/0/0 bytes=5-11", "GET air/c/0/0"]
 
 
 def test_xarray_opens_a_dataset_by_its_consolidated_metadata(tmp_path: Path) -> None:

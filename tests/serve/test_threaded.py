@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 import threading
 import tracemalloc
 from collections import Counter
@@ -21,7 +23,7 @@ from tessarr.serve.http.wire import MAX_CONTENT, MAX_HEAD, BadHead, Head, parse_
 from tessarr.storage import MemoryStore, WrapperStore
 from tests.serve import load
 from tests.serve.client import Raw
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 GET = b"GET /zarr.json HTTP/1.1\r\nHost: localhost\r\n"
 
@@ -312,6 +314,17 @@ def test_a_fork_does_not_take_the_server_away(served: BackgroundServer) -> None:
     assert os.read(read, 1) == b"1", "the child closed its copy of the socket"
     with Raw(served.port) as raw:
         assert raw.send(GET + b"\r\n").answer().status == 200
+
+
+def test_a_server_in_the_background_does_not_keep_its_process(place: Path) -> None:
+    program = (
+        "import sys, tessarr.serve as s, urllib.request as u\n"
+        "print(u.urlopen(s.serve_background(sys.argv[1], port=0).url + '/zarr.json').status)\n"
+    )
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "no_proxy": "127.0.0.1"}
+    command = [sys.executable, "-c", program, str(place)]
+    ran = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    assert (ran.returncode, ran.stdout) == (0, "200\n"), ran.stderr
 
 
 def test_the_url_is_that_of_the_root(place: Path) -> None:
