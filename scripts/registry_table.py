@@ -99,6 +99,10 @@ def is_there(point: str, name: str) -> bool:
     from tessarr import registry
     from tessarr.dtypes.parse import from_v3
 
+    if name == "fixed_size_list":  # the type of fields of structs only
+        inner = {"name": name, "configuration": {"base_data_type": "int8", "list_size": 3}}
+        fields = [{"name": "a", "data_type": inner}]
+        return from_v3({"name": "struct", "configuration": {"fields": fields}}).itemsize == 3
     if name == "r*":
         return from_v3("r16").itemsize == 2
     return registry.get(POINTS.get(point, point), name) is not None

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 import pytest
 
+import tessarr
 from tessarr import registry
 from tessarr.dtypes.base import DataType, Scalar
-from tessarr.dtypes.parse import from_v2, from_v3
+from tessarr.dtypes.parse import from_numpy, from_v2, from_v3
 from tessarr.dtypes.raw import FixedLengthUTF32, NullTerminatedBytes, RawBytes
 from tessarr.dtypes.struct import Struct
 from tessarr.dtypes.time import DateTime64, TimeDelta64
 from tessarr.dtypes.variable import JSONObjects, VariableLengthBytes, VariableLengthUTF8
-from tessarr.errors import DataTypeValidationError
+from tessarr.errors import DataTypeValidationError, MetadataValidationError
+from tessarr.model.conversion.upgrade import array_to_v3
 from tessarr.types import JSON
 
 CORE = [
@@ -319,14 +322,95 @@ def test_v2_text_becomes_string() -> None:
     [
         ([["a", "<i4"], ["b", ">i4"]], "different byte orders"),
         ([["a", "<i4"], ["n", [["b", ">i4"]]]], "different byte orders"),
-        ([["a", "<i4", [2]]], "subarray"),
-        ([["n", [["a", "<i4", [2]]]]], "subarray"),
     ],
 )
 def test_v3_refuses_records_that_it_cannot_express(v2: JSON, message: str) -> None:
     data_type = from_v2(v2, None)
     with pytest.raises(DataTypeValidationError, match=message):
         data_type.to_json()
+
+
+@pytest.mark.spec("UPG-04")
+@pytest.mark.parametrize("v2", [[["a", "<i4", [2]]], [["n", [["a", "<i4", [2]]]]]])
+def test_migration_does_not_write_a_proposed_type_for_subarrays(v2: JSON) -> None:
+    array = tessarr.create_array({}, shape=2, dtype=from_v2(v2, None), zarr_format=2)
+    with pytest.raises(MetadataValidationError, match="fixed_size_list"):
+        array_to_v3(array._metadata)
+
+
+LISTS = {
+    "name": "struct",
+    "configuration": {
+        "fields": [
+            {
+                "name": "a",
+                "data_type": {
+                    "name": "fixed_size_list",
+                    "configuration": {
+                        "base_data_type": {
+                            "name": "fixed_size_list",
+                            "configuration": {"base_data_type": "float32", "list_size": 3},
+                        },
+                        "list_size": 2,
+                    },
+                },
+            },
+            {"name": "b", "data_type": "uint8"},
+        ]
+    },
+}
+
+
+@pytest.mark.spec("REG-24")
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+def test_fields_may_be_lists_of_fixed_size(engine: str) -> None:
+    dtype = np.dtype([("a", "<f4", (2, 3)), ("b", "u1")])
+    assert from_v3(LISTS).dtype == dtype
+    assert from_numpy(dtype).to_json() == LISTS
+    values = np.zeros(5, dtype)
+    values["a"] = np.arange(30).reshape(5, 2, 3)
+    fill = np.array(([[1, float("nan"), 3]] * 2, 5), dtype)[()]
+    with tessarr.config.set({"engine": engine}):
+        store: dict[str, bytes] = {}
+        tessarr.create_array(store, data=values, chunks=2, fill_value=fill)
+        assert json.loads(store["zarr.json"])["fill_value"] == {"a": [[1.0, "NaN", 3.0]] * 2, "b": 5}
+        z = tessarr.open_array(store)
+        np.testing.assert_array_equal(z[:], values)
+        np.testing.assert_array_equal(z["a"], values["a"])
+        z.resize((7,))
+        assert z[6].tobytes() == fill.tobytes()
+
+
+@pytest.mark.spec("REG-24")
+@pytest.mark.parametrize(
+    "configuration",
+    [
+        None,
+        {},
+        {"base_data_type": "int8"},
+        {"base_data_type": "int8", "list_size": 0},
+        {"base_data_type": "int8", "list_size": True},
+        {"base_data_type": "int8", "list_size": 2.0},
+        {"base_data_type": "int8", "list_size": 1, "more": 1},
+        {"base_data_type": "string", "list_size": 1},
+        {"base_data_type": "int8", "list_size": 2**40},
+    ],
+)
+def test_lists_that_lie_are_errors(configuration: JSON) -> None:
+    inner: JSON = {"name": "fixed_size_list", "configuration": configuration}
+    for data_type in (inner, {"name": "struct", "configuration": {"fields": [{"name": "a", "data_type": inner}]}}):
+        with pytest.raises(DataTypeValidationError):
+            from_v3(data_type)
+    for _ in range(40):
+        inner = {"name": "fixed_size_list", "configuration": {"base_data_type": inner, "list_size": 1}}
+    with pytest.raises(DataTypeValidationError, match="at most 16 lists"):
+        from_v3({"name": "struct", "configuration": {"fields": [{"name": "a", "data_type": inner}]}})
+
+
+@pytest.mark.parametrize("fill", [1.5, [1, 2], [[1, 2, 3]], [[1, 2], [3, 4]], [[1, 2, "x"], [1, 2, 3]], None])
+def test_a_fill_value_of_a_list_has_its_shape(fill: JSON) -> None:
+    with pytest.raises(MetadataValidationError):
+        from_v3(LISTS).parse_fill({"a": fill, "b": 1}, 3)
 
 
 @pytest.mark.spec("UPG-04", "ZEP1-06")

@@ -15,9 +15,15 @@ padding. Fill value: v3 an object with every field; v2 Base64 of the bytes of on
 ``structured`` is the legacy name that zarr-python wrote up to 3.1 (fields as pairs, Base64 fill value): read, and
 written as ``struct``. zarr-python's class name `Structured` is kept for `Struct`.
 
-Limits: v3 has no subarray fields (v2 has) and one byte order for all fields (v2 has one per field): `to_json` refuses
-both. NumPy's aligned dtypes are packed by `from_numpy`; the padding is not stored.
-Source: the registered data types ``struct`` and ``structured``; Zarr v2, "Data type encoding".
+A field that is an array of fixed length, a subarray of NumPy, is in v3 of the proposed type ``fixed_size_list``, nested for
+several axes; its fill value is a list::
+
+    {"name": "fixed_size_list", "configuration": {"base_data_type": "float32", "list_size": 3}}
+
+Limits: v3 has one byte order for all fields (v2 has one per field): `to_json` refuses others. ``fixed_size_list`` is the type
+of fields only. NumPy's aligned dtypes are packed by `from_numpy`; the padding is not stored.
+Source: the registered data types ``struct`` and ``structured``, and zarr-extensions pull request 62; Zarr v2, "Data type
+encoding".
 """
 
 from __future__ import annotations
@@ -49,6 +55,9 @@ from tessarr.types import JSON, AnyDType, Shape, ZarrFormat
 
 MAX_NESTING = 64
 """Deepest nesting that is read: deeper records are hostile documents."""
+_LIST = "fixed_size_list"
+_MAX_AXES = 16
+"""Most axes of a field."""
 
 
 class Field(NamedTuple):
@@ -57,7 +66,7 @@ class Field(NamedTuple):
     name: str
     data_type: DataType
     shape: Shape = ()
-    """Not empty: the field is a subarray of this shape (v1 and v2 only)."""
+    """Not empty: the field is a subarray of this shape."""
 
 
 class Struct(Element):
@@ -132,6 +141,14 @@ class Struct(Element):
         vars(made)["_legacy"] = self._legacy
         return self if made == self else made
 
+    @cached_property
+    def has_lists(self) -> bool:
+        """Whether a field, at any depth, is a subarray."""
+        inner = (member.data_type for member in self.members)
+        return any(member.shape for member in self.members) or any(
+            one.has_lists for one in inner if isinstance(one, Struct)
+        )
+
     @property
     def lacks_unit(self) -> bool:
         """Whether a field holds times without a unit."""
@@ -163,7 +180,7 @@ class Struct(Element):
     def to_json(self, zarr_format: ZarrFormat = 3) -> JSON:
         """Return the object form, always named ``struct``.
 
-        Raises `DataTypeValidationError` for subarray fields and for fields of different byte orders.
+        Raises `DataTypeValidationError` for fields of different byte orders.
         """
         if zarr_format < 3:
             return self._named_in_v2()
@@ -173,18 +190,8 @@ class Struct(Element):
                 got=repr(self.to_v2()),
                 hint="Rewrite the data in one byte order: DataType.with_byteorder('<')",
             )
-        for member in self.members:
-            self._no_subarray(member)
-        fields = [{"name": member.name, "data_type": member.data_type.to_json()} for member in self.members]
+        fields = [{"name": member.name, "data_type": _to_json(member)} for member in self.members]
         return {"name": self.name, "configuration": {"fields": fields}}
-
-    def _no_subarray(self, member: Field) -> None:
-        if member.shape:
-            raise DataTypeValidationError(
-                "a v3 struct cannot hold subarray fields",
-                got=f"field {member.name!r} of shape {list(member.shape)}",
-                hint="Store the field as a separate array, or as several fields",
-            )
 
     @classmethod
     def from_v2(cls, value: Sequence[JSON], parse: Callable[[JSON], DataType]) -> Self:
@@ -264,12 +271,11 @@ class Struct(Element):
         problems = [Problem((str(name),), "unknown", "not a field") for name in value if name not in names]
         parts = []
         for member in self.members:
-            self._no_subarray(member)
             if member.name not in value:
                 problems.append(Problem((member.name,), "missing", "every field needs a fill value"))
                 continue
             try:
-                parts.append(member.data_type.parse_fill(value[member.name], 3).tobytes())
+                parts.append(_parse_fill(member.data_type, value[member.name], member.shape))
             except MetadataValidationError as error:
                 problems += problems_of(error, member.name)
         if problems:
@@ -282,9 +288,7 @@ class Struct(Element):
         """
         if zarr_format < 3:
             return encode_base64(fill.astype(self.dtype, copy=False).tobytes())
-        for member in self.members:
-            self._no_subarray(member)
-        return {member.name: member.data_type.dump_fill(fill[member.name], 3) for member in self.members}
+        return {member.name: _dump_fill(member.data_type, fill[member.name]) for member in self.members}
 
 
 Structured = Struct
@@ -322,9 +326,49 @@ def _field_from_json(field: JSON, legacy: bool) -> Field:
         problem = Problem(("name",), "type", f"must be a string, got {field['name']!r}")
         raise DataTypeValidationError("invalid field of a struct", [problem])
     try:
-        return Field(field["name"], from_v3(field["data_type"]))
+        return Field(field["name"], *_from_json(field["data_type"]))
     except DataTypeValidationError as error:
         raise DataTypeValidationError("invalid field of a struct", problems_of(error, "data_type")) from error
+
+
+def _from_json(value: JSON) -> tuple[DataType, Shape]:
+    """Parse the type of a field: of a ``fixed_size_list`` the type of its elements, and the shape."""
+    shape: list[int] = []
+    while isinstance(value, Mapping) and value.get("name") == _LIST:
+        configuration = value.get("configuration")
+        given = configuration if isinstance(configuration, Mapping) else None
+        found = configuration_of(_LIST, given, ("base_data_type", "list_size"))
+        size = found["list_size"]
+        if type(size) is not int or size < 1 or len(shape) == _MAX_AXES:
+            message = f"must be a positive integer, in at most {_MAX_AXES} lists within each other; got {size!r}"
+            raise DataTypeValidationError(
+                f"invalid configuration of data type {_LIST}",
+                [Problem(("configuration", "list_size"), "value", message)],
+            )
+        shape.append(size)
+        value = found["base_data_type"]
+    return from_v3(value), tuple(shape)
+
+
+def _to_json(member: Field) -> JSON:
+    value = member.data_type.to_json()
+    for length in reversed(member.shape):
+        value = {"name": _LIST, "configuration": {"base_data_type": value, "list_size": length}}
+    return value
+
+
+def _parse_fill(data_type: DataType, value: JSON, shape: Shape) -> bytes:
+    if not shape:
+        return data_type.parse_fill(value, 3).tobytes()
+    if not isinstance(value, list | tuple) or len(value) != shape[0]:
+        raise fill_error(_LIST, value, f"a list of {shape[0]} fill values")
+    return b"".join(_parse_fill(data_type, item, shape[1:]) for item in value)
+
+
+def _dump_fill(data_type: DataType, fill: Scalar) -> JSON:
+    return (
+        [_dump_fill(data_type, fill[at, ...]) for at in range(len(fill))] if fill.ndim else data_type.dump_fill(fill, 3)
+    )
 
 
 def _bad_v2_field(item: object, expected: str) -> DataTypeValidationError:

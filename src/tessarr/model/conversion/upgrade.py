@@ -24,6 +24,7 @@ from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes, ChunkSpec, Codec
 from tessarr.codecs.fit import fit_chain
 from tessarr.dtypes.base import DataType, Scalar
+from tessarr.dtypes.struct import Struct
 from tessarr.errors import MetadataValidationError, Problem, TessarrError
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
@@ -137,6 +138,10 @@ def _data_type(array: ArrayMetadata, problems: list[Problem]) -> DataType | None
     except ValueError as error:  # also a TessarrError of metadata
         message = str(error) if isinstance(error, TessarrError) else f"{error}: the bytes codec states one for all"
         problems.append(Problem(("dtype",), "unsupported", message))
+        return None
+    if isinstance(array.data_type, Struct) and array.data_type.has_lists:
+        message = "v3 has subarray fields as the type fixed_size_list only, which is proposed and not registered"
+        problems.append(Problem(("dtype",), "unsupported", f"{message}; `tessarr convert` writes it"))
         return None
     return array.data_type.with_byteorder("=")
 
