@@ -100,8 +100,8 @@ def is_there(point: str, name: str) -> bool:
     from tessarr.dtypes.parse import from_v3
 
     if name == "fixed_size_list":  # the type of fields of structs only
-        inner = {"name": name, "configuration": {"base_data_type": "int8", "list_size": 3}}
-        fields = [{"name": "a", "data_type": inner}]
+        inner: Any = {"name": name, "configuration": {"base_data_type": "int8", "list_size": 3}}
+        fields: Any = [{"name": "a", "data_type": inner}]
         return from_v3({"name": "struct", "configuration": {"fields": fields}}).itemsize == 3
     if name == "r*":
         return from_v3("r16").itemsize == 2

@@ -107,6 +107,7 @@ TABLE: dict[registry.Point, dict[str, str]] = {
         "zfp": _A2B + "zfp:ZfpCodec",
         "n5_default": _A2B + "n5_default:N5DefaultCodec",
         "n5_varlen": _A2B + "n5_varlen:N5VarlenCodec",
+        "tessarr.n5_strings": _A2B + "n5_strings:N5StringsCodec",
         "jpeg": _A2B + "jpeg:JpegCodec",
         "conditional": _B2B + "conditional:ConditionalCodec",
         "pad": _B2B + "pad:PadCodec",

@@ -338,7 +338,7 @@ def test_migration_does_not_write_a_proposed_type_for_subarrays(v2: JSON) -> Non
         array_to_v3(array._metadata)
 
 
-LISTS = {
+LISTS: dict[str, Any] = {
     "name": "struct",
     "configuration": {
         "fields": [
@@ -397,8 +397,9 @@ def test_fields_may_be_lists_of_fixed_size(engine: str) -> None:
     ],
 )
 def test_lists_that_lie_are_errors(configuration: JSON) -> None:
-    inner: JSON = {"name": "fixed_size_list", "configuration": configuration}
-    for data_type in (inner, {"name": "struct", "configuration": {"fields": [{"name": "a", "data_type": inner}]}}):
+    inner: Any = {"name": "fixed_size_list", "configuration": configuration}
+    struct: Any = {"name": "struct", "configuration": {"fields": [{"name": "a", "data_type": inner}]}}
+    for data_type in (inner, struct):
         with pytest.raises(DataTypeValidationError):
             from_v3(data_type)
     for _ in range(40):

@@ -11,7 +11,7 @@ from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.errors import ArrayNotFoundError, NodeNotFoundError, StoreError
 from tessarr.stores.base import Store
-from tessarr.stores.url import is_url, store_from
+from tessarr.stores.url import as_url, is_url, store_from
 
 
 def storage_options(given: Sequence[str]) -> dict[str, Any] | None:
@@ -27,6 +27,7 @@ def storage_options(given: Sequence[str]) -> dict[str, Any] | None:
 
 def split_place(place: str) -> tuple[str, str]:
     """Split a path into a zip file into the place of the file and the path in it; leave other places whole."""
+    place = as_url(place)
     if is_url(place) or os.path.exists(place):
         return place, ""
     above, below = os.path.split(place.rstrip(os.sep))

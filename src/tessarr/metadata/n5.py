@@ -11,7 +11,7 @@ Source: N5 4.0, "file-system specification" and its Java source; zarr-extensions
 A dataset is a directory whose attributes have ``dimensions``, ``blockSize``, ``dataType`` and ``compression`` (or, before
 N5 2.0, ``compressionType``); every other directory is a group. N5 lists the fastest axis first. With axis order ``"C"``
 arrays have the reverse order, as in zarr-python 2 and z5py; with ``"F"`` N5's order, as in Java, TensorStore and
-Neuroglancer. The fill value is 0. All other members are attributes.
+Neuroglancer. The fill value is 0, of text empty. All other members are attributes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ VERSION = "4.0.0"
 DOCUMENT = "attributes.json"
 _DATASET = ("dimensions", "blockSize", "dataType", "compression", "compressionType")
 _TYPES = frozenset(
-    (*(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float32", "float64")
+    (*(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float32", "float64", "string")
 )  # fmt: skip
 _SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
 
@@ -53,7 +53,7 @@ def to_zarr(attributes: Mapping[str, Any], order: AxisOrder) -> JSONObject:
         problems.append(Problem(("blockSize",), "value", f"must have as many axes as dimensions, {ndim}, at least one"))
     data_type = attributes["dataType"]
     if data_type not in _TYPES:
-        problems.append(Problem(("dataType",), "unsupported", f"tessarr reads numbers, not {data_type!r}"))
+        problems.append(Problem(("dataType",), "unsupported", f"tessarr reads numbers and text, not {data_type!r}"))
     compressor = _compressor(attributes, str(data_type), problems)
     if problems:
         raise MetadataValidationError("invalid N5 dataset", problems)
@@ -66,7 +66,7 @@ def to_zarr(attributes: Mapping[str, Any], order: AxisOrder) -> JSONObject:
         "data_type": data_type,
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunks[::-1] if turned else chunks}},
         "chunk_key_encoding": keys(ndim, order),
-        "fill_value": 0,
+        "fill_value": fill(str(data_type)),
         "codecs": codecs(ndim, str(data_type), order, compressor),
         "attributes": {name: value for name, value in attributes.items() if name not in (*_DATASET, "n5")},
     }
@@ -80,14 +80,21 @@ def keys(ndim: int, order: AxisOrder) -> JSONObject:
     return {"name": "template", "configuration": {"template": template}}
 
 
+def fill(data_type: str) -> JSON:
+    """Return the value of elements of missing blocks."""
+    return "" if data_type == "string" else 0
+
+
 def codecs(ndim: int, data_type: str, order: AxisOrder, compressor: JSONObject | None) -> list[JSON]:
     """Make the codecs of a dataset."""
     reverse: JSONObject = {"name": "transpose", "configuration": {"order": list(reversed(range(ndim)))}}
     raw: JSONObject = {"name": "bytes"}
     if not data_type.endswith("int8"):
         raw["configuration"] = {"endian": "big"}
-    inner: list[JSON] = [reverse, raw, *([] if compressor is None else [compressor])]
-    block: JSONObject = {"name": "n5_default", "configuration": {"codecs": inner}}
+    inner: list[JSON] = [{"name": "tessarr.n5_strings"}] if data_type == "string" else [reverse, raw]
+    inner += [] if compressor is None else [compressor]
+    name = "n5_varlen" if data_type == "string" else "n5_default"
+    block: JSONObject = {"name": name, "configuration": {"codecs": inner}}
     return [reverse, block] if order == "C" else [block]
 
 
@@ -231,15 +238,16 @@ def _dataset(document: Mapping[str, Any], order: AxisOrder) -> JSONObject:
     grid = document["chunk_grid"]
     chunks = list(grid.get("configuration", {}).get("chunk_shape", [])) if grid.get("name") == "regular" else []
     data_type = document["data_type"]
-    block = next((codec for codec in document["codecs"] if codec.get("name") == "n5_default"), None)
+    block = next((codec for codec in document["codecs"] if codec.get("name") in ("n5_default", "n5_varlen")), None)
     inner = block["configuration"]["codecs"] if block is not None else []
-    compressor = inner[2] if len(inner) > 2 else None
+    before = 1 if data_type == "string" else 2
+    compressor = inner[before] if len(inner) > before else None
     found = compression(compressor)
     expected = codecs(len(shape), str(data_type), order, compressor)
     checks = (
         ("chunk_grid", len(chunks) == len(shape) > 0, "regular, of one axis or more"),
-        ("data_type", data_type in _TYPES, "integers, float32 or float64"),
-        ("fill_value", document.get("fill_value") == 0, "0"),
+        ("data_type", data_type in _TYPES, "integers, float32, float64 or string"),
+        ("fill_value", document.get("fill_value") == fill(str(data_type)), repr(fill(str(data_type)))),
         ("chunk_key_encoding", document["chunk_key_encoding"] == keys(len(shape), order), keys(len(shape), order)),
         ("codecs", _plain(document["codecs"]) == _plain(expected), expected),
         ("codecs", found is not None, "a compression of N5"),

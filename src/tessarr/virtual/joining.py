@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -110,8 +110,8 @@ def merge(
     >>> virtual.merge({(1,): tessarr.array([1, 2, 3]), (3,): tessarr.array([7])}, (6,), fill_value=0)[...].tolist()
     [0, 1, 2, 7, 0, 0]
     """
-    placed = list(parts.items() if isinstance(parts, Mapping) else parts)
-    starts = [tuple(map(int, start)) for start, _ in placed]
+    placed = cast("list[tuple[Shape, ArrayOrView]]", list(parts.items() if isinstance(parts, Mapping) else parts))
+    starts: list[Shape] = [tuple([int(n) for n in start]) for start, _ in placed]
     views = _views(array for _, array in placed)
     ranks = [len(start) for start in starts] + [view.ndim for view in views]
     if len(set(ranks)) > 1 or min(min(start, default=0) for start in starts) < 0:
@@ -119,8 +119,8 @@ def merge(
             f"a position is one integer from 0 on per axis, and all parts have one number of axes; got {ranks}"
         )
     stops = np.array([np.add(start, view.shape) for start, view in zip(starts, views, strict=True)], np.int64)
-    needed = tuple(map(int, stops.max(axis=0)))
-    whole = needed if shape is None else tuple(map(int, shape))
+    needed: Shape = tuple(stops.max(axis=0).tolist())
+    whole = needed if shape is None else tuple([int(n) for n in shape])
     if len(whole) != len(needed) or any(n > m for n, m in zip(needed, whole, strict=True)):
         raise ValueError(f"the parts reach to {needed}, which is not within the shape {whole}")
     facts = [_Axis(axis.name, axis.blocks and [axis.blocks[0]]) for axis in _axes(views[0])]

@@ -17,6 +17,7 @@ from tessarr.indexing.transform import Indices
 from tessarr.metadata import serialize
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
+from tessarr.stores.buffers import byte_view
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.types import Buffer, ByteRange, Coords
 from tessarr.virtual.engine import Piece, VirtualEngine
@@ -33,9 +34,13 @@ class VirtualStore(Store):
         self._metadata = metadata
         self._engine = engine
 
-    @cached_property
+    @property
     def url(self) -> str:
         """A name that is the same for the same pieces of the same places. Opens nothing."""
+        return self._name
+
+    @cached_property
+    def _name(self) -> str:
         digest = hashlib.sha256()
         for piece in self._engine.pieces:
             digest.update(repr(_identity(piece)).encode())
@@ -58,7 +63,7 @@ class VirtualStore(Store):
             value = None if coords is None else self._chunk(coords)
         if value is None or byte_range is None:
             return value
-        view = memoryview(value)
+        view = byte_view(value)
         return view[slice(*byte_range.bounds(view.nbytes))]
 
     def list(self, prefix: str = "") -> Iterator[str]:

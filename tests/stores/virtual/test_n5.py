@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr.cli import main
 from tessarr.errors import CodecError, MetadataValidationError, NodeNotFoundError, ReadOnlyError, StoreError
 from tessarr.metadata import n5
 from tessarr.storage import N5FSStore, N5Store
@@ -156,7 +157,7 @@ def test_an_array_that_n5_cannot_say_is_refused_before_anything_is_written(store
     "members",
     [
         {"dimensions": [4]}, {"dimensions": 4}, {"dimensions": [4, -1]}, {"dimensions": [4, 1.5]}, {"blockSize": [2, 0]},
-        {"dimensions": [], "blockSize": []}, {"dataType": "string"}, {"dataType": "object"}, {"dataType": 5},
+        {"dimensions": [], "blockSize": []}, {"dataType": "object"}, {"dataType": 5},
         {"compression": ...}, {"compression": "gzip"}, {"compression": {"type": "lzo"}}, {"compression": {}},
         {"compression": {"type": "gzip", "level": "high"}}, {"compression": {"type": "blosc", "shuffle": 9}},
         {"compression": {"type": "gzip", "level": 99}}, {"dimensions": [4, True]},
@@ -218,6 +219,67 @@ def test_documents_come_back_from_their_attributes() -> None:
             document = n5.to_zarr(said, order)
             again = n5.to_zarr(n5.to_n5(document, order, {}), order)
             assert again == document
+
+
+@pytest.mark.spec("N5-11")
+def test_containers_are_converted_to_zarr_as_every_reader_knows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    whole = np.arange(24, dtype="u2").reshape(4, 6)
+    names = ["y", "x"]
+    made = {"shape": (4, 6), "chunks": (2, 3), "dtype": "u2", "compressor": "gzip", "dimension_names": names}
+    tessarr.create_n5("a.n5", path="v/s0", **made)[...] = whole  # type: ignore[arg-type]
+    tessarr.create_n5("a.n5", path="t", shape=(3,), chunks=(2,), dtype=str)[...] = np.array(["a", "b", "c"], object)
+    assert main(["convert", "a.n5|n5:", "b.zarr"]) == 0
+    group = tessarr.open_group("b.zarr", mode="r")
+    np.testing.assert_array_equal(array_of(group["v/s0"])[...], whole)
+    assert array_of(group["t"])[...].tolist() == ["a", "b", "c"]
+    document = json.loads((tmp_path / "b.zarr/v/s0/zarr.json").read_text())
+    assert [codec["name"] for codec in document["codecs"]] == ["bytes", "gzip"]
+    assert document["chunk_key_encoding"]["name"] == "default"
+    assert main(["info", "a.n5|n5:v/s0"]) == 0
+    assert main(["check", "a.n5|n5:"]) == 0
+    capsys.readouterr()
+
+
+TEXTS = np.array([["a", "", "ça"], ["d", "e", "f"], ["g", "h", "j"]], object)
+
+
+@pytest.mark.spec("N5-12")
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("compressor", [None, "gzip"])
+def test_text_is_in_blocks_of_mode_1(order: Any, compressor: Any) -> None:
+    values: dict[str, bytes] = {}
+    z = tessarr.create_n5(
+        values, path="t", shape=(3, 3), chunks=(2, 2), dtype=str, compressor=compressor, axis_order=order
+    )
+    z[...] = TEXTS
+    assert json.loads(values["t/attributes.json"])["dataType"] == "string"
+    again = array_of(tessarr.open_n5(values, path="t", axis_order=order))
+    assert again[...].tolist() == TEXTS.tolist()
+    other = array_of(tessarr.open_n5(values, path="t", axis_order="F" if order == "C" else "C"))
+    assert other[...].tolist() == TEXTS.T.tolist()
+    assert tessarr.open_n5(values, path="t", axis_order=order)._metadata == z._metadata
+
+
+@pytest.mark.spec("N5-12")
+def test_blocks_of_text_have_the_bytes_of_java() -> None:
+    """Two axes, 2 × 2, x fastest: header of mode 1, size of the text, strings that end with a NUL."""
+    text = "a\0\0ça\0d\0".encode()
+    block = struct.pack(">HHIII", 1, 2, 2, 2, len(text)) + text
+    values = {**dataset(dimensions=[2, 2], blockSize=[2, 2], dataType="string"), "0/0": block}
+    assert array_of(tessarr.open_n5(values))[...].tolist() == [["a", ""], ["ça", "d"]]
+    written: dict[str, bytes] = {}
+    z = tessarr.create_n5(written, shape=(2, 2), chunks=(2, 2), dtype=str, compressor=None)
+    z[...] = np.array([["a", ""], ["ça", "d"]], object)
+    assert bytes(written["0/0"]) == block
+    with pytest.raises(CodecError, match="NUL"):
+        z[0, 0] = "a\0b"
+    for wrong in (text[:-1], text + b"x", b"\xff\0\0\0\0", text + b"\0"):
+        values["0/0"] = struct.pack(">HHIII", 1, 2, 2, 2, len(wrong)) + wrong
+        with pytest.raises(CodecError):
+            array_of(tessarr.open_n5(values))[...]
 
 
 class TestN5Store(WriteContract):

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from tessarr.codecs.array_to_array.transpose import TransposeCodec
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.array_to_bytes.n5_default import N5DefaultCodec
+from tessarr.codecs.array_to_bytes.n5_strings import N5StringsCodec
+from tessarr.codecs.array_to_bytes.n5_varlen import N5VarlenCodec
 from tessarr.codecs.base import Codec
 from tessarr.codecs.parse import CodecLike, codec_from
 from tessarr.core.array import Array
@@ -17,7 +19,7 @@ from tessarr.core.asynchronous.sans_io import async_variant, sans_io, steps_of
 from tessarr.core.creation.arrays import create_array
 from tessarr.core.group import Group
 from tessarr.core.open import open
-from tessarr.dtypes.parse import DTypeLike
+from tessarr.dtypes.parse import DTypeLike, from_numpy
 from tessarr.metadata import n5
 from tessarr.metadata.n5 import AxisOrder
 from tessarr.stores.url import StoreLike
@@ -51,7 +53,7 @@ async def open_n5(
     in zarr-python 2 and z5py, or ``"F"`` for the order in N5's metadata, as in Java, TensorStore and Neuroglancer. `mode`
     is that of `tessarr.open`. A URL that ends in ``|n5:`` opens the same container with `tessarr.open`, in C order.
 
-    Raises `NodeNotFoundError`, and `MetadataValidationError` for a dataset whose type is not numeric, or whose document is
+    Raises `NodeNotFoundError`, and `MetadataValidationError` for a dataset of Java's objects, or one whose document is
     malformed.
 
     >>> import tessarr
@@ -72,7 +74,7 @@ async def create_n5(
     chunks: Sequence[int],
     dtype: DTypeLike,
     path: str = "",
-    compressor: CodecLike = "zstd",
+    compressor: CodecLike | None = "zstd",
     axis_order: AxisOrder = "C",
     attributes: Mapping[str, object] | None = None,
     dimension_names: Sequence[str] | None = None,
@@ -81,9 +83,9 @@ async def create_n5(
 ) -> Array:
     """Create a dataset of an N5 container, with groups above it.
 
-    `shape` and `chunks` are in `axis_order` (see `open_n5`). `dtype` is an integer type, float32 or float64. `compressor` is
-    ``None``, or gzip, zlib, bz2, lzma, zstd, blosc or ``tessarr.lz4java`` (N5's lz4), as an object, a name or JSON. Blocks at
-    the edge are stored whole. `dimension_names` become the attribute ``axes``, in N5's order.
+    `shape` and `chunks` are in `axis_order` (see `open_n5`). `dtype` is an integer type, float32, float64 or `str`.
+    `compressor` is ``None``, or gzip, zlib, bz2, lzma, zstd, blosc or ``tessarr.lz4java`` (N5's lz4), as an object, a name or
+    JSON. Blocks at the edge are stored whole. `dimension_names` become the attribute ``axes``, in N5's order.
 
     Raises `MetadataValidationError` for metadata that N5 cannot express, `ContainsArrayError`, `ContainsGroupError`.
 
@@ -97,8 +99,11 @@ async def create_n5(
     where = _container(store, axis_order, "a", storage_options)
     order = where.axis_order
     reverse = TransposeCodec(tuple(reversed(range(len(shape)))))
-    single = str(dtype).endswith(("int8", "|u1", "|i1", "u1", "i1"))
-    codecs: list[Codec] = [reverse, BytesCodec(None if single else "big")]
+    data_type = from_numpy(dtype)
+    text = data_type.name == "string"
+    codecs: list[Codec] = (
+        [N5StringsCodec()] if text else [reverse, BytesCodec(None if data_type.itemsize == 1 else "big")]
+    )
     if compressor is not None:
         named = (
             {"name": compressor, "configuration": _USUAL.get(compressor, {})}
@@ -111,10 +116,10 @@ async def create_n5(
         name=path or None,
         shape=tuple(shape),
         chunks=tuple(chunks),
-        dtype=dtype,
-        fill_value=0,
+        dtype=data_type,
+        fill_value=n5.fill(data_type.name),
         filters=[reverse] if order == "C" else None,
-        serializer=N5DefaultCodec(tuple(codecs)),
+        serializer=(N5VarlenCodec if text else N5DefaultCodec)(tuple(codecs)),
         compressors=None,
         chunk_key_encoding=n5.keys(len(shape), order),
         attributes=attributes,

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 from tessarr.errors import StoreError, TessarrError
-from tessarr.stores.url import StoreLike, is_url
+from tessarr.stores.url import StoreLike, as_url, is_url
 from tessarr.tools.sources.base import Box, Source, SourceArray
 from tessarr.types import AnyArray
 
@@ -66,6 +66,7 @@ def open_source(
     """
     if isinstance(place, os.PathLike):
         place = os.fspath(place)
+    place = as_url(place) if isinstance(place, str) else place
     chosen = kind or (source_kind(place) if isinstance(place, str) else "zarr")
     if chosen not in KINDS:
         raise ValueError(f"the format must be one of {', '.join(KINDS)}; got {chosen!r}")

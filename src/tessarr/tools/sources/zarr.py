@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tessarr.codecs.array_to_bytes.n5_default import N5DefaultCodec
+from tessarr.codecs.array_to_bytes.n5_varlen import N5VarlenCodec
+from tessarr.codecs.base import BytesToBytes, Codec
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.core.open import open as open_node
@@ -50,6 +53,9 @@ def _node(path: str, node: Array | Group) -> SourceArray | SourceGroup:
         "chunk_key_encoding": metadata.chunk_key_encoding,
         "separator": metadata.dimension_separator,
     }
+    blocks = metadata.codecs[-1]
+    if isinstance(blocks, N5DefaultCodec | N5VarlenCodec):
+        keep |= _without_blocks(blocks.codecs)
     return SourceArray(
         path=path,
         shape=node.shape,
@@ -61,6 +67,12 @@ def _node(path: str, node: Array | Group) -> SourceArray | SourceGroup:
         dimension_names=node.dims,
         keep=keep,
     )
+
+
+def _without_blocks(codecs: Sequence[Codec]) -> dict[str, object]:
+    """Describe the codecs of an N5 dataset without the form of its blocks, which only N5 needs."""
+    compressors = [codec for codec in codecs if isinstance(codec, BytesToBytes)]
+    return {"filters": (), "serializer": "auto", "compressors": compressors, "chunk_key_encoding": None}
 
 
 def open_source(place: Any, storage_options: Mapping[str, object] | None = None) -> ZarrSource:
