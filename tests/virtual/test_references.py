@@ -11,6 +11,7 @@ import pytest
 
 import tessarr
 from tessarr import virtual
+from tessarr.cli import main
 from tessarr.errors import BaseZarrError, ContainsArrayError, ForbiddenPlaceError, UnsupportedOperationError
 from tests.narrow import array_of
 from tests.stores.contract import ENGINES
@@ -86,6 +87,21 @@ def test_v2_zip_members_and_groups_are_referred_to(tmp_path: Path) -> None:
         tessarr.create_array(store, data=DAYS[1], chunks=(3, 2))
     virtual.save_references(tessarr.open_array(tmp_path / "a.zip", mode="r"), tmp_path / "of_zip.zarr")
     np.testing.assert_array_equal(reopened(tmp_path / "of_zip.zarr", tmp_path)[...], DAYS[1])
+
+
+def test_the_command_line_writes_references(
+    days: list[tessarr.Array], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tessarr.create_group(tmp_path / "g.zarr", attributes={"title": "t"})
+    root.create_array("x", data=DAYS[0], chunks=(3, 2))
+    for dest in ("refs.json", "refs.zarr"):
+        assert main(["convert", str(tmp_path / "g.zarr"), str(tmp_path / dest), "--references"]) == 0
+        assert "2 references" in capsys.readouterr().out
+    group = tessarr.open_group(f"reference:{tmp_path}/refs.json", mode="r")
+    np.testing.assert_array_equal(array_of(group["x"])[...], DAYS[0])
+    np.testing.assert_array_equal(reopened(tmp_path / "refs.zarr", tmp_path, "x")[...], DAYS[0])
+    assert main(["convert", str(tmp_path / "g.zarr"), str(tmp_path / "refs.json"), "--references"]) == 2
+    assert "already" in capsys.readouterr().err
 
 
 def test_shards_and_the_edge_of_a_merge(tmp_path: Path) -> None:

@@ -11,10 +11,12 @@ from tessarr.cli.places import open_node, split_place, storage_options
 from tessarr.cli.printing import OK, add_verb, counted, human, lengths, note, print_json
 from tessarr.cli.progress import bar
 from tessarr.codecs.parse import CodecLike, CodecsLike
+from tessarr.core.open import open as open_zarr
 from tessarr.stores.url import StoreLike
 from tessarr.tools.convert import Report, convert
 from tessarr.tools.copy_tree import ChunksChoice
 from tessarr.tools.sources import KINDS
+from tessarr.virtual.references import save_references
 
 
 def add(verbs: object) -> None:
@@ -33,10 +35,16 @@ tessarr convert scan.tif scan.zip --chunks 512,512 --compressor blosc:lz4:5:bits
 tessarr convert old.zarr new.zarr --format 3 --shards auto --consolidate
 tessarr convert run.h5 run.zarr --include 'results/*' --exclude '*/debug' --dry-run
 tessarr convert big.zarr s3://bucket/big.zarr --jobs 8
+tessarr convert big.zarr references.json --references
 """,
     )
     add_choices(verb)
     verb.add_argument("--dry-run", action="store_true", help="print what would be written")
+    verb.add_argument(
+        "--references", action="store_true",
+        help="leave the chunks of a Zarr SOURCE where they are, and write references to them: a Kerchunk file, where DEST "
+        "ends in .json, or arrays with manifests",
+    )  # fmt: skip
     verb.add_argument("--jobs", type=int, default=1, metavar="N", help="pieces processed concurrently (default: 1)")
     verb.set_defaults(run=run)
 
@@ -155,6 +163,8 @@ def source_of(arguments: argparse.Namespace) -> tuple[StoreLike, Mapping[str, ob
 def run(arguments: argparse.Namespace) -> int:
     """Convert, and print the result."""
     source, source_options = source_of(arguments)
+    if arguments.references:
+        return _save_references(arguments, source, source_options)
     with bar() as progress:
         report = convert(
             source,
@@ -172,6 +182,20 @@ def run(arguments: argparse.Namespace) -> int:
     for notice in report.plan.notices:
         note(f"note: {notice}")
     _print(report)
+    return OK
+
+
+def _save_references(
+    arguments: argparse.Namespace, source: StoreLike, source_options: Mapping[str, object] | None
+) -> int:
+    """Write references to the chunks of the source. Other choices have no meaning then, but ``--overwrite``."""
+    options = storage_options(arguments.storage)
+    node = open_zarr(source, mode="r", storage_options=source_options)
+    count = save_references(node, arguments.dest, overwrite=arguments.overwrite, storage_options=options)
+    if arguments.json:
+        print_json({"dest": arguments.dest, "references": count})
+    else:
+        print(f"{arguments.dest}: {counted(count, 'reference')}")
     return OK
 
 
