@@ -430,3 +430,25 @@ def test_an_append_that_is_pending_is_a_conflict(bucket: Bucket) -> None:
     with pytest.raises(ConflictError, match="has not ended"):
         tx.group["a"].append([1])
     tx.abort()
+
+
+def test_a_follower_hands_out_the_rows_of_a_transaction_whose_process_ended_after_the_commit() -> None:
+    committed = 0
+    for bucket in left_at_any_request():
+        store = bucket.connect("follower").with_read_only(True)
+        opened = tessarr.open_array(store, path="a", mode="r")
+        rows = [row for _, block in opened.follow(timeout=0) for row in block.tolist()]
+        assert rows in (OLD[0], NEW[0])
+        assert rows == found(bucket)[0]
+        committed += rows == NEW[0] and b"tessarr_transaction" in bucket.values["a/zarr.json"]
+    assert committed
+
+
+def test_a_follower_sees_the_commit_of_a_transaction_that_claimed_the_document(bucket: Bucket) -> None:
+    stopped = stop_before_commit(bucket)
+    store = bucket.connect("follower").with_read_only(True)
+    follower = tessarr.open_array(store, path="a", mode="r").follow(start=-1, min_rows=3, poll=0.001)
+    assert b"tessarr_transaction" in bucket.values["a/zarr.json"]
+    assert [*tessarr.open_array(store, path="a", mode="r").follow(start=-1, timeout=0)] == []
+    next(stopped)
+    assert next(follower)[1].tolist() == [7, 7, 7]

@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, Self, TypeAlias,
 import numpy as np
 
 from tessarr.core.asynchronous.sans_io import gather_calls, run_steps, run_steps_async, store_call
+from tessarr.core.claims.settle import resolve_steps
 from tessarr.core.stored.read_nodes import parsed
 from tessarr.core.stored.walk import Entry
 from tessarr.core.streams.watch import Event, Watch
 from tessarr.errors import ArrayNotFoundError, ConflictError
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.stores.fetch import Unchanged, Version, version_of
+from tessarr.stores.fetch import Fetch, Unchanged, Version, version_of
 from tessarr.stores.path import prefix_of
-from tessarr.stores.protocols import PlainFiles, Remote
-from tessarr.types import AnyArray, SelectionLike
+from tessarr.stores.protocols import PlainFiles, Remote, may_be_claimed
+from tessarr.types import AnyArray, Buffer, SelectionLike
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -95,16 +96,21 @@ class _Source:
         found = await store_call(store, "get_if_changed", self.key, self._version)
         if isinstance(found, Unchanged):
             return False
-        if found is None:
+        data: Buffer | None = None if found is None else found[0]
+        self._version = None if found is None else version_of(found)
+        if data is not None and may_be_claimed(data):  # what the document is for readers depends on another value, too
+            self._version = None
+            (answer,) = await resolve_steps(store, [Fetch(self.key)], [[data]])
+            data = answer[0] if answer else None
+        if data is None:
             raise ArrayNotFoundError("the followed array is gone", store=store.url, path=array.name)
-        node = parsed(store, Entry(array.path, {self.key.rpartition("/")[2]: found[0]}), array._metadata.zarr_format)
+        node = parsed(store, Entry(array.path, {self.key.rpartition("/")[2]: data}), array._metadata.zarr_format)
         if not isinstance(node, ArrayMetadata):
             raise ArrayNotFoundError("the followed array is gone", store=store.url, path=array.name, got="a group")
         if node.zarr_format != 3:  # the attributes are in another document
             node = node.with_attributes(array._metadata.attributes)
         self._require_growth(node)
         array._adopt(node)
-        self._version = version_of(found)
         before, self.published = self.published, node.shape[self.axis]
         return self.published > before
 
