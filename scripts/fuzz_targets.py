@@ -8,6 +8,7 @@ names the member that it is for.
 from __future__ import annotations
 
 import copy
+import hashlib
 import io
 import json
 import random
@@ -24,10 +25,16 @@ from fixtures import cases
 import tessarr
 from tessarr import registry
 from tessarr.cli.verbs.doctor import sample
-from tessarr.errors import TessarrError
+from tessarr.core.claims.intents import RECORD, Change, Record, Region
+from tessarr.errors import ConflictError, TessarrError
+from tessarr.storage import ConditionalStore
+from tessarr.stores.base import ANY
+from tessarr.stores.local.transactions.journal import Journal, Step
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.virtual.reference import ReferenceStore
 from tessarr.stores.zip.store import ZipStore
+from tessarr.tools.check import check
+from tessarr.tools.repair import repair
 
 FIXTURES = Path(__file__).resolve().parent.parent / "tests" / "fixtures"
 LARGEST = 200_000
@@ -147,7 +154,7 @@ def damage_packed(data: bytes, rng: random.Random) -> bytes:
         key, other = rng.choice(sorted(values)), rng.choice(sorted(values))
         if rng.random() < 0.05:
             values[key] = values[other]
-        elif re.search(r"(zarr\.json|\.z[a-z]+|meta|attrs)$", key):
+        elif re.search(r"(zarr\.json|\.z[a-z]+|meta|attrs|\.tessarr_[a-z]+[.0-9a-f]*)$", key):
             values[key] = damage_json(values[key], rng)
         else:
             values[key] = damage_bytes(values[key], rng)
@@ -358,6 +365,87 @@ def decoders() -> Target:
     return Target(members, missing)
 
 
+# -- what writers leave -------------------------------------------------------------------------------------------------
+
+
+def journal() -> Member:
+    """Fuzz journals of transactions: as they are, and with the digest that is right for the damaged steps."""
+    steps = [Step(f"a/c/{number}", old, "2f:1a:5") for number, old in enumerate((None, "1:2:3"))]
+    header, *lines, end = Journal("0123456789ab", "2f", steps).dump().splitlines(keepends=True)
+    seeds = [json.dumps([json.loads(line) for line in (header, *lines, *rest)]).encode() for rest in ((), (end,))]
+
+    def run(data: bytes) -> None:
+        try:
+            found = json.loads(data)
+        except (ValueError, RecursionError):
+            Journal.parse(data)
+            return
+        found = found if isinstance(found, list) else [found]
+        body = b"".join(json.dumps(line).encode() + b"\n" for line in found)
+        digest = hashlib.sha256(body).hexdigest()
+        Journal.parse(body + json.dumps({"sha256": digest}).encode() + b"\n")
+
+    return Member(seeds, run, damage_json)
+
+
+class Bucket(ConditionalStore):
+    """Values with versions, and no lock: as object storage."""
+
+    url = "fuzz://bucket"
+
+    def __init__(self, values: dict[str, bytes]) -> None:
+        self.stored = values
+
+    def get(self, key: str, byte_range: Any = None) -> Any:
+        """See `Store`."""
+        value = self.stored.get(key)
+        return value if value is None or byte_range is None else value[slice(*byte_range.bounds(len(value)))]
+
+    def version(self, key: str) -> str | None:
+        """See `Store`."""
+        value = self.stored.get(key)
+        return None if value is None else hashlib.md5(value, usedforsecurity=False).hexdigest()
+
+    def set(self, key: str, value: Any, *, if_match: Any = ANY) -> None:
+        """See `Store`."""
+        if if_match is not ANY and self.version(key) != if_match:
+            raise ConflictError("another writer was faster", key=key)
+        self.stored[key] = bytes(value)
+
+    def delete(self, key: str) -> None:
+        """See `Store`."""
+        self.stored.pop(key, None)
+
+    def list(self, prefix: str = "") -> Iterator[str]:
+        """See `Store`."""
+        return iter([key for key in self.stored if key.startswith(prefix)])
+
+
+def records() -> Member:
+    """Fuzz the records, intents and claims of transactions in object storage, and the reservations of appends."""
+    made = Bucket({})
+    root = tessarr.create_group(made)
+    for name in ("a", "b"):
+        root.create_array(name, shape=(2,), chunks=(1,), dtype="u1")
+    old, new = (made.stored[f"{name}/zarr.json"] for name in "ab")
+    changes = {"a/zarr.json": Change(old, old, Region(0, 3)), "b/zarr.json": Change(None, new)}
+    seeds = []
+    for state in ("pending", "committed", "void"):
+        for since in (0, 1 << 40):
+            record = Record(id="0123456789abcdef", state=state, since=since, changes=changes)
+            claimed = {record.claim_key(key): record.claimed(key) for key in changes}
+            seeds.append(pack({"zarr.json": made.stored["zarr.json"], **claimed, RECORD + record.id: record.dumps()}))
+
+    def run(data: bytes) -> None:
+        values = unpack(data)
+        look(tessarr.open(Bucket(values).with_read_only(True), mode="r"))
+        array = tessarr.open_array(Bucket(values), path="a", mode="r+")
+        array.attrs["n"] = 1
+        repair(check(Bucket(values)), Bucket(values), dry_run=False)
+
+    return Member(seeds, run, damage_packed)
+
+
 # -- targets -------------------------------------------------------------------------------------------------------------
 
 
@@ -371,5 +459,6 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "documents": documents,
     "python-codecs": decoders,
     "arrays": lambda: Target({"on-disk": arrays(disk=True), "reference-engine": arrays(disk=False)}, {}),
+    "pending": lambda: Target({"journal": journal(), "records": records()}, {}),
     "archives": lambda: Target({"zip": zips(), "reference-file": references()}, {}),
 }

@@ -75,7 +75,7 @@ def test_the_targets_are_the_same_in_all_lists(load: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["documents", "python-codecs", "arrays", "archives"])
+@pytest.mark.parametrize("name", ["documents", "python-codecs", "arrays", "archives", "pending"])
 def test_the_seeds_of_every_member_are_accepted_or_refused_with_an_error_of_ours(load: Any, name: str) -> None:
     outcome = load("fuzz_python").outcome
     target = load("fuzz_targets").TARGETS[name]()

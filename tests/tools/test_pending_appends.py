@@ -48,6 +48,14 @@ def test_an_append_that_was_given_up_is_filled_by_a_repair_and_remembered(tmp_pa
     assert rules(place) == ["APPEND-PENDING", "APPEND-VOID"]
 
 
+@pytest.mark.filterwarnings("ignore:rows 6 to 9:tessarr.errors.ZarrRuntimeWarning")
+def test_an_append_that_began_in_the_future_was_given_up(tmp_path: Path) -> None:
+    place = with_member(tmp_path, stop=9, reserved=[[6, 9, "a", clock.CLOCK.now() + 100_000]])
+    assert rules(place) == ["APPEND-HOLE"]
+    assert repair(check(place), dry_run=False).ok
+    assert tessarr.open_array(place / "a", mode="r").shape == (9,)
+
+
 def test_a_resize_that_did_not_end_is_ended_by_a_repair(tmp_path: Path) -> None:
     place = with_member(tmp_path, closed=["a", 0])
     assert rules(place) == ["APPEND-CLOSED"]

@@ -452,3 +452,14 @@ def test_a_follower_sees_the_commit_of_a_transaction_that_claimed_the_document(b
     assert [*tessarr.open_array(store, path="a", mode="r").follow(start=-1, timeout=0)] == []
     next(stopped)
     assert next(follower)[1].tolist() == [7, 7, 7]
+
+
+def test_a_transaction_that_began_in_the_future_is_not_waited_for(bucket: Bucket, time: Time) -> None:
+    time.seconds += 10 * EXPIRE_S
+    with pytest.raises(Crashed):
+        publish(Faulty(bucket, first_left_with_intents(bucket), crash))
+    time.seconds -= 10 * EXPIRE_S
+    before = time.seconds
+    tessarr.open_array(bucket.connect("other"), path="a", mode="r+").attrs["m"] = 1
+    assert time.seconds - before < EXPIRE_S
+    assert found(bucket) == OLD

@@ -93,11 +93,12 @@ class Reservations:
         return replace(self, reserved=reserved, voided=self.voided if known else (*self.voided, region))
 
     def abandoned(self, now: int, expire_s: float, before: int | None = None) -> tuple[Region, ...]:
-        """Return the regions (those that start below `before`) that are reserved for `expire_s` or longer."""
+        """Return the regions (those that start below `before`) that are reserved for `expire_s` or longer, or since then in the
+        future, by a clock that is wrong."""
         return tuple(
             region
             for region in self.reserved
-            if now - region.since >= expire_s and (before is None or region.start < before)
+            if abs(now - region.since) >= expire_s and (before is None or region.start < before)
         )
 
     def to_json(self, length: int) -> dict[str, Any] | None:
