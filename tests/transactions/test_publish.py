@@ -359,6 +359,12 @@ def left_at_any_request() -> Iterator[Bucket]:
         yield bucket
 
 
+def test_a_record_that_appends_along_an_axis_that_is_not_there_is_an_error() -> None:
+    old = b'{"zarr_format":3,"node_type":"array","shape":[6]}'
+    with pytest.raises(JournalError, match="no such array"):
+        intents.Change(old, old, intents.Region(1, 3)).claimed("zarr.json", intents.Intent("0", 0), 0)
+
+
 def test_check_finds_the_records_of_transactions_and_repair_ends_them(time: Time) -> None:
     told = set()
     for bucket in left_at_any_request():

@@ -115,6 +115,9 @@ class Change(NamedTuple):
         document = {} if self.old is None else formats.loads(NAME, self.old, key=key)
         if self.region is not None:
             axis, length = self.region
+            shape = document.get("shape") if isinstance(document, dict) else None
+            if not isinstance(shape, list) or axis >= len(shape) or not _is_count(shape[axis]):
+                raise JournalError("the record of a transaction appends to what is no such array", key=key)
             pending = reservations.parse(document)
             if pending is None:
                 pending = reservations.Reservations(axis=axis, stop=document["shape"][axis])

@@ -180,7 +180,7 @@ async def settle_steps(store: Store, key: str, intent: Intent) -> None:
 def is_fresh(record: Record) -> bool:
     """Whether the process of a transaction is given more time, to commit it, or to find out that it is committed.
 
-    One that began in the future, by a clock that is wrong, is given none: nobody would ever end it.
+    One that began in the future, by a clock that is wrong, is given none: no process would end it.
     """
     return abs(clock.CLOCK.now() - record.since) < EXPIRE_S
 

@@ -246,7 +246,10 @@ async def change_attributes_steps(
 
     def in_document(document: dict[str, Any]) -> dict[str, JSON]:
         nonlocal new
-        new = change(dict(require_document(store, path, document, metadata).get("attributes") or {}))
+        stored = require_document(store, path, document, metadata).get("attributes") or {}
+        if not isinstance(stored, dict):
+            raise _stale(store, path, "another document, without valid attributes, replaced this one", stored)
+        new = change(dict(stored))
         if settings.get("zarr_python.documents"):
             document = formats.corrected(name, document)
         return {**document, "attributes": new}
