@@ -81,7 +81,7 @@ _SAMPLES: dict[str, JSONObject] = {
     "n5_varlen": {"codecs": [{"name": "vlen-utf8"}]},
 }
 """The configuration that a codec needs to store the sample, a small array of float32."""
-_TEXT = {"vlen-utf8": str, "n5_varlen": str, "vlen-bytes": bytes}
+_TEXT = {"vlen-utf8": str, "n5_varlen": str, "vlen-bytes": bytes, "tessarr.n5_strings": str}
 _IMAGE = ("jpeg",)
 _BOOLEAN = ("packbits", "numcodecs.packbits")
 _REFUSED = ("numcodecs.pickle",)
