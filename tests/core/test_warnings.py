@@ -45,6 +45,7 @@ from tests.simulation.simulator import Bucket, Client
 
 SOURCE = Path(tessarr.__file__).parent
 V3 = array_document((4, 6), (2, 3), chunk_key_encoding={"name": "default"}, attributes={})
+LINE = {**V3, "shape": [4], "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}}}
 V2 = v2_array_document((4, 6), (2, 3))
 STRUCTURED = {"name": "structured", "configuration": {"fields": [["a", "int32"]]}}
 STRUCT = {"name": "struct", "configuration": {"fields": [{"name": "a", "data_type": "int32"}]}}
@@ -253,9 +254,7 @@ def abandoned() -> Client:
     """An array on which an append began in 1970 and did not end."""
     store = Client("a", Bucket())
     region = {"must_understand": False, "axis": 0, "stop": 8, "reserved": [[4, 8, "gone", 0]]}
-    document = {**V3, "shape": [4], "tessarr_append": region}
-    document["chunk_grid"] = {"name": "regular", "configuration": {"chunk_shape": [2]}}
-    store.set("zarr.json", dumps(document))
+    store.set("zarr.json", dumps({**LINE, "tessarr_append": region}))
     return store
 
 
@@ -274,17 +273,40 @@ def _waited_long(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     array.append([1, 2, 3, 4])  # tessarr.Array.append
 
 
-def _changed_twice(place: Path, _: pytest.MonkeyPatch) -> None:
-    """Write to an array that a transaction and another program have given different shapes."""
-    store = abandoned()
-    present = json.loads(store.bucket.values["zarr.json"])
-    del present["tessarr_append"]
-    documents = [{**present, "shape": [n]} for n in (4, 8, 12)]
-    old, new, other = (dumps(document) for document in documents)
-    record = intents.Record(id="x", state="committed", since=0, changes={"zarr.json": intents.Change(old, new)})
+def _ended_late(old: bytes | None, new: bytes, found: bytes) -> None:
+    """Write to an array of a transaction that is committed and not ended.
+
+    Where it has to replace `old` by `new`, or to create `new`, there is `found` of another program. It is the array itself, or
+    another one.
+    """
+    store = Client("a", Bucket())
+    key = "zarr.json" if intents.intent_in(found, "zarr.json") else "other/zarr.json"
+    own = intents.Change(dumps(LINE), dumps({**LINE, "shape": [8]}))
+    record = intents.Record(
+        id="x", state="committed", since=0, changes={"zarr.json": own, key: intents.Change(old, new)}
+    )
     store.set(f"{intents.RECORD}x", record.dumps())
-    store.set("zarr.json", dumps(intents.with_intent(json.loads(other), intents.Intent("x", 0))))
+    store.set("zarr.json", record.claimed("zarr.json"))
+    if old is None:
+        store.set(intents.claim_of(key), record.claimed(key))
+    store.set(key, found)
     tessarr.open_array(store, mode="r+").attrs["x"] = 1
+
+
+def _changed_twice(place: Path, _: pytest.MonkeyPatch) -> None:
+    """Another program has given the array another shape, and kept the intent."""
+    old, new, found = ({**LINE, "shape": [n]} for n in (4, 8, 12))
+    _ended_late(dumps(old), dumps(new), dumps(intents.with_intent(found, intents.Intent("x", 0))))
+
+
+def _created_twice(place: Path, _: pytest.MonkeyPatch) -> None:
+    """Another program has created the same array."""
+    _ended_late(None, dumps(LINE), dumps({**LINE, "attributes": {"by": "another"}}))
+
+
+def _replaced_since(place: Path, _: pytest.MonkeyPatch) -> None:
+    """Another program has replaced a document without the intent."""
+    _ended_late(dumps(LINE), dumps({**LINE, "shape": [8]}), dumps({**LINE, "attributes": {"by": "another"}}))
 
 
 async def _nested_later(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -427,11 +449,13 @@ CASES = [
         "were reserved and never stored",
         lambda *_: tessarr.open_array(abandoned(), mode="r+").append([1, 2, 3, 4], on_hole="void"),
     ),
-    Case(
-        "core/claims/settle.py:complete_steps",
-        ZarrRuntimeWarning,
-        "changed zarr.json at the same time",
-        _changed_twice,
+    *(
+        Case("core/claims/settle.py:complete_steps", ZarrRuntimeWarning, message, provoke)
+        for message, provoke in (
+            ("changed zarr.json at the same time", _changed_twice),
+            ("replaced other/zarr.json, which another program created", _created_twice),
+            ("['other/zarr.json'] may lack what a transaction committed", _replaced_since),
+        )
     ),
     Case(
         "core/array_parts/append_reserved.py:handle_abandoned_steps",
