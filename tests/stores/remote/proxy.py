@@ -325,7 +325,9 @@ def start_proxy(upstream: Server, *, google: bool = False) -> Iterator[Proxy]:
         finally:
             for listening in server.sockets:
                 loop.remove_reader(listening)
-            await asyncio.sleep(0)  # what was accepted becomes transports, which a server that is closed refuses, unclosed
+            await asyncio.sleep(
+                0
+            )  # what was accepted becomes transports, which a server that is closed refuses, unclosed
             server.close()
 
     task = loop.create_task(main())
