@@ -30,6 +30,7 @@ FAMILIES = {
     "ZOM": "ZEP 6, the Zarr Object Model",
     "REG": "The registry of extensions",
     "N5": "N5",
+    "NG": "Neuroglancer precomputed volumes",
 }
 """Families of ids, and their titles."""
 _LENGTH = 150

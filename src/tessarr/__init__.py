@@ -40,6 +40,7 @@ _HOME = {
         "tree_async create_hierarchy_async consolidate_metadata_async"
     ),
     "core.creation.n5": "open_n5 create_n5 open_n5_async create_n5_async",
+    "core.creation.precomputed": "open_precomputed open_precomputed_async",
     "core.copy": "copy copy_all copy_store copy_async copy_all_async copy_store_async",
     "core.array_parts.read_many": "read_many read_many_async",
     "engine.native.chunk_cache": "chunk_cache_info clear_chunk_cache",
@@ -104,6 +105,8 @@ if TYPE_CHECKING:
     from tessarr.core.creation.n5 import create_n5_async as create_n5_async
     from tessarr.core.creation.n5 import open_n5 as open_n5
     from tessarr.core.creation.n5 import open_n5_async as open_n5_async
+    from tessarr.core.creation.precomputed import open_precomputed as open_precomputed
+    from tessarr.core.creation.precomputed import open_precomputed_async as open_precomputed_async
     from tessarr.core.creation.shorthands import *  # noqa: F403
     from tessarr.core.diagnostics import print_debug_info as print_debug_info
     from tessarr.core.diagnostics import set_format as set_format

@@ -108,6 +108,8 @@ TABLE: dict[registry.Point, dict[str, str]] = {
         "n5_default": _A2B + "n5_default:N5DefaultCodec",
         "n5_varlen": _A2B + "n5_varlen:N5VarlenCodec",
         "tessarr.n5_strings": _A2B + "n5_strings:N5StringsCodec",
+        "tessarr.clipped": _A2B + "clipped:ClippedCodec",
+        "tessarr.compressed_segmentation": _A2B + "compressed_segmentation:CompressedSegmentationCodec",
         "jpeg": _A2B + "jpeg:JpegCodec",
         "conditional": _B2B + "conditional:ConditionalCodec",
         "pad": _B2B + "pad:PadCodec",

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from tessarr.stores.transformed.normalized import NormalizingStore
     from tessarr.stores.url import StoreLike, same_place, store_from
     from tessarr.stores.virtual.n5 import N5FSStore, N5Store
+    from tessarr.stores.virtual.precomputed import PrecomputedStore
     from tessarr.stores.virtual.reference import ReferenceStore
     from tessarr.stores.virtual.unsupported import GpuMemoryStore
     from tessarr.stores.virtual.zarr_python import ZarrPythonStore
@@ -94,6 +95,7 @@ _HOMES = {
     "stores.wrappers.consolidated": "ConsolidatedMetadataStore",
     "stores.virtual.unsupported": "GpuMemoryStore",
     "stores.virtual.n5": "N5FSStore N5Store",
+    "stores.virtual.precomputed": "PrecomputedStore",
     "facade.zarr2.storage": (
         "ABSStore FSStore listdir rmdir rename getsize contains_array contains_group init_array init_group migrate_1to2"
     ),
@@ -105,10 +107,11 @@ __all__ = [
     "CountingStore", "DBMStore", "DictStore", "DirectoryStore", "FSStore", "ForwardingStore", "FsspecStore",
     "GpuMemoryStore", "KVStore", "LMDBStore", "LRUStoreCache", "LatencyStore", "LocalStore", "LoggingStore",
     "ManagedMemoryStore", "MappingStore", "MemoryStore", "MongoDBStore", "N5FSStore", "N5Store", "NestedDirectoryStore",
-    "NormalizingStore", "ObjectStore", "PrefixStore", "ReadOnlyStore", "RedisStore", "ReferenceStore", "RemoteZipStore",
-    "RetryStore", "SQLiteStore", "Store", "StoreLike", "StorePath", "TempStore", "WrapperStore", "ZarrPythonStore",
-    "ZipStore", "atexit_rmtree", "contains_array", "contains_group", "getsize", "init_array", "init_group", "listdir",
-    "migrate_1to2", "rename", "rmdir", "same_place", "store_from", "to_async", "to_sync",
+    "NormalizingStore", "ObjectStore", "PrecomputedStore", "PrefixStore", "ReadOnlyStore", "RedisStore",
+    "ReferenceStore", "RemoteZipStore", "RetryStore", "SQLiteStore", "Store", "StoreLike", "StorePath", "TempStore",
+    "WrapperStore", "ZarrPythonStore", "ZipStore", "atexit_rmtree", "contains_array", "contains_group", "getsize",
+    "init_array", "init_group", "listdir", "migrate_1to2", "rename", "rmdir", "same_place", "store_from", "to_async",
+    "to_sync",
 ]  # fmt: skip
 
 

@@ -141,6 +141,7 @@ TOLD_APART = {
     "json": "models as JSON; the data type",
     "group": "the metadata of a group; the group",
     "n5": "documents of N5; a container as a store; opening and creating one",
+    "precomputed": "documents of precomputed volumes; a volume as a store; opening one",
     "node": "of a model; of a store",
     "attributes": "of a node; of an OME-Zarr image; of the node that a foreign file becomes",
     "blosc": "the codec; zarr-python's name for its module",

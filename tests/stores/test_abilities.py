@@ -39,6 +39,7 @@ from tessarr.stores.fetch import Fetch, Fetched
 from tessarr.stores.transformed.hashed import HashedStore
 from tessarr.stores.transformed.parts import Part, PartsStore
 from tessarr.stores.virtual.n5 import N5FSStore, N5Store
+from tessarr.stores.virtual.precomputed import PrecomputedStore
 from tessarr.stores.wrappers.cache import LRUStoreCache
 from tessarr.stores.wrappers.consolidated import ConsolidatedMetadataStore
 from tessarr.stores.wrappers.creating import CreatingStore
@@ -199,7 +200,10 @@ def test_no_wrapper_is_left_out_here() -> None:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
         shipped |= {kind.__name__} if kind.__module__.startswith("tessarr.stores.") else set()
-    stages = {"VersionedStore"}  # what it can do does not follow from its store: TestVersionedStore
+    stages = {
+        "VersionedStore",
+        "PrecomputedStore",
+    }  # what it can do does not follow from its store: TestVersionedStore, and below
     assert shipped == {*FORWARDING, *CHANGING, *CONTAINERS, *TRANSFORMED, *stages} - {"twice"}
 
 
@@ -228,6 +232,12 @@ def test_a_wrapper_that_may_change_values_has_no_ability_beyond_its_store(
         assert got <= inner, name
         missing = {"ConditionalSet", "ConditionalDelete"} if wrap in CONTAINERS.values() else set()
         assert inner - got <= BY_VALUE | {"PlainFiles"} | missing, name
+
+
+def test_a_read_only_container_has_no_ability_of_writing(tmp_path: Path) -> None:
+    for name, store in stores(tmp_path).items():
+        got, inner = abilities(PrecomputedStore(store)), abilities(store)
+        assert got == inner & {"Get", "List", "ListDir", "Remote", "Settle", "Size"}, name
 
 
 def test_a_method_that_a_wrapper_overrides_is_no_ability_that_its_store_lacks() -> None:

@@ -38,6 +38,7 @@ WITHOUT = {
     "SourceStore": "its documents are made from a file, and not those of the seed: tests/tools/test_source_store.py",
     "ViewStore": "its documents and chunks are made from those of another store: tests/serve/views",
     "VirtualStore": "its chunks are made of the elements of arrays: tests/virtual",
+    "PrecomputedStore": "read-only, and its documents are made from that of a volume: tests/stores/virtual",
     "ManifestStore": "read-only, and its values are chunks of one array: tests/stores/transformed",
     "RelocatedStore": "a base: ManifestStore and PartsStore are run there",
     "LocalSnapshot": "what a directory was at one moment, of keys that it has: tests/transactions/test_snapshots.py",

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from tessarr.codecs.array_to_array.transpose import TransposeCodec as TransposeCodec
     from tessarr.codecs.array_to_bytes.bytes import BytesCodec as BytesCodec
     from tessarr.codecs.array_to_bytes.bytes import Endian as Endian
+    from tessarr.codecs.array_to_bytes.clipped import ClippedCodec as ClippedCodec
+    from tessarr.codecs.array_to_bytes.compressed_segmentation import (
+        CompressedSegmentationCodec as CompressedSegmentationCodec,
+    )
     from tessarr.codecs.array_to_bytes.jpeg import JpegCodec as JpegCodec
     from tessarr.codecs.array_to_bytes.n5_default import N5DefaultCodec as N5DefaultCodec
     from tessarr.codecs.array_to_bytes.n5_varlen import N5VarlenCodec as N5VarlenCodec
@@ -62,6 +66,8 @@ _HOME = {
     "ZfpCodec": "array_to_bytes.zfp",
     "N5DefaultCodec": "array_to_bytes.n5_default",
     "N5VarlenCodec": "array_to_bytes.n5_varlen",
+    "ClippedCodec": "array_to_bytes.clipped",
+    "CompressedSegmentationCodec": "array_to_bytes.compressed_segmentation",
     "JpegCodec": "array_to_bytes.jpeg",
     "ConditionalCodec": "bytes_to_bytes.conditional",
     "PadCodec": "bytes_to_bytes.pad",

@@ -106,7 +106,7 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:://|::)").match
 CHAIN = re.compile(r"(?<!//\[)::(?![^\[]*\])")
 """Separator of the links of fsspec's chains. Colons in bracketed hosts (IPv6) are not separators."""
 _SHORT_URL = re.compile(r"(?:file|memory|sqlite|lmdb|dbm|reference):").match
-_STEPS = re.compile(r"[^|]+\|(?:zip|zarr|zarr2|zarr3|icechunk|n5):").match
+_STEPS = re.compile(r"[^|]+\|(?:zip|zarr|zarr2|zarr3|icechunk|n5|neuroglancer-precomputed):").match
 _OBSPEC = ("get", "get_async", "get_range", "get_ranges", "head", "put", "list_with_delimiter")
 """Methods of obspec's protocols that `ObjectStore` uses; an object with all of them is an obspec store."""
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
@@ -285,9 +285,13 @@ def _check_place(url: str) -> None:
 
 
 def _as_pipeline(url: str) -> str:
-    """Turn the URL of a remote archive, with the suffix ``.zip`` or as fsspec's chain, into a URL pipeline."""
+    """Turn the URL of a remote archive, with the suffix ``.zip`` or as fsspec's chain, or of a precomputed
+    volume, as Neuroglancer spells it, into a URL pipeline.
+    """
     from pathlib import Path
 
+    if url.startswith("precomputed://"):
+        return f"{url.removeprefix('precomputed://')}|neuroglancer-precomputed:"
     chain = CHAIN.search(url)
     double_colon = chain is not None
     inner, outer = (url, "") if chain is None else (url[: chain.start()], url[chain.end() :])

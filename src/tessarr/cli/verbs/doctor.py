@@ -79,10 +79,13 @@ _SAMPLES: dict[str, JSONObject] = {
         ]
     },
     "n5_varlen": {"codecs": [{"name": "vlen-utf8"}]},
+    "tessarr.clipped": {"codecs": [{"name": "bytes", "configuration": _LITTLE}]},
+    "tessarr.compressed_segmentation": {"block_size": [8, 8, 8]},
 }
 """The configuration that a codec needs to store the sample, a small array of float32."""
 _TEXT = {"vlen-utf8": str, "n5_varlen": str, "vlen-bytes": bytes, "tessarr.n5_strings": str}
 _IMAGE = ("jpeg",)
+_LABELS = ("tessarr.compressed_segmentation",)
 _BOOLEAN = ("packbits", "numcodecs.packbits")
 _REFUSED = ("numcodecs.pickle",)
 
@@ -289,6 +292,8 @@ def sample(name: str, times: int = 1) -> tuple[dict[str, Any], Any] | None:
         values = values % 2 == 0
     elif name in _IMAGE:
         values = np.full((8, 8), 128, "uint8")  # values that a lossy codec keeps exactly
+    elif name in _LABELS:
+        values = np.arange(8, dtype="uint32").reshape(2, 2, 2)
     values = np.concatenate([values] * times)
     place = (
         "filters"

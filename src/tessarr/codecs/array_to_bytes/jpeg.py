@@ -63,18 +63,18 @@ class JpegCodec(ArrayToBytes):
         assert sides is not None  # checked when the chain was bound
         image = np.ascontiguousarray(chunk).reshape(*sides, *(_channels(spec.shape) > 1) * (3,))
         stream = io.BytesIO()
-        _pillow().fromarray(image).save(stream, "JPEG", quality=self.quality)
+        pillow().fromarray(image).save(stream, "JPEG", quality=self.quality)
         return stream.getvalue()
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
-        pillow, channels, count = _pillow(), _channels(spec.shape), prod(spec.shape)
+        images, channels, count = pillow(), _channels(spec.shape), prod(spec.shape)
         try:
-            with pillow.open(io.BytesIO(flat_bytes(data).tobytes()), formats=("JPEG",)) as image:
+            with images.open(io.BytesIO(flat_bytes(data).tobytes()), formats=("JPEG",)) as image:
                 found = (1 if image.mode == "L" else len(image.getbands())) * image.width * image.height
                 if found != count or (image.mode == "L") != (channels == 1):
                     raise size_error(self.name, count, f"{image.width} × {image.height} pixels of mode {image.mode}")
                 samples = np.asarray(image if channels == 1 else image.convert("RGB"))
-        except (OSError, SyntaxError, ValueError, pillow.DecompressionBombError) as error:
+        except (OSError, SyntaxError, ValueError, images.DecompressionBombError) as error:
             if isinstance(error, CodecError):
                 raise
             raise corrupt(self.name, error) from error
@@ -96,7 +96,8 @@ def _sides(shape: Shape) -> tuple[int, int] | None:
     return (width, count // width) if width and count // width <= _LONGEST else None
 
 
-def _pillow() -> Any:
+def pillow() -> Any:
+    """Import the module of images. Raises `MissingDependencyError`."""
     try:
         from PIL import Image
     except ImportError as error:

@@ -5,7 +5,8 @@
 
 The root is any URL that tessarr opens; adapters apply from left to right. Of the adapters in the proposal tessarr supports
 ``zip:`` (and ``zip`` nested in ``zip``), ``zarr2: zarr3: zarr:`` (the expected format, and a path), ``icechunk:``
-(branches, tags and snapshots, through the icechunk package), ``n5:`` (axes in C order), ``byte-range:`` of zips, and
+(branches, tags and snapshots, through the icechunk package), ``n5:`` and ``neuroglancer-precomputed:`` (axes in C order),
+``byte-range:`` of zips, and
 ``..:`` (removes the adapter before it). A trailing ``:`` may be omitted. fsspec's chains (``zip://inner::s3://…``) apply in
 reverse order.
 
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=:)|\.\.(?=:)")
 _FORMATS: dict[str, ZarrFormat | None] = {"zarr2": 2, "zarr3": 3, "zarr": None}
-_CONTAINERS = ("zip", *_FORMATS, "icechunk", "n5")
+_FOREIGN = ("n5", "neuroglancer-precomputed")
+"""Adapters of containers of other formats."""
+_CONTAINERS = ("zip", *_FORMATS, "icechunk", *_FOREIGN)
 """Adapters of a container, whose path names something within the container."""
 
 
@@ -180,15 +183,16 @@ def open_pipeline(url: str, *, storage_options: Mapping[str, object] | None = No
     for step in steps:
         if step.scheme not in _CONTAINERS:
             raise UnsupportedOperationError(f"the adapter {step.scheme}: is not supported", store=scrub_url(url))
-    container = steps.pop() if steps and steps[-1].scheme == "n5" else None
-    if any(step.scheme == "n5" for step in steps) or (container is not None and formats):
-        raise StoreError("the adapter n5: must be the last one", got=scrub_url(url))
+    container = steps.pop() if steps and steps[-1].scheme in _FOREIGN else None
+    if any(step.scheme in _FOREIGN for step in steps) or (container is not None and formats):
+        raise StoreError("the adapters n5: and neuroglancer-precomputed: must be the last one", got=scrub_url(url))
     if steps and steps[0].scheme == "icechunk":
         store, path = _open_icechunk(pipeline.root, steps, storage_options, read_only)
     else:
         store, path = _open_zips(pipeline.root, steps, storage_options, read_only)
     if container is not None:
-        store, path = _open_n5(store, path, read_only), unquote(container.path).strip("/")
+        store = _open_container(container.scheme, store, path, read_only)
+        path = unquote(container.path).strip("/")
     if formats:
         path = "/".join(part for part in (path, unquote(formats[0].path).strip("/")) if part)
     return Opened(store, path, _FORMATS[formats[0].scheme] if formats else None)
@@ -202,11 +206,16 @@ def open_url(url: str, options: Mapping[str, JSON], read_only: bool) -> Store:
     return PrefixStore(store, path) if path else store
 
 
-def _open_n5(store: Store, path: str, read_only: bool) -> Store:
+def _open_container(scheme: str, store: Store, path: str, read_only: bool) -> Store:
     from tessarr.stores.path import StorePath
-    from tessarr.stores.virtual.n5 import N5Store
 
-    return N5Store(StorePath(store, path), read_only=read_only)
+    if scheme == "n5":
+        from tessarr.stores.virtual.n5 import N5Store
+
+        return N5Store(StorePath(store, path), read_only=read_only)
+    from tessarr.stores.virtual.precomputed import PrecomputedStore
+
+    return PrecomputedStore(StorePath(store, path))
 
 
 def _open_zips(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tessarr.codecs.array_to_bytes.clipped import ClippedCodec
 from tessarr.codecs.array_to_bytes.n5_default import N5DefaultCodec
 from tessarr.codecs.array_to_bytes.n5_varlen import N5VarlenCodec
 from tessarr.codecs.base import BytesToBytes, Codec
@@ -56,6 +57,8 @@ def _node(path: str, node: Array | Group) -> SourceArray | SourceGroup:
     blocks = metadata.codecs[-1]
     if isinstance(blocks, N5DefaultCodec | N5VarlenCodec):
         keep |= _without_blocks(blocks.codecs)
+    elif isinstance(blocks, ClippedCodec):
+        keep = {}  # but for its chunks, nothing of another format is a choice for Zarr
     return SourceArray(
         path=path,
         shape=node.shape,
