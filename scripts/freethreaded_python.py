@@ -1,24 +1,29 @@
-"""Find a free-threaded CPython, 3.14 or newer, and print its path; download one with uv if none is installed.
+"""Find a free-threaded CPython, 3.14 or newer, and print its path; get one if none is installed.
 
     python scripts/freethreaded_python.py [PYTHON]
 
 The script tries PYTHON first, then the interpreters on PATH, under pyenv's root, and under build/python. It installs uv
-from the Python registry into build/uv; uv downloads CPython from its publisher. If that fails, the script says what to do
-and exits with 1.
+from the Python registry into build/uv; uv downloads CPython from its publisher. If that fails, the script compiles the
+sources that the machine's Debian mirror has (some minutes; a C compiler, make, and the headers of OpenSSL, libffi and zlib
+are needed). If that fails too, it says what to do and exits with 1.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 BUILD = Path(__file__).resolve().parents[1] / "build"
 FETCHED = BUILD / "python"
 WANTED = "3.14t"
+SOURCES = "pool/main/p/python3.14/python3.14_3.14.7.orig.tar.xz"
+SHA256 = "3b48dac8fb59f62eaa67ac83c1eb12bda1b7a08406dd286e252c11a66be27f81"
 NAMES = ("python3.14t", "python3.15t", "python3.14-nogil", "python3.15-nogil")
 CHECK = "import sys, sysconfig; sys.exit(not sysconfig.get_config_var('Py_GIL_DISABLED') or sys.version_info < (3, 14))"
 HELP = f"""error: a free-threaded CPython, 3.14 or newer, is needed, and none was found or could be fetched. Get one by
@@ -59,12 +64,60 @@ def fetch() -> None:
     subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False)
 
 
+def mirrors() -> list[str]:
+    """Return the addresses of the mirrors that apt is set up with."""
+    command = ["apt-get", "indextargets", "--format", "$(SITE)", "Created-By: Packages"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    except OSError:
+        return []
+    return sorted(set(found.split()))
+
+
+def sources() -> Path | None:
+    """Download the sources of CPython from a mirror of Debian into build/python. Returns the archive, if one was found."""
+    archive = FETCHED / SOURCES.rpartition("/")[2]
+    for mirror in mirrors():
+        try:
+            with urllib.request.urlopen(f"{mirror}/{SOURCES}", timeout=60) as answer:
+                data = answer.read()
+        except OSError:
+            continue
+        if hashlib.sha256(data).hexdigest() == SHA256:
+            FETCHED.mkdir(parents=True, exist_ok=True)
+            archive.write_bytes(data)
+            return archive
+    return None
+
+
+def compile_sources() -> None:
+    """Compile CPython in build/python/source and install it in build/python/compiled; the output goes to a file."""
+    archive = sources()
+    if archive is None:
+        return
+    source, log = FETCHED / "source", FETCHED / "compile.log"
+    print(f"compiling {archive.name} (some minutes); the output goes to {log}", file=sys.stderr)
+    shutil.rmtree(source, ignore_errors=True)
+    source.mkdir()
+    steps = (
+        ["tar", "--extract", "--file", str(archive), "--strip-components=1"],
+        ["./configure", "--disable-gil", f"--prefix={FETCHED / 'compiled'}"],
+        ["make", f"-j{os.cpu_count()}"],
+        ["make", "install"],
+    )
+    with log.open("wb") as output:
+        for step in steps:
+            if subprocess.run(step, cwd=source, stdin=subprocess.DEVNULL, stdout=output, stderr=output).returncode:
+                return
+
+
 def main() -> int:
     named = sys.argv[1] if len(sys.argv) > 1 else None
     found = next(filter(suits, candidates(named)), None)
-    if found is None:
-        fetch()
-        found = next(filter(suits, candidates(None)), None)
+    for get in (fetch, compile_sources):
+        if found is None:
+            get()
+            found = next(filter(suits, candidates(None)), None)
     if found is None:
         print(HELP, file=sys.stderr)
         return 1
