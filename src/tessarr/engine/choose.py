@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from tessarr.common.extension import NOT_LOADED
 from tessarr.engine.base import Engine, HasEngine
@@ -41,8 +41,9 @@ def choose(bound: BoundArray) -> Choice:
     """
     from tessarr.settings import config
 
-    if isinstance(bound.store, HasEngine):
-        return Choice(bound.store.engine_of(bound.path), "its elements are those of other arrays")
+    kind: type = type(bound.store)
+    if _has_engine(kind):
+        return Choice(cast("HasEngine", bound.store).engine_of(bound.path), "its elements are those of other arrays")
     wanted = config.get("engine", "auto")
     if wanted == "reference":
         return Choice(_reference(), "set in the configuration")
@@ -58,6 +59,11 @@ def choose(bound: BoundArray) -> Choice:
             hint=_BUILD if why_not == NOT_BUILT else "Set engine to 'auto'",
         )
     return Choice(_reference(), f"the native engine cannot: {why_not}")
+
+
+@functools.cache
+def _has_engine(kind: type) -> bool:
+    return issubclass(kind, HasEngine)
 
 
 @functools.cache

@@ -143,12 +143,17 @@ _KEPT_NS = 10_000
 """Tolerance for the time of a file: no value is replaced twice within this time."""
 
 
-def has_coarse_times(directory: str) -> bool:
-    """Whether the times of a directory show that its file system rounds times, so that versions of files may repeat."""
+def has_coarse_times(directory: str) -> bool | None:
+    """Whether the times of a directory show that its file system rounds times, so that versions of files may repeat.
+
+    ``None``: there is no such directory.
+    """
     try:
         status = os.stat(directory)
     except OSError:
-        return False
+        return None
+    if not stat.S_ISDIR(status.st_mode):
+        return None
     # A user may have set a round mtime, but cannot set the ctime.
     return not (status.st_mtime_ns % _COARSE_NS or status.st_ctime_ns % _COARSE_NS)
 

@@ -135,7 +135,7 @@ class LocalStore(Transactional):
 
         Detected by the times of the root, or of the first value that is set.
         """
-        if self._coarse_times is None and os.path.isdir(self._root):
+        if self._coarse_times is None:
             self._coarse_times = localfile.has_coarse_times(self._root)
         return bool(self._coarse_times)
 
