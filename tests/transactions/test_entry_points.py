@@ -16,7 +16,7 @@ from tessarr.cli import main
 from tessarr.model import from_store
 from tessarr.tools.check import check
 from tests.transactions.killed import STEPS, kill_while_carried_out
-from tests.transactions.test_cuts import NEW, content, make
+from tests.transactions.test_cuts import NEW, OLD, content, make
 
 T, U = NEW["t"], NEW["u"]
 
@@ -109,3 +109,16 @@ def test_writing_completes_it(tmp_path: Path, how: str, after: int) -> None:
     WRITING[how](place)
     assert not os.path.lexists(place / ".tessarr-journal")
     assert content(place) == NEW
+
+
+@pytest.mark.parametrize("mode", ["r", "r+"])
+@pytest.mark.parametrize("after", [0, STEPS // 2])
+def test_a_follower_that_was_there_before_hands_out_the_new_rows(tmp_path: Path, after: int, mode: Any) -> None:
+    place = tmp_path / "a"
+    make(place)
+    follower = tessarr.open_array(place / "t", mode=mode).follow(timeout=0)
+    seen = [row for _, block in follower for row in block.tolist()]
+    kill_while_carried_out(place, after)
+    seen += [row for _, block in follower for row in block.tolist()]
+    assert seen == [*OLD["t"], 9]
+    assert (place / ".tessarr-journal").exists() == (mode == "r")

@@ -24,7 +24,8 @@ from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.fetch import Fetch, Unchanged, Version, version_of
 from tessarr.stores.path import prefix_of
-from tessarr.stores.protocols import PlainFiles, Remote, may_be_claimed
+from tessarr.stores.protocols import JOURNAL, PlainFiles, Remote, may_be_claimed
+from tessarr.stores.protocols import Settle as Settles
 from tessarr.types import AnyArray, Buffer, SelectionLike
 
 if TYPE_CHECKING:
@@ -91,8 +92,13 @@ class _Source:
         self.published = array.shape[axis]
 
     async def look_steps(self) -> bool:
-        """Read the document if it has changed. Returns whether there are more rows."""
+        """Read the document if it has changed. Returns whether there are more rows.
+
+        A transaction that a process left unfinished is settled first: no writer may come that does so.
+        """
         array, store = self.array, self.array._store
+        if isinstance(store, Settles) and await store_call(store, "exists", prefix_of(array.path) + JOURNAL):
+            await store_call(store, "settle", array.path)
         found = await store_call(store, "get_if_changed", self.key, self._version)
         if isinstance(found, Unchanged):
             return False
