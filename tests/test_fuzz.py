@@ -75,7 +75,7 @@ def test_the_targets_are_the_same_in_all_lists(load: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["documents", "python-codecs", "arrays", "archives", "pending"])
+@pytest.mark.parametrize("name", ["documents", "python-codecs", "arrays", "archives", "pending", "written"])
 def test_the_seeds_of_every_member_are_accepted_or_refused_with_an_error_of_ours(load: Any, name: str) -> None:
     outcome = load("fuzz_python").outcome
     target = load("fuzz_targets").TARGETS[name]()
@@ -83,6 +83,18 @@ def test_the_seeds_of_every_member_are_accepted_or_refused_with_an_error_of_ours
         places = [outcome(run, seed) for seed in seeds[:12]]
         assert [finding for _, finding in places if finding] == [], member
         assert any(place == "values" for place, _ in places), member
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["documents", "python-codecs", "arrays", "archives", "pending", "written"])
+def test_what_was_found_to_end_differently_is_accepted_or_refused(load: Any, name: str) -> None:
+    python = load("fuzz_python")
+    target = load("fuzz_targets").TARGETS[name]()
+    kept = python.corpus(name)
+    assert kept
+    assert kept.keys() <= target.members.keys()
+    ends = [python.outcome(target.members[member].run, data) for member, inputs in kept.items() for data in inputs]
+    assert [finding for _, finding in ends if finding] == []
 
 
 def test_a_slow_member_takes_no_time_from_the_others(

@@ -6,7 +6,7 @@ import atexit
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from tests.simulation import operations, worlds
 from tests.simulation.operations import ALL, ATOMIC
 from tests.simulation.oracle import Case, Oracle
-from tests.simulation.simulator import Bucket, Chooser, Outcome, Seeded, exhaustive, run
+from tests.simulation.simulator import Bucket, Chooser, Outcome, Replay, Seeded, exhaustive, run
 
 WORLDS = ("memory", "local", "object", "generations")
 """``object``: versions are hashes of values, as in S3; ``generations``: they never repeat, as in GCS and Azure."""
@@ -147,6 +147,48 @@ def run_pair(world: World, names: tuple[str, str], preemptions: int = 1) -> Iter
     judge = oracle(world, names)
     for outcome in exhaustive(judge.programs, maker(world), preemptions=preemptions):
         yield outcome, judge.judge(outcome)
+
+
+WAITED_FOR = ("append", "append_many", "append_to_shard", "publish", "publish_merge", "publish_sum", "publish_nodes")
+"""Operations in object storage that others wait for, and end when they take too long."""
+
+
+@cache
+def stalls() -> list[tuple[World, tuple[str, str]]]:
+    """Every world of requests with every operation that others wait for, and every other one."""
+    worlds_of_requests = [
+        World(kind, zarr_format, zarr_format == 2 or consolidated)
+        for kind in ("object", "generations")
+        for zarr_format, consolidated in ((3, False), (3, True), (2, True))
+    ]
+    return [
+        (world, (one, other))
+        for world in worlds_of_requests
+        for names in [_names(world)]
+        for one in WAITED_FOR
+        if one in names
+        for other in names
+    ]
+
+
+def run_stalled(world: World, names: tuple[str, str]) -> Iterator[tuple[int, Outcome, str | None]]:
+    """Run two clients once for each call of the first, at which that one is stopped, and judge each run.
+
+    Two that append need not be serial: the rows that the first reserved may hold fill value, below those of the other.
+    """
+    judge = oracle(world, names)
+    for number, outcome in stalled(judge.programs, maker(world)):
+        yield number, outcome, judge.judge(outcome, serial=not WITHOUT_CRASH.issuperset(names))
+
+
+def stalled(programs: Sequence[Callable[[Any], Any]], make: Callable[[], Any]) -> Iterator[tuple[int, Outcome]]:
+    """Run `programs` once for each call of the first, at which that one is stopped until the others have ended."""
+    for number in range(1, 1000):
+        outcome = run(Replay([]), programs, bucket=make(), preemptions=0, stall=(0, number), longest=20_000)
+        if not outcome.was_stalled:
+            return
+        yield number, outcome
+    raise AssertionError("the first client does not end")
 
 
 @contextmanager

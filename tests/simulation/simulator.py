@@ -34,6 +34,9 @@ from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.protocols import fallback
 from tessarr.types import Buffer, ByteRange
 
+STALL_S = 1500
+"""Seconds of the simulation. How long a client is stopped at most, while others wait: longer than any of them does."""
+
 
 class Crashed(BaseException):
     """The client does not exist any more: raised at its next points, and at all that follow."""
@@ -232,6 +235,8 @@ class Outcome:
     schedule: list[int]
     """The choices of this run; `Replay` repeats it."""
     points: int
+    was_stalled: bool = False
+    """Whether a client was stopped (`stall`)."""
 
 
 class Simulation:
@@ -246,8 +251,11 @@ class Simulation:
         lost_answers: int = 0,
         late_writes: int = 0,
         preemptions: int | None = None,
+        stall: tuple[int, int] | None = None,
         longest: int = 2000,
     ) -> None:
+        """`stall`: the client that is stopped at its call of that number, until no other one can go on, or `STALL_S` have
+        passed."""
         self._chooser = chooser
         self._bucket = bucket
         self._preemptions = preemptions
@@ -258,6 +266,10 @@ class Simulation:
         """Clients that go on when time has passed, whatever happens."""
         self.locks: dict[Hashable, str] = {}
         """Locks of processes that are held, and by whom."""
+        self._stall = None if stall is None else (f"client-{stall[0]}", stall[1])
+        self.stalled: str | None = None
+        """The client that is stopped."""
+        self._stalled_at = 0.0
         self._crashes = crashes
         self._lost = lost_answers
         self._late_writes = late_writes
@@ -284,6 +296,10 @@ class Simulation:
         """Let others go on, until the schedule comes back to `client`."""
         if client.name in self._crashed:
             raise Crashed
+        if self._stall is not None and self._stall[0] == client.name:
+            self._stall = self._stall[0], self._stall[1] - 1
+            if self._stall[1] == 0:
+                self.stalled, self._stalled_at = client.name, self.seconds
         chosen = self._next()
         if chosen != client.name:
             self._turns[chosen].release()
@@ -392,7 +408,8 @@ class Simulation:
                 self._deliver()
             for thread in threads:
                 thread.join()
-        return Outcome(results, self._bucket, self.schedule, self.points)
+        was_stalled = self._stall is not None and self._stall[1] <= 0
+        return Outcome(results, self._bucket, self.schedule, self.points, was_stalled)
 
     def _next(self) -> str:
         """The client that goes on now. The one that stops decides it, so that going on costs no switch of threads."""
@@ -401,6 +418,13 @@ class Simulation:
             self._deliver()
         awake = [name for name in self._running if name not in self._waiting or self._waiting[name]()]
         options = awake or [name for name in self._running if name in self._sleeping]
+        if self.stalled is not None:
+            others = [name for name in self._running if name != self.stalled]
+            rest = [name for name in others if name in awake] or [name for name in others if name in self._sleeping]
+            if rest and self.seconds - self._stalled_at <= STALL_S:
+                options = rest
+            else:
+                self.stalled = None
         if not options:  # a deadlock
             self.points = self._longest + 1
             options = list(self._running)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -101,8 +101,8 @@ def test_nothing_is_seen_before_the_commit() -> None:
 def test_a_process_that_ends_at_any_request_leaves_all_or_nothing_and_a_repair_ends_it(time: Time) -> None:  # noqa: F811
     for number, bucket in cut():
         state = found(bucket)
-        time.seconds += EXPIRE_S
         for _ in range(3):  # the next one finds the claims of what was undone, and chunks of appends that were ended
+            time.seconds += EXPIRE_S
             done = repair(check(bucket.connect("checks"), data="stat"), bucket.connect("repairs"), dry_run=False)
         assert done.ok, number
         assert found(bucket) == found(bucket, consolidated=True), number
@@ -243,5 +243,70 @@ def test_a_document_that_a_foreign_program_replaces_is_never_lost_silently() -> 
         else:
             assert isinstance(error, ConflictError), (number, error)
             assert found(bucket) == OLD, number
+        told.add(type(error))
+    assert told == {type(None), ConflictError, PendingCommitError}
+
+
+class Extending(Foreign):
+    """A program that makes an array longer, and keeps the members that it does not know."""
+
+    def __call__(self) -> None:
+        document = json.loads(self.bucket.values[self.key])
+        document["shape"][0] += 3
+        self.bucket.put(self.key, json.dumps(document).encode())
+
+
+def disturbed(disturb: Callable[[Bucket], object]) -> Iterator[tuple[int, Bucket, BaseException | None]]:
+    """Run the transaction while another program does something before the nth of its requests that write."""
+    for number in range(1000):
+        bucket = filled(consolidated=False)
+        done: list[int] = []
+
+        def fault(bucket: Bucket = bucket, done: list[int] = done) -> None:
+            if not done:
+                done.append(1)
+                disturb(bucket)
+
+        error = raised_by(lambda fault=fault, bucket=bucket, number=number: create(Faulty(bucket, number, fault)))  # type: ignore[misc]
+        if not done:
+            return
+        yield number, bucket, error
+
+
+@pytest.mark.filterwarnings("ignore::tessarr.errors.ZarrRuntimeWarning")
+def test_rows_are_not_lost_silently_where_another_program_makes_the_array_longer() -> None:
+    told = set()
+    for number, bucket, error in disturbed(lambda bucket: Extending(bucket, "a/zarr.json")()):
+        shape = json.loads(bucket.values["a/zarr.json"])["shape"]
+        if error is None:  # it came after the commit was carried out
+            assert shape == [12], number
+        else:
+            assert shape == [9], (number, error)
+            assert isinstance(error, (ConflictError, PendingCommitError)), (number, error)
+            assert "a/zarr.json" in str(error), number
+        told.add(type(error))
+    assert told == {type(None), ConflictError, PendingCommitError}
+
+
+def test_a_chunk_of_another_program_at_the_place_of_a_new_array_stays() -> None:
+    told = set()
+    for number, bucket, error in disturbed(lambda bucket: bucket.put("g/n/c/0", b"foreign")):
+        assert bucket.values["g/n/c/0"] == b"foreign", (number, error)
+        assert error is None or (isinstance(error, ConflictError) and error.keys == ("g/n/c/0",)), (number, error)
+        assert ("g/n/zarr.json" in bucket.values) == (error is None), number
+        told.add(type(error))
+    assert told == {type(None), ConflictError}
+
+
+def test_a_claim_that_is_gone_after_the_commit_is_told() -> None:
+    """As after another client removed it that had been stopped in the middle of an earlier transaction of the same node."""
+    told = set()
+    for number, bucket, error in disturbed(lambda bucket: bucket.values.pop("g/n/.tessarr_claim", None)):
+        if error is None:
+            assert found(bucket) == NEW, number
+        else:
+            assert isinstance(error, (ConflictError, PendingCommitError)), (number, error)
+            assert "g/n/zarr.json" in str(error), number
+            assert found(bucket)[1] is None, number
         told.add(type(error))
     assert told == {type(None), ConflictError, PendingCommitError}

@@ -50,6 +50,24 @@ def _lacks(base: object, own: object, other: object) -> bool:
     return any(_lacks(*(document.get(name, _MISSING) for document in (base, own, other))) for name in names)
 
 
+def both_changed(base: Buffer | None, own: bytes | None, other: Buffer | None, member: str) -> bool:
+    """Whether two changes of an object each gave a member another value, be it the same one.
+
+    >>> both_changed(b'{"shape":[1]}', b'{"shape":[2]}', b'{"shape":[2]}', "shape")
+    True
+    """
+    if base is None or own is None or other is None:
+        return False
+    before, mine, theirs = (member_of(document, member) for document in (base, own, other))
+    return before not in (mine, theirs)
+
+
+def member_of(document: Buffer, member: str) -> object:
+    """Return a member of a JSON object; ``None`` where there is none."""
+    found = json.loads(bytes(document))
+    return found.get(member) if isinstance(found, dict) else None
+
+
 class _BothChangedError(Exception):
     """Both documents have another value of one member than the base."""
 

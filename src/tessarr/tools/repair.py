@@ -196,8 +196,7 @@ def _end_transaction(store: Store, key: str, backup: _Backup) -> bool:
     """End a transaction by its record; remove what one without a record has left of a node that it was creating."""
     from tessarr.core.asynchronous.sans_io import run_steps
     from tessarr.core.claims.intents import CLAIM
-    from tessarr.core.claims.new_nodes import remove_abandoned
-    from tessarr.core.claims.settle import end_left_steps
+    from tessarr.core.claims.left import end_left_steps, remove_abandoned
 
     if key.endswith(CLAIM):
         return remove_abandoned(store, key, backup.save)

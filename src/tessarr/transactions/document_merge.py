@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
+from tessarr.common.json_merge import member_of
 from tessarr.metadata.consolidated import FIELD, V2_KEY
 from tessarr.types import Buffer
 
@@ -30,19 +30,11 @@ def resized(changes: Mapping[str, bytes | None], before: Mapping[str, bytes]) ->
     return {
         key.rpartition("/")[0]
         for key, new in changes.items()
-        if new is not None and is_document(key) and (old := before.get(key)) is not None and _shape(old) != _shape(new)
+        if new is not None
+        and is_document(key)
+        and (old := before.get(key)) is not None
+        and member_of(old, "shape") != member_of(new, "shape")
     }
-
-
-def both_resized(base: Buffer | None, own: bytes | None, other: Buffer | None) -> bool:
-    """Whether two changes of an array's document each gave another shape, be it the same one: each has rows of its own.
-
-    >>> both_resized(b'{"shape":[1]}', b'{"shape":[2]}', b'{"shape":[2]}')
-    True
-    """
-    if base is None or own is None or other is None:
-        return False
-    return _shape(bytes(base)) not in (_shape(own), _shape(bytes(other)))
 
 
 def is_consolidated(key: str, document: Buffer | None) -> bool:
@@ -53,8 +45,3 @@ def is_consolidated(key: str, document: Buffer | None) -> bool:
     """
     name = key.rpartition("/")[2]
     return document is not None and (name == V2_KEY or (name == "zarr.json" and FIELD.encode() in bytes(document)))
-
-
-def _shape(document: bytes) -> object:
-    found = json.loads(document)
-    return found.get("shape") if isinstance(found, dict) else None

@@ -15,22 +15,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
-from tessarr.core.array_parts.append_reserved import store_region_steps
+from tessarr.core.array_parts.append_reserved import release_steps, store_region_steps
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import gather_calls, run_steps, store_call
 from tessarr.core.claims import intents, settle
 from tessarr.core.claims.intents import NAME, Change, Record, Region
-from tessarr.core.claims.new_nodes import remove_claim_steps, remove_value_steps
+from tessarr.core.claims.new_nodes import put_back_steps, remove_claim_steps
 from tessarr.core.open import open_array
 from tessarr.core.stored.consolidated import follow_changes
-from tessarr.errors import ConflictError, PendingCommitError, StoreError, UnsupportedOperationError
+from tessarr.errors import ConflictError, PendingCommitError, StoreError, TessarrError, UnsupportedOperationError
 from tessarr.metadata import formats, reservations
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Fetch, Store, Version
 from tessarr.stores.functions import check_versions
 from tessarr.stores.path import prefix_of
+from tessarr.stores.wrappers.creating import CreatingStore, Tenure
 from tessarr.transactions.document_merge import is_document
 from tessarr.transactions.overlay import OverlayStore
 from tessarr.types import AnyArray, Buffer
@@ -58,6 +58,10 @@ class Publication:
     def __init__(self, store: Store, root: str, overlay: OverlayStore) -> None:
         self._store, self._root, self._overlay = store, root, overlay
         self._new: Mapping[str, bytes] = {}
+        self._made: dict[str, bytes] = {}
+        """What was stored of `_new`."""
+        self._begun: list[tuple[_Growth, reservations.Region]] = []
+        """The regions in which rows may have been stored."""
         self._in_doubt = False
 
     def commit(
@@ -292,15 +296,21 @@ class Publication:
         answers = self._store.fetch([Fetch(key) for key in (*claims, *new)])
         for relative, key, answer in zip(record.changes, claims, answers, strict=False):
             intent = intents.intent_in(answer[0], key) if answer else None
-            if intent is None or intent.id != record.id:
+            change, claimed = record.changes[relative], record.claimed(relative)
+            if (
+                answer is None
+                or intent is None
+                or intent.id != record.id
+                or (bytes(answer[0]) != claimed and settle.joined_with(claimed, change.new, answer[0]) is None)
+            ):
                 raise self._changed(root + relative)
         for key, answer in zip(new, answers[len(claims) :], strict=True):
             if answer is not None:
                 raise self._changed(key)
 
-    def _changed(self, key: str) -> ConflictError:
+    def _changed(self, key: str, what: str = "changed a document that the transaction changes") -> ConflictError:
         error = ConflictError(
-            "another writer changed a document that the transaction changes, and nothing of it was committed",
+            f"another writer {what}, and nothing of it was committed",
             store=self._store.url,
             key=key,
             hint="Run the transaction again",
@@ -316,18 +326,32 @@ class Publication:
         for growth, values in rows:
             start = growth.old.shape[growth.axis]
             region = reservations.Region(start, start + growth.region.length, record.id, record.since)
+            self._begun.append((growth, region))
             array = open_array(self._store, path=growth.path, mode="r+", use_consolidated=False)
             run_steps(store_region_steps(array, growth.new, growth.axis, region, values))
-        run_steps(self._store_new_steps())
-        self._in_doubt = False
+        run_steps(self._store_new_steps(record, place))
 
-    async def _store_new_steps(self) -> None:
-        """Store the chunks of new arrays. A request that arrives late replaces nothing, unless what was there before."""
-        calls = [store_call(self._store, "set_if_not_exists", key, value) for key, value in self._new.items()]
-        made = await gather_calls(calls)
-        for is_made, (key, value) in zip(made, self._new.items(), strict=True):
-            if not is_made:
-                await store_call(self._store, "update", key, partial(_replaced_by, value))
+    async def _store_new_steps(self, record: Record, place: str) -> None:
+        """Store the chunks of new arrays, where nothing is.
+
+        Raises `ConflictError` where another value is: of another program, or of who came after this process, which was stopped.
+        """
+
+        def look() -> None:
+            data = self._store.get(place)
+            if data is None or intents.Record.parse(data, place).state != "pending":
+                raise self._made_void()
+
+        store = CreatingStore(self._store, Tenure(look, clock.CLOCK.now, record.since))
+        made = await gather_calls([store_call(store, "set_if_not_exists", *item) for item in self._new.items()])
+        self._made = {key: self._new[key] for key, is_made in zip(self._new, made, strict=True) if is_made}
+        others = [key for key in self._new if key not in self._made]
+        answers = await store_call(self._store, "fetch", [Fetch(key) for key in others]) if others else []
+        values = {key: answer and bytes(answer[0]) for key, answer in zip(others, answers, strict=True)}
+        foreign = [key for key, value in values.items() if value != self._new[key]]
+        self._in_doubt = len(foreign) < len(others)  # the answer to an earlier request may be lost
+        if foreign:
+            raise self._changed(foreign[0], "stored a chunk of an array that the transaction creates")
 
     def _decide(self, place: str) -> None:
         """Commit, unless another writer has made the transaction void."""
@@ -348,20 +372,33 @@ class Publication:
         try:
             is_void = run_steps(settle.void_steps(self._store, place, record))
             if is_void and not self._in_doubt:
+                self._release_regions()
                 run_steps(self._remove_new_steps(record, place))
-        except StoreError as second:
+        except TessarrError as second:
             error.add_note(f"the transaction could not be undone; the next writer of its documents does so: {second}")
             return True
         return is_void
 
+    def _release_regions(self) -> None:
+        """Give back the rows, so that other appends do not wait; fill them where there are rows of others behind them."""
+        for growth, region in self._begun:
+            array = open_array(self._store, path=growth.path, mode="r+", use_consolidated=False)
+            run_steps(release_steps(array, growth.axis, region.owner, region, clock.Attempt()))
+
     async def _remove_new_steps(self, record: Record, place: str) -> None:
-        """Remove the chunks of new arrays, and then the claims, when no request for them is in flight."""
+        """Remove the chunks of new arrays, the claims, and the record, when no request for them is in flight.
+
+        Not if the record is gone, and so the claims may be: what is there then is of others.
+        """
+        if not await store_call(self._store, "exists", place):
+            return
         root = place.removesuffix(intents.RECORD + record.id)
-        for key, value in self._new.items():
-            await remove_value_steps(self._store, key, value)
+        for key, value in self._made.items():
+            await put_back_steps(self._store, key, value)
         for relative, change in record.changes.items():
             if change.old is None:
                 await remove_claim_steps(self._store, root + relative, record.id)
+        await store_call(self._store, "delete", place)
 
     def _pending(self, error: BaseException) -> PendingCommitError:
         return PendingCommitError(
@@ -380,10 +417,6 @@ class Publication:
             hint="Do not repeat all of it: look at these documents, and change them again. "
             "Let only programs that use tessarr write while a transaction commits",
         )
-
-
-def _replaced_by(value: bytes, _: Buffer | None) -> bytes:
-    return value
 
 
 def _others(expected: Mapping[str, Version | None], changes: Mapping[str, bytes | None]) -> dict[str, Version | None]:

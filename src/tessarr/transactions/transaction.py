@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, NamedTuple, Self, TypeAlias
 
-from tessarr.common.json_merge import merged
+from tessarr.common.json_merge import both_changed, merged
 from tessarr.core import open_transactions
 from tessarr.core.array import Array
 from tessarr.core.array_parts.resize import shape_lock
@@ -42,7 +42,7 @@ from tessarr.stores.path import StorePath
 from tessarr.stores.protocols import Commit as CanCommit
 from tessarr.stores.url import StoreLike
 from tessarr.stores.wrappers.base import ForwardingStore, WrapperStore, innermost
-from tessarr.transactions.document_merge import both_resized, is_consolidated, is_document, resized
+from tessarr.transactions.document_merge import is_consolidated, is_document, resized
 from tessarr.transactions.overlay import OverlayStore
 
 Mode: TypeAlias = Literal["auto", "journal", "publish"]
@@ -324,7 +324,7 @@ class Transaction:
                 raise conflict  # the new consolidated metadata lack what this transaction changes
             if key in changes:
                 new = merged(base, changes[key], value)
-                if new is None or both_resized(base, changes[key], value):
+                if new is None or both_changed(base, changes[key], value, "shape"):
                     raise conflict
                 changes[key] = new
             if value is not None:

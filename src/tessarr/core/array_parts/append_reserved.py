@@ -1,7 +1,7 @@
 """Append without a lock: reserve a region in the document, store its data, publish it.
 
 A request without a response may still be carried out. So the rows of an append that failed while requests for its chunks were
-in flight are not given to another append: they are filled with fill value (`_release_steps`). And chunks that an append covers
+in flight are not given to another append: they are filled with fill value (`release_steps`). And chunks that an append covers
 are created by conditional requests (`CreatingStore`), so that a late one does not replace what was stored after it.
 
 `tessarr.metadata.reservations` has the rules.
@@ -46,7 +46,7 @@ from tessarr.metadata import reservations
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.reservations import Region, Reservations
 from tessarr.stores.protocols import ConditionalSet, Remote, Update
-from tessarr.stores.wrappers.creating import CreatingStore
+from tessarr.stores.wrappers.creating import CreatingStore, Tenure
 from tessarr.types import AnyArray, AnyDType, Shape
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ async def append_reserved_steps(array: Array, data: npt.ArrayLike, axis: int, ho
         earlier = None  # published, though the response was lost
     except BaseException:  # cancelled or interrupted: this task can await nothing more
         attempt.cancelled = True
-        clock.CLOCK.run_detached(_release_steps(array, axis, owner, None, attempt), attempt)
+        clock.CLOCK.run_detached(release_steps(array, axis, owner, None, attempt), attempt)
         raise
     try:
         if earlier is None:
@@ -249,7 +249,11 @@ async def store_region_steps(
     When the append is cancelled, writes in flight run to their end: another append may get the region next, and a late write
     must not overwrite the data of that append.
     """
-    store = CreatingStore(array._store) if isinstance(array._store, ConditionalSet) else array._store
+    store = array._store
+    if isinstance(store, ConditionalSet):
+        store = CreatingStore(
+            store, Tenure(lambda: _require_reserved(array, axis, region), clock.CLOCK.now, region.since)
+        )
     shape = with_length(metadata.shape, axis, region.stop)
     last = metadata.chunk_grid.axes(shape)[axis]
     index = last.find(region.stop - 1)
@@ -261,6 +265,13 @@ async def store_region_steps(
         return
     attempt.in_doubt = True
     await attempt.shielded(_clear_doubt(call, attempt))
+
+
+def _require_reserved(array: Array, axis: int, region: Region) -> None:
+    """Raise `ConflictError` if another writer has filled the region: what comes after it may be of others."""
+    document = run_steps(read_reservations_steps(array))
+    if _pending(array, document, axis).of(region.owner) is None:
+        raise _voided_error(array, region)
 
 
 def _clear_doubt(call: Call, attempt: clock.Attempt) -> Call:
@@ -318,11 +329,11 @@ def _voided_error(array: Array, region: Region) -> ConflictError:
 async def _release_after_error_steps(
     error: Exception, array: Array, axis: int, owner: str, region: Region | None, attempt: clock.Attempt
 ) -> bool:
-    """Call `_release_steps` after `error`; return whether the region is published. A failure is added as a note to `error`."""
+    """Call `release_steps` after `error`; return whether the region is published. A failure is added as a note to `error`."""
     if not isinstance(error, StoreError) and not isinstance(array._store, Remote):
         attempt.in_doubt = False  # an error of the data, and no request is in flight
     try:
-        published = await _release_steps(array, axis, owner, region, attempt)
+        published = await release_steps(array, axis, owner, region, attempt)
         if attempt.in_doubt and region is not None and not published:
             error.add_note(
                 f"rows {region.start} to {region.stop} hold fill value: a request of this append may still be carried out"
@@ -337,7 +348,7 @@ async def _release_after_error_steps(
         return False
 
 
-async def _release_steps(array: Array, axis: int, owner: str, region: Region | None, attempt: clock.Attempt) -> bool:
+async def release_steps(array: Array, axis: int, owner: str, region: Region | None, attempt: clock.Attempt) -> bool:
     """Release the region of `owner`, whose append failed: retract a region at the end of the array, void any other.
 
     A region is voided, too, while a request for its chunks may still be carried out (`attempt`).

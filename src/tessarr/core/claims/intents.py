@@ -138,6 +138,8 @@ class Record:
     new arrays, so that the claims of these stay."""
     helped: bool = False
     """Whether another process has begun to complete the transaction."""
+    ended: int | None = None
+    """When it was made void, in seconds since 1970."""
     changes: Mapping[str, Change]
     """By the keys of the documents, relative to the record."""
 
@@ -161,6 +163,7 @@ class Record:
             "since": self.since,
             "stores": self.stores,
             "helped": self.helped,
+            "ended": self.ended,
             "changes": changes,
         }
         return strict_json.dumps(members)
@@ -171,7 +174,9 @@ class Record:
         try:
             found = strict_json.plain(strict_json.loads(data, key=key))
             changes = {name: _change(change) for name, change in found["changes"].items() if _is_document_key(name)}
-            state, since, stores, helped = (found[name] for name in ("state", "since", "stores", "helped"))
+            state, since, stores, helped, ended = (
+                found[name] for name in ("state", "since", "stores", "helped", "ended")
+            )
             if (
                 len(changes) == len(found["changes"])
                 and state in ("pending", "committed", "void")
@@ -179,6 +184,7 @@ class Record:
                 and _is_count(since)
                 and isinstance(stores, bool)
                 and isinstance(helped, bool)
+                and (ended is None or _is_count(ended))
             ):
                 return cls(
                     id=found["id"],
@@ -186,6 +192,7 @@ class Record:
                     since=since,
                     stores=stores,
                     helped=helped,
+                    ended=ended,
                     changes=changes,
                 )
         except (MetadataValidationError, KeyError, TypeError, ValueError, AttributeError):
@@ -195,6 +202,11 @@ class Record:
             key=key,
             hint="Remove the object: the documents that name it keep their old content",
         )
+
+    @property
+    def may_have_stored_new(self) -> bool:
+        """Whether chunks of new arrays may have been stored."""
+        return self.stores and any(change.old is None for change in self.changes.values())
 
     def claim_key(self, key: str) -> str:
         """Return where the intent for the document at `key` (relative) is."""

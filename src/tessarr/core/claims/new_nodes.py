@@ -5,19 +5,18 @@ is an object of its own (`intents.CLAIM`), which keeps other writers of the libr
 after they have created theirs, and the transaction looks for a document after it has stored the claim. Readers look for the
 claim where they find no document.
 
-A claim without a record is what an undone transaction left that may have stored chunks there. It stays until a repair: a chunk
-that arrives late would else become part of a new array.
+The claim of a transaction that is void and may have stored chunks stays, and its record, until a repair, for `EXPIRE_S` seconds
+at least: a chunk that arrives late, or that a process stores which was stopped and has not looked at the record since, would
+else become part of a new array.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
 from tessarr.core.asynchronous.sans_io import store_call
-from tessarr.core.claims.intents import CLAIM, claim_of, intent_in
-from tessarr.metadata.formats import DOCUMENT_NAMES
+from tessarr.core.claims.intents import claim_of, intent_in
 from tessarr.stores.base import Store
 from tessarr.types import Buffer
 
@@ -42,7 +41,7 @@ async def create_claimed_steps(store: Store, key: str, document: bytes, identifi
         except UnchangedError:
             return await create_claimed_steps(store, key, document, identifier)
         if not await _is_claimed_steps(store, key, identifier):  # it had been created, and was removed since
-            await remove_value_steps(store, key, document)
+            await put_back_steps(store, key, document, there)
             return False
     await remove_claim_steps(store, key, identifier)
     return there is not None and intent is None
@@ -74,35 +73,13 @@ async def remove_claim_steps(store: Store, key: str, identifier: str) -> None:
         await store_call(store, "update", claim_of(key), remove)
 
 
-async def remove_value_steps(store: Store, key: str, value: bytes) -> None:
-    """Remove the value at `key` if it is `value`."""
+async def put_back_steps(store: Store, key: str, value: bytes, before: Buffer | None = None) -> None:
+    """Replace the value at `key`, if it is `value`, by what was there `before`; ``None``: remove it."""
 
-    def remove(old: Buffer | None) -> None:
+    def put_back(old: Buffer | None) -> Buffer | None:
         if old is None or bytes(old) != value:
             raise UnchangedError
+        return before
 
     with suppress(UnchangedError):
-        await store_call(store, "update", key, remove)
-
-
-def is_abandoned(store: Store, claim: str) -> bool:
-    """Whether the value at the key `claim` is the claim of a transaction that has no record any more."""
-    intent = intent_in(store.get(claim), claim)
-    record = None if intent is None else intent.record_key(claim)
-    return record is not None and not store.exists(record)
-
-
-def remove_abandoned(store: Store, claim: str, save: Callable[[str, Buffer | None], None]) -> bool:
-    """Remove the abandoned claim at the key `claim`, and what is stored below the node that it was for, if no node is there.
-
-    `save` is called with each key and value before they are removed. Returns whether there was such a claim.
-    """
-    if not is_abandoned(store, claim):
-        return False
-    keys = sorted(store.list_prefix(claim.removesuffix(CLAIM)), key=lambda key: (key == claim, key))
-    if any(key.rpartition("/")[2] in DOCUMENT_NAMES for key in keys):
-        keys = [claim]  # of another program, and what is below is its own
-    for key in keys:
-        save(key, store.get(key))
-        store.delete(key)
-    return True
+        await store_call(store, "update", key, put_back)

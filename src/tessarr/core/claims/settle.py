@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import cast
 
-from tessarr.common.json_merge import lacks, merged
+from tessarr.common.json_merge import both_changed, lacks, merged
 from tessarr.common.warn import warn
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call, store_call
@@ -65,7 +65,7 @@ async def _read_steps(store: Store, key: str, data: Buffer | None) -> Buffer | N
             record = Record.parse(stored, place)
             if record.state != "pending" and not store.read_only:
                 with suppress(StoreError):  # who may not write reads what the record says
-                    await _end_steps(store, place, record)
+                    await end_steps(store, place, record)
                     data = await store_call(store, "get", key)
                     continue
             change = record.changes.get(_relative(key, intent))
@@ -110,7 +110,7 @@ async def _read_new_steps(store: Store, key: str, claim: Buffer) -> Buffer | Non
         return None
     if not store.read_only:
         with suppress(StoreError):
-            await _end_steps(store, place, record)
+            await end_steps(store, place, record)
             return cast("Buffer | None", await store_call(store, "get", key))
     return change.new
 
@@ -169,7 +169,7 @@ async def settle_steps(store: Store, key: str, intent: Intent) -> None:
             return
         record = Record.parse(data, place)
         if record.state != "pending" or not is_fresh(record):
-            await _end_steps(store, place, record)
+            await end_steps(store, place, record)
             return
         await clock.CLOCK.pause(pause_s)
         pause_s = min(1.5 * pause_s, _PAUSES_S[1])
@@ -180,9 +180,10 @@ async def settle_steps(store: Store, key: str, intent: Intent) -> None:
 def is_fresh(record: Record) -> bool:
     """Whether the process of a transaction is given more time, to commit it, or to find out that it is committed.
 
-    One that began in the future, by a clock that is wrong, is given none: no process would end it.
+    One that is void is kept as long. One that began in the future, by a clock that is wrong, is given no time: no process would
+    end it.
     """
-    return abs(clock.CLOCK.now() - record.since) < EXPIRE_S
+    return abs(clock.CLOCK.now() - (record.since if record.ended is None else record.ended)) < EXPIRE_S
 
 
 async def await_end_steps(store: Store, claim: str, data: Buffer) -> bool:
@@ -197,20 +198,7 @@ async def await_end_steps(store: Store, claim: str, data: Buffer) -> bool:
     return now is None or bytes(now) != bytes(data)
 
 
-async def end_left_steps(store: Store, place: str) -> bool:
-    """End the transaction whose record is at `place` if its process did not: complete it, or undo it.
-
-    Returns whether it did: not what has ended meanwhile, or is given more time (`is_fresh`).
-    """
-    data = await store_call(store, "get", place)
-    record = None if data is None else Record.parse(data, place)
-    if record is None or is_fresh(record):
-        return False
-    await _end_steps(store, place, record)
-    return True
-
-
-async def _end_steps(store: Store, place: str, record: Record) -> None:
+async def end_steps(store: Store, place: str, record: Record) -> None:
     """Complete a transaction that is committed, make any other one void, and undo it."""
     if record.state == "committed":
         await complete_steps(store, place, record)
@@ -221,12 +209,14 @@ async def _end_steps(store: Store, place: str, record: Record) -> None:
 async def complete_steps(store: Store, place: str, record: Record, *, is_own: bool = False) -> list[str]:
     """Replace and create the documents of a committed transaction, and remove its record, which is at `place`. May be repeated.
 
-    `is_own`: by the process that has committed it. Returns the keys of the documents that another program has replaced, so
-    that they lack the changes; where another process of the library may have completed them before, a warning names them.
+    `is_own`: by the process that has committed it. Returns the keys of the documents that lack the changes, because another
+    program has replaced them, or what claimed them; where another process of the library may have completed them before, a
+    warning names them.
     """
     root = place.removesuffix(intents.RECORD + record.id)
     both: set[str] = set()
     lacking: set[str] = set()
+    new = {root + relative for relative, change in record.changes.items() if change.old is None}
     if not is_own and not await _mark_helped_steps(store, place):
         return []
     for relative in sorted(record.changes, key=lambda key: (-key.count("/"), key)):
@@ -235,17 +225,21 @@ async def complete_steps(store: Store, place: str, record: Record, *, is_own: bo
             warn(f"a transaction replaced {key}, which another program created at the same time", ZarrRuntimeWarning)
         with suppress(UnchangedError):
             await store_call(store, "update", key, partial(_carried_out, root, relative, record, both, lacking))
-    for key in sorted(both):
-        warn(f"a transaction and another program changed {key} at the same time", ZarrRuntimeWarning)
-    if lacking and (not is_own or await _is_helped_steps(store, place)):
-        warn(
-            f"{sorted(lacking)} may lack what a transaction committed: another program replaced them",
-            ZarrRuntimeWarning,
-        )
-        lacking.clear()
+    lost: list[str] = []
+    if (both or lacking) and is_own and not await _is_helped_steps(store, place):
+        lost = sorted(both | lacking)
+    else:
+        for key in sorted(both):
+            warn(f"a transaction and another program changed {key} at the same time", ZarrRuntimeWarning)
+        lacking -= new  # created by another process, and removed since
+        if lacking:
+            warn(
+                f"{sorted(lacking)} may lack what a transaction committed: another program replaced them",
+                ZarrRuntimeWarning,
+            )
     if is_own or not is_fresh(record):  # before, its process may still look for it
         await store_call(store, "delete", place)
-    return sorted(lacking)
+    return lost
 
 
 async def _mark_helped_steps(store: Store, place: str) -> bool:
@@ -274,28 +268,42 @@ def _carried_out(
 ) -> Buffer:
     """Return the new content of the document `old`. Raises `UnchangedError` where the intent is not in it any more.
 
-    The key is added to `both` if another program changed the same member: its document stays; to `lacking` if the intent is
-    gone, and so are the changes.
+    The key is added to `both` if another program changed the same member, or made rows of its own: its document stays; to
+    `lacking` if the intent is gone, and so are the changes.
     """
     key, change = root + relative, record.changes[relative]
     claimed = record.created(relative) if change.old is None else record.claimed(relative)
     new, intent = change.new, intents.intent_in(old, key)
     if old is None or intent is None or intent.id != record.id:
-        if old is not None and change.old is not None and lacks(change.old, new, old):
+        if change.old is None:
+            lacking |= {key} if old is None else set()
+        elif old is not None and lacks(change.old, new, old):
             lacking.add(key)
         raise UnchangedError  # it was replaced, and may have been changed since
     if bytes(old) == claimed:
         return new
-    joined = merged(claimed, new, old)
+    joined = joined_with(claimed, new, old)
     if joined is None:
         both.add(key)
         return intents.released(bytes(old), key, record, intent)
     return joined
 
 
+def joined_with(claimed: bytes, new: bytes, found: Buffer) -> bytes | None:
+    """Merge the change of a claimed document with that of a program which kept the claim; ``None``: they exclude each other.
+
+    Two changes of a shape do, be it to the same one: each has stored rows of its own.
+    """
+    return None if both_changed(claimed, new, found, "shape") else merged(claimed, new, found)
+
+
 async def void_steps(store: Store, place: str, record: Record) -> bool:
-    """Make a transaction void unless it is committed; then complete it. Returns whether it is void."""
-    now = await change_record_steps(store, place, lambda found: found.with_state("void"))
+    """Make a transaction void unless it is committed; then complete it. Returns whether it is void.
+
+    The record stays for `EXPIRE_S` seconds where chunks of new arrays may have been stored, and so do the claims of these.
+    """
+    ended = clock.CLOCK.now()
+    now = await change_record_steps(store, place, lambda found: replace(found, state="void", ended=ended))
     if now is not None and now.state == "committed":
         await complete_steps(store, place, now)
         return False
@@ -306,7 +314,8 @@ async def void_steps(store: Store, place: str, record: Record) -> bool:
             await _release_steps(store, root + relative, record, Intent(record.id, relative.count("/")))
         elif not record.stores:
             await new_nodes.remove_claim_steps(store, root + relative, record.id)
-    await store_call(store, "delete", place)
+    if not (record.may_have_stored_new and is_fresh(record)):
+        await store_call(store, "delete", place)
     return True
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tessarr.core.asynchronous.sans_io import store_call
 from tessarr.core.claims.intents import CLAIM
-from tessarr.core.claims.new_nodes import remove_value_steps
+from tessarr.core.claims.new_nodes import put_back_steps
 from tessarr.core.stored.consolidated import follow_change_steps
 from tessarr.core.stored.walk import read_entries_steps
 from tessarr.metadata import formats
@@ -84,7 +84,7 @@ async def _remove_steps(store: Store, made: Mapping[str, bytes], other: str) -> 
     if made:
         if publishes(store):
             for key, value in made.items():
-                await remove_value_steps(store, key, value)  # a transaction may have replaced it
+                await put_back_steps(store, key, value)  # a transaction may have replaced it
         else:
             await store_call(store, "delete_many", list(made))
         paths = list(dict.fromkeys(key.rpartition("/")[0] for key in made))

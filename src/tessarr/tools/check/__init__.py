@@ -24,7 +24,7 @@ from typing import Any
 from tessarr.core.array_parts.reservation_io import BESIDE
 from tessarr.core.asynchronous import clock
 from tessarr.core.claims.intents import CLAIM, RECORD, Record
-from tessarr.core.claims.new_nodes import is_abandoned
+from tessarr.core.claims.left import is_abandoned
 from tessarr.core.claims.settle import is_fresh
 from tessarr.core.locate import locate
 from tessarr.core.notebook.bar import shows_progress
