@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import tessarr
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.errors import ArrayNotFoundError, NodeNotFoundError, StoreError
+from tessarr.metadata.formats import DOCUMENT_NAMES
 from tessarr.stores.base import Store
 from tessarr.stores.url import as_url, is_url, store_from
+from tessarr.tools.sources import source_kind
+
+_SQLITE = b"SQLite format 3\0"
+"""How an SQLite file begins."""
 
 
 def storage_options(given: Sequence[str]) -> dict[str, Any] | None:
@@ -26,19 +33,43 @@ def storage_options(given: Sequence[str]) -> dict[str, Any] | None:
 
 
 def split_place(place: str) -> tuple[str, str]:
-    """Split a path into a zip file into the place of the file and the path in it; leave other places whole."""
+    """Split a path into a zip file or a database into the place of it and the path in it; leave other places whole.
+
+    A local SQLite file, LMDB directory or Icechunk repository becomes its URL.
+    """
     place = as_url(place)
-    if is_url(place) or os.path.exists(place):
+    if is_url(place):
         return place, ""
+    if os.path.exists(place):
+        return _store_url(place) or place, ""
     above, below = os.path.split(place.rstrip(os.sep))
     while above and below:
-        if os.path.isfile(above):
-            return above, os.path.relpath(place, above).replace(os.sep, "/")
+        url = _store_url(above)
+        if url is not None or os.path.isfile(above):
+            return url or above, os.path.relpath(place, above).replace(os.sep, "/")
         nearer, name = os.path.split(above)
         if nearer == above or not name:
             break
         above = nearer
     return place, ""
+
+
+def _store_url(place: str) -> str | None:
+    """Return the URL of a store that is no directory of keys, by what is on the disk; ``None`` for anything else.
+
+    References are not looked for: they name places of their own, which a user allows by their scheme.
+    """
+    whole = os.path.abspath(place)
+    path = quote(whole.replace(os.sep, "/"))
+    if os.path.isfile(place):
+        with open(place, "rb") as file:
+            return f"sqlite:{path}" if file.read(len(_SQLITE)) == _SQLITE else None
+    if not os.path.isdir(place) or any(os.path.exists(os.path.join(place, name)) for name in DOCUMENT_NAMES):
+        return None
+    names = set(os.listdir(place))
+    if "data.mdb" in names:
+        return f"lmdb:{path}"
+    return f"{Path(whole).as_uri()}|icechunk:" if "snapshots" in names and names & {"refs", "repo"} else None
 
 
 def open_store(place: str, path: str = "", *, storage: Sequence[str] = (), writable: bool = False) -> tuple[Store, str]:
@@ -68,7 +99,8 @@ def open_node(
         with open(root, "rb") as file:
             start = file.read(4)
         if not start.startswith(b"PK"):
-            hint = f"If it is data of another format: tessarr convert {root} {os.path.splitext(root)[0]}.zarr"
+            kind = source_kind(root)
+            hint = f"It is {kind}: tessarr view {root} shows it, tessarr convert {root} {os.path.splitext(root)[0]}.zarr converts it"
             raise StoreError("a file that is not Zarr", store=root, hint=hint)
     try:
         return tessarr.open(

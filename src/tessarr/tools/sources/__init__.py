@@ -54,6 +54,7 @@ def source_kind(place: str) -> str:
         store=place,
         expected="NumPy (.npy, .npz), HDF5, NetCDF, TIFF or Zarr",
         got=repr(start),
+        hint=f"If it holds references that you trust: reference:{place}" if start.startswith(b"{") else None,
     )
 
 
