@@ -144,7 +144,7 @@ export class ArrayView {
         const axis = Number(select.value);
         const other = name === "x" ? "y" : "x";
         const before = this.plane;
-        for (const member of ["box", "at", "along"] as const) delete this.state[member];
+        for (const member of ["box", "at", "along", "span"] as const) delete this.state[member];
         this.rebuild({ [name]: axis, ...(before[other] === axis ? { [other]: before[name] } : {}) });
       });
       return el("label", {}, `${label} `, select);
@@ -221,6 +221,11 @@ export class ArrayView {
     const { x } = this.plane;
     const series = new Series(this.api, this.node, this.axes, {
       part: this.state.part ?? "abs",
+      span: this.state.span,
+      onSpan: (span) => {
+        if (span === null) delete this.state.span;
+        this.change(span === null ? {} : { span });
+      },
       onCursor: (text) => (this.readout.textContent = text),
       onPick: () => undefined,
       onError: this.options.onError,

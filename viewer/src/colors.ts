@@ -12,13 +12,19 @@ const POINTS: Record<string, string> = {
   phase: "a8780d d9515c be40bb 6876e2 20a0b0 3ea74a a8780d",
 };
 
-export const MAP_NAMES = Object.keys(POINTS);
+const REVERSED = "_r";
+
+/** Maps, each also from its last colour to its first. */
+export const MAP_NAMES = Object.keys(POINTS).flatMap((name) => [name, name + REVERSED]);
 
 /** How limits follow from the values, with the text of each. */
 export const LIMITS: Record<string, string> = { robust: "2 % to 98 %", full: "smallest to largest", symmetric: "symmetric about 0" };
 
 /** How numbers between the limits become colours. */
-export const NORMS: Record<string, string> = { linear: "linear", log: "logarithmic", sqrt: "square root" };
+export const NORMS: Record<string, string> = { linear: "linear", log: "logarithmic", symlog: "logarithmic about 0", sqrt: "square root" };
+
+/** How far below the larger limit `symlog` becomes linear. */
+const SYMLOG_RATIO = 1e3;
 
 const TABLES = new Map<string, Uint8Array>();
 
@@ -26,7 +32,8 @@ const TABLES = new Map<string, Uint8Array>();
 export function colorTable(name: string): Uint8Array {
   const known = TABLES.get(name);
   if (known !== undefined) return known;
-  const points = (POINTS[name] ?? POINTS["viridis"] ?? "").split(" ").map((text) => rgbOf(text));
+  const points = (POINTS[name.replace(REVERSED, "")] ?? POINTS["viridis"] ?? "").split(" ").map((text) => rgbOf(text));
+  if (name.endsWith(REVERSED)) points.reverse();
   const table = new Uint8Array(256 * 3);
   for (let color = 0; color < 256; color++) {
     const position = (color / 255) * (points.length - 1);
@@ -54,6 +61,10 @@ export function shareOf(value: number, low: number, high: number, norm = "linear
     if (value <= 0) return NaN;
     return shareOf(Math.log(value), Math.log(low > 0 ? low : high / 1e6), Math.log(high));
   }
+  if (norm === "symlog") {
+    const unit = symlogUnit(low, high);
+    return shareOf(Math.asinh(value / unit), Math.asinh(low / unit), Math.asinh(high / unit));
+  }
   const share = high > low ? Math.min(1, Math.max(0, (value - low) / (high - low))) : value > low ? 1 : 0;
   return norm === "sqrt" ? Math.sqrt(share) : share;
 }
@@ -64,7 +75,15 @@ export function valueAt(share: number, low: number, high: number, norm = "linear
     const from = Math.log(low > 0 ? low : high / 1e6);
     return Math.exp(from + share * (Math.log(high) - from));
   }
+  if (norm === "symlog") {
+    const unit = symlogUnit(low, high);
+    return unit * Math.sinh(valueAt(share, Math.asinh(low / unit), Math.asinh(high / unit)));
+  }
   return low + (norm === "sqrt" ? share * share : share) * (high - low);
+}
+
+function symlogUnit(low: number, high: number): number {
+  return Math.max(Math.abs(low), Math.abs(high)) / SYMLOG_RATIO || 1;
 }
 
 /** Choose limits for numbers in the way that `LIMITS` names; by default a few extreme values do not dominate. */

@@ -20,6 +20,8 @@ export interface State {
   part?: string;
   /** First element and elements per pixel of the plane that is shown: x, y, size of an element in pixels. */
   box?: [number, number, number];
+  /** Elements of the line that are shown: the first, and the first after them. */
+  span?: Range;
   grid?: boolean;
   coast?: boolean;
   /** Element of the plane whose series is shown: index along x and y. */
@@ -71,6 +73,7 @@ function readMember(state: State, name: string, text: string): void {
   } else if (isOneOf(FLAGS, name)) state[name] = text === "1";
   else if (name === "channels") state.channels = numbers.filter(Number.isInteger);
   else if (name === "at" && areFinite && numbers.length === 2) state.at = numbers as Range;
+  else if (name === "span" && areFinite && numbers.length === 2 && (numbers[0] ?? 0) < (numbers[1] ?? 0)) state.span = numbers as Range;
   else if (name === "box" && areFinite && numbers.length === 3 && (numbers[2] ?? 0) > 0) state.box = numbers as [number, number, number];
 }
 
@@ -88,6 +91,7 @@ export function dumpState(state: State): string {
   for (const [channel, range] of Object.entries(state.windows)) query.push([`w${channel}`, short(range)]);
   if (state.channels !== undefined) query.push(["channels", state.channels.join(",")]);
   if (state.at !== undefined) query.push(["at", state.at.join(",")]);
+  if (state.span !== undefined) query.push(["span", state.span.join(",")]);
   if (state.box !== undefined) query.push(["box", short(state.box)]);
   const text = query.map(([name, value]) => `${name}=${encodeURIComponent(value).replaceAll("%2C", ",").replaceAll("%2F", "/")}`).join("&");
   return `#/${state.path.split("/").map(encodeURIComponent).join("/")}${text === "" ? "" : `?${text}`}`;

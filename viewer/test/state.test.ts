@@ -7,13 +7,13 @@ import { dumpState, parseState, type State } from "../src/state.js";
 import { shownEntries } from "../src/tree.js";
 
 test("a state survives the URL, with any name", () => {
-  const state: State = { path: "a b+ü%#?:/x&y=z", indices: { 0: 3, 2: 0 }, x: 1, y: 3, view: "heatmap", map: "gray", low: -1.5, high: 2, box: [1.5, -2, 0.125], grid: true, coast: false, limits: "full", norm: "log", part: "phase", at: [3, 4], along: 0, channels: [], windows: { 1: [0, 2.5] }, labels: "labels/a b" };
+  const state: State = { path: "a b+ü%#?:/x&y=z", indices: { 0: 3, 2: 0 }, x: 1, y: 3, view: "heatmap", map: "gray", low: -1.5, high: 2, box: [1.5, -2, 0.125], span: [3, 123456789012], grid: true, coast: false, limits: "full", norm: "log", part: "phase", at: [3, 4], along: 0, channels: [], windows: { 1: [0, 2.5] }, labels: "labels/a b" };
   assert.deepEqual(parseState(dumpState(state)), state);
   assert.deepEqual(parseState(""), { path: "", indices: {}, windows: {} });
 });
 
 test("what is not understood in a URL is left out", () => {
-  assert.deepEqual(parseState("#/a%ff?x=1.5&i0=b&low=&box=1,2&other=1&high=Infinity&at=1&w1=a,2"), { path: "a%ff", indices: {}, windows: {} });
+  assert.deepEqual(parseState("#/a%ff?x=1.5&i0=b&low=&box=1,2&other=1&high=Infinity&at=1&span=4,3&w1=a,2"), { path: "a%ff", indices: {}, windows: {} });
 });
 
 test("names are encoded segment by segment", () => {
@@ -25,7 +25,10 @@ test("colours begin and end with the map, and NaN has none", () => {
   assert.deepEqual([...colorTable("viridis").slice(0, 3)], [68, 1, 84]);
   assert.deepEqual([NaN, -1, 5, 11].map((value) => shareOf(value, 0, 10)), [NaN, 0, 0.5, 1]);
   assert.deepEqual([-1, 0, 10].map((value) => shareOf(value, 1, 100, "log")), [NaN, NaN, 0.5]);
-  for (const norm of ["linear", "log", "sqrt"]) assert.ok(Math.abs(valueAt(shareOf(7, 2, 50, norm), 2, 50, norm) - 7) < 1e-9);
+  assert.deepEqual([-100, 0, 100].map((value) => shareOf(value, -100, 100, "symlog")), [0, 0.5, 1]);
+  assert.ok(shareOf(10, -100, 100, "symlog") > 0.75);
+  assert.deepEqual([...colorTable("gray_r").slice(0, 3), ...colorTable("gray_r").slice(-3)], [255, 255, 255, 0, 0, 0]);
+  for (const norm of ["linear", "log", "symlog", "sqrt"]) assert.ok(Math.abs(valueAt(shareOf(7, 2, 50, norm), 2, 50, norm) - 7) < 1e-9);
 });
 
 test("limits ignore a few extremes and what is no number", () => {
