@@ -55,7 +55,7 @@ def split_place(place: str) -> tuple[str, str]:
 
 
 def _store_url(place: str) -> str | None:
-    """Return the URL of a store that is no directory of keys, by what is on the disk; ``None`` for anything else.
+    """Return the URL of a store that is not a directory of keys, by what is on the disk; ``None`` for anything else.
 
     References are not looked for: they name places of their own, which a user allows by their scheme.
     """
@@ -100,7 +100,8 @@ def open_node(
             start = file.read(4)
         if not start.startswith(b"PK"):
             kind = source_kind(root)
-            hint = f"It is {kind}: tessarr view {root} shows it, tessarr convert {root} {os.path.splitext(root)[0]}.zarr converts it"
+            target = f"{os.path.splitext(root)[0]}.zarr"
+            hint = f"It is {kind}: tessarr view {root} shows it, tessarr convert {root} {target} converts it"
             raise StoreError("a file that is not Zarr", store=root, hint=hint)
     try:
         return tessarr.open(
