@@ -19,7 +19,7 @@ Run = Callable[..., Any]
 @pytest.fixture(params=["plain", "we ird %41#|ü"])
 def directory(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A directory, also of a name that means something in URLs."""
-    found = tmp_path / request.param
+    found: Path = tmp_path / request.param
     found.mkdir()
     return found
 
