@@ -15,6 +15,7 @@ _B2B = "tessarr.codecs.bytes_to_bytes."
 _N = "tessarr.codecs.numcodecs.v3:"
 _D = "tessarr.dtypes."
 _T = "tessarr.stores.transformed."
+_S = "tessarr.tools.sources."
 _O = "tessarr.stores.remote.obstore.open:open_url"
 TABLE: dict[registry.Point, dict[str, str]] = {
     "data_type": {
@@ -179,6 +180,17 @@ TABLE: dict[registry.Point, dict[str, str]] = {
         "mapping": "tessarr.stores.memory.process_urls:open_url",
         "object": "tessarr.stores.memory.process_urls:open_url",
         "fsspec": "tessarr.stores.remote.fsspec:open_url",
+    },
+    "source": {
+        "npy": _S + "npy:open_source",
+        "npz": _S + "npy:open_source",
+        "hdf5": _S + "hdf5:open_source",
+        "netcdf": _S + "netcdf:open_source",
+        "tiff": _S + "tiff:open_source",
+        "nifti": _S + "nifti:open_source",
+        "fits": _S + "fits:open_source",
+        "grib": _S + "grib:open_source",
+        "zarr": _S + "zarr:open_source",
     },
 }
 FUNCTIONS = {

@@ -22,7 +22,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from tessarr.errors import BaseZarrError
 
-Point: TypeAlias = Literal["data_type", "chunk_grid", "chunk_key_encoding", "codec", "storage_transformer", "store_url"]
+Point: TypeAlias = Literal[
+    "data_type", "chunk_grid", "chunk_key_encoding", "codec", "storage_transformer", "store_url", "source"
+]  # fmt: skip
 
 _TABLE: dict[str, dict[str, object]] = {point: {} for point in get_args(Point)}
 _functions: dict[str, str] = {}
@@ -121,7 +123,7 @@ def _read_entry_points(point: str) -> None:
     _fill()
     for entry in entry_points(group=f"tessarr.{point}"):
         _TABLE[point].setdefault(entry.name, entry.value)
-        if point != "store_url":
+        if point not in ("store_url", "source"):
             _extended.add(point)
     for entry in entry_points(group="zarr.codecs") if point == "codec" else ():
         if not entry.value.startswith("tessarr."):

@@ -72,6 +72,7 @@ LISTS = {
     "facade/zarr3/core": "zarr-python's modules, one for each of its own",
     "metadata": "documents: one module per format and per kind of node, and what they share",
     "conventions": "one module per convention, and the contract that they share",
+    "tools/sources": "one module per format, and what they share",
     "dtypes": "data types: one module per kind, and what they share",
 }
 """Rooms that are a list of one kind."""

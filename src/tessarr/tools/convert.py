@@ -1,6 +1,6 @@
 """Convert NumPy, HDF5, NetCDF, TIFF and Zarr of any version to Zarr of any version.
 
-open    the source lists its arrays and groups (`tessarr.tools.sources`)
+open    the source lists its arrays and groups (`tessarr.tools.sources`); files are scanned first (`tessarr.tools.files`)
 plan    everything is decided and validated before anything is written (`copy_tree.plan_tree`)
 write   in boxes of bounded size, to a place beside the destination (`staging.staged`)
 verify  both sides are read again and compared bit for bit (`transfer.verify`)
@@ -9,8 +9,11 @@ swap    the complete result is renamed to the destination
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import closing
 from dataclasses import dataclass
 
 from tessarr.codecs.parse import CodecLike, CodecsLike
@@ -18,14 +21,20 @@ from tessarr.core.array import Array
 from tessarr.core.creation.shorthands import consolidate_metadata
 from tessarr.core.group import Group
 from tessarr.core.notebook.bar import shows_progress
+from tessarr.errors import UnsupportedOperationError
+from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
+from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.path import prefix_of
 from tessarr.stores.url import StoreLike
 from tessarr.tools.copy_tree import Choices, ChunksChoice, TreePlan, plan_tree, write_tree
-from tessarr.tools.sources import open_source
-from tessarr.tools.sources.base import Source, SourceGroup
+from tessarr.tools.files.joined import FilesSource
+from tessarr.tools.files.open import open_to_convert
+from tessarr.tools.sources.base import Source, SourceArray, SourceGroup
+from tessarr.tools.sources.zarr import ZarrSource
 from tessarr.tools.staging import check_free, local_path, staged
 from tessarr.types import JSONObject, Progress, ZarrFormat
+from tessarr.virtual.references import save_references
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,27 +73,31 @@ class Report:
 
 @shows_progress(nbytes=True)
 def convert(
-    source: StoreLike, dest: StoreLike, *, path: str = "", kind: str | None = None, zarr_format: int | str = 3,
+    source: StoreLike | Sequence[str | os.PathLike[str]], dest: StoreLike, *, path: str = "", kind: str | None = None,
+    along: str | None = None, gaps: bool = False, unpack: bool = False, zarr_format: int | str = 3,
     chunks: ChunksChoice = "keep", shards: ChunksChoice = "keep",
     filters: CodecsLike = "keep", compressors: CodecsLike = "keep",
     codecs: Sequence[CodecLike] | None = None, include: Sequence[str] = (), exclude: Sequence[str] = (),
     rename: Mapping[str, str] | None = None, overwrite: bool = False, verify: bool = True, consolidate: bool = False,
-    jobs: int = 1, dry_run: bool = False, progress: Progress | None = None, storage_options: Mapping[str, object] | None = None,
-    source_storage_options: Mapping[str, object] | None = None,
+    jobs: int = 1, executor: Executor | None = None, dry_run: bool = False, progress: Progress | None = None,
+    storage_options: Mapping[str, object] | None = None, source_storage_options: Mapping[str, object] | None = None,
 ) -> Report:  # fmt: skip
-    """Convert a file or a Zarr hierarchy to Zarr. A conversion that fails leaves the destination as it was.
+    """Convert files or a Zarr hierarchy to Zarr. A conversion that fails leaves the destination as it was.
 
-    - `source`: a path or URL, or what `tessarr.open` accepts. `kind` names its format where detection fails.
-    - `dest`: a path (``….zip`` makes a zip file), a URL or a store; `path`: the node in it, by default the root.
-    - `zarr_format`: 1, 2, 3, or "keep" for that of a Zarr source.
+    - `source`: a path or URL, or what `tessarr.open` accepts; or many files, as a list or a pattern such as ``"*.nc"``.
+      `kind` names its format where detection fails.
+    - `along`: the dimension of which each of many files has a part, or a new one; ``None``: that in which the first two
+      differ. Files are ordered by its coordinate; `gaps` allows steps that are missing between them.
+    - `unpack`: write the floats for which packed integers stand (CF ``scale_factor``, ``add_offset``), NaN where missing.
+    - `dest`: a path (``….zip`` makes a zip file), a URL or a store; `path`: the node in it, by default the root; `zarr_format`:
+      1, 2, 3, or "keep" for that of a Zarr source.
     - `chunks`, `shards`: see `tessarr.tools.copy_tree.ChunksChoice`. `filters`, `compressors`: as in `tessarr.create_array`;
       `codecs`: the whole v3 chain. "keep" is as in the source, where the format can express it.
-    - `include`, `exclude`: patterns of paths; a pattern that matches a group matches all below it. `rename`: old name or
-      path → new name.
-    - `verify`: read everything back and compare it bit for bit. `jobs`: number of boxes in work at once.
+    - `include`, `exclude`: patterns of paths, each with all below; `rename`: old name or path → new name.
+    - `verify`: read back and compare bit for bit. `jobs`: tasks, and threads that scan without an `executor`, at once.
 
-    Raises `BaseZarrError` when something is at `dest` and not `overwrite`, when the format cannot hold an array, and
-    when the values read back differ; `MissingDependencyError` when a format's package is not installed.
+    Raises `BaseZarrError` when something is at `dest` and not `overwrite`, the format cannot hold an array, files disagree, or
+    values read back differ; `StoreError` for a damaged file, `ConflictError` for a changed one; `MissingDependencyError`.
 
     >>> import numpy, tempfile, tessarr
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -95,7 +108,10 @@ def convert(
     """
     began = time.perf_counter()
     check_free(dest, path, overwrite=overwrite, storage_options=storage_options)
-    opened = open_source(source, kind, source_storage_options)
+    opened = open_to_convert(
+        source, kind, along=along, gaps=gaps, unpack=unpack, jobs=max(1, jobs), executor=executor,
+        storage_options=source_storage_options,
+    )  # fmt: skip
     try:
         choices = Choices(
             zarr_format=format_of(opened, zarr_format), chunks=chunks, shards=shards, filters=filters,
@@ -106,6 +122,8 @@ def convert(
             with staged(dest, path, overwrite=overwrite, storage_options=storage_options) as (store, at):
                 write_tree(plan, opened, store, at, verified=verify, jobs=max(1, jobs), progress=progress)
                 stored = _finish(plan, store, at, consolidate)
+                if isinstance(opened, FilesSource):
+                    opened.check_unchanged()
     finally:
         opened.close()
     return Report(
@@ -113,6 +131,46 @@ def convert(
         zarr_format=choices.zarr_format or 3, plan=plan, written=not dry_run, verified=verify and not dry_run,
         nbytes_stored=stored, seconds=time.perf_counter() - began,
     )  # fmt: skip
+
+
+def save_file_references(
+    source: StoreLike | Sequence[str | os.PathLike[str]], dest: StoreLike, *, kind: str | None = None,
+    along: str | None = None, gaps: bool = False, include: Sequence[str] = (), exclude: Sequence[str] = (),
+    rename: Mapping[str, str] | None = None, overwrite: bool = False, jobs: int = 1, executor: Executor | None = None,
+    storage_options: Mapping[str, object] | None = None, source_storage_options: Mapping[str, object] | None = None,
+) -> int:  # fmt: skip
+    """Write references to the chunks of files, or of a Zarr hierarchy, in place of a copy. Returns their number.
+
+    Coordinates are copied, each as one chunk, so that opening the result reads no file. `dest`, and the form of references: see
+    `tessarr.virtual.save_references`; the other arguments: see `convert`. Raises the errors of both;
+    `UnsupportedOperationError` for an array that only the format's package can read: it says why.
+    """
+    opened = open_to_convert(
+        source,
+        kind,
+        along=along,
+        gaps=gaps,
+        jobs=max(1, jobs),
+        executor=executor,
+        storage_options=source_storage_options,
+    )
+    with closing(opened):
+        if isinstance(opened, ZarrSource):
+            return save_references(opened.node, dest, overwrite=overwrite, storage_options=storage_options)
+        if not isinstance(opened, FilesSource):
+            raise UnsupportedOperationError("there are no references to members of an archive", store=_name(source))
+        nodes: dict[str, Array | GroupMetadata] = {}
+        inline: dict[str, Array] = {}
+        for planned in plan_tree(opened, Choices(include=include, exclude=exclude, rename=rename or {})).nodes:
+            node, metadata = planned.source, planned.metadata
+            if isinstance(metadata, GroupMetadata):
+                nodes[planned.path] = metadata
+            elif isinstance(node, SourceArray) and node.is_coordinate:
+                inline[planned.path] = Array._opened(MemoryStore(), "", metadata, read_only=False, config=None)
+                inline[planned.path][...] = node.read(tuple(slice(0, n) for n in node.shape))
+            else:
+                nodes[planned.path] = opened.stored(node.path)
+        return save_references(nodes, dest, inline=inline, overwrite=overwrite, storage_options=storage_options)
 
 
 def _finish(plan: TreePlan, store: Store, path: str, consolidate: bool) -> int | None:
@@ -134,4 +192,6 @@ def format_of(source: Source, zarr_format: int | str) -> ZarrFormat:
 def _name(place: object) -> str:
     if isinstance(place, Array | Group):
         return str(place.store_path)
+    if isinstance(place, list | tuple) and place:
+        return f"{place[0]} and {len(place) - 1} more" if len(place) > 1 else str(place[0])
     return str(getattr(place, "url", place))

@@ -312,6 +312,8 @@ def _check_lengths(what: str, layout: ChunksChoice) -> None:
 
 
 def _chunks(node: SourceArray, choices: Choices) -> ChunksLike:
+    if node.is_coordinate:
+        return tuple(max(1, n) for n in node.shape)
     layout = choices.chunks
     if isinstance(layout, Mapping) and not _named(layout, node):
         layout = "keep"
@@ -357,7 +359,7 @@ def _source_chunks(node: SourceArray) -> Shape | str:
 
 
 def _shards(node: SourceArray, choices: Choices, chunks: ChunksLike, number: ZarrFormat) -> ChunksLike:
-    layout = choices.shards
+    layout = None if node.is_coordinate else choices.shards
     if isinstance(layout, int):
         layout = (layout,)
     if _is_keep(layout):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from base64 import b64encode
 from collections.abc import Mapping
 
 from tessarr.common import strict_json
@@ -15,6 +16,7 @@ from tessarr.metadata import serialize
 from tessarr.metadata.group import GroupMetadata
 from tessarr.metadata.v3 import new_transformers
 from tessarr.stores.base import Store
+from tessarr.stores.buffers import byte_view
 from tessarr.stores.path import ancestors, join, path_of_file_url, prefix_of
 from tessarr.stores.transformed.manifest import MOST_NBYTES
 from tessarr.stores.url import StoreLike
@@ -26,17 +28,19 @@ _TRANSFORMER: JSONObject = {"name": "chunk-manifest-json", "configuration": {"ma
 
 
 def save_references(
-    source: Array | Group | Mapping[str, Array],
+    source: Array | Group | Mapping[str, Array | GroupMetadata],
     place: StoreLike,
     *,
+    inline: Mapping[str, Array] | None = None,
     overwrite: bool = False,
     storage_options: Mapping[str, object] | None = None,
 ) -> int:
     """Write arrays without their chunks, which stay where they are. Returns the number of references.
 
-    `source`: an array, a virtual one too; a group with all below; or path → array. `place`: a path that ends in ``.json``
-    gets a Kerchunk file; any other place arrays with the storage transformer ``chunk-manifest-json``, of format 3.
-    References are absolute URLs. Raises `UnsupportedOperationError` where a chunk is not a range of a file with a URL, or
+    `source`: an array, a virtual one too; a group with all below; or path → array, or the description of a group. `inline`:
+    path → arrays that are copied, such as coordinates. `place`: a path that ends in ``.json`` gets a Kerchunk file, with copied
+    chunks in it; any other place arrays with the storage transformer ``chunk-manifest-json``, of format 3. References are
+    absolute URLs. Raises `UnsupportedOperationError` where a chunk is not a range of a file with a URL, or
     the chunks of a virtual array are not stored chunks; `BaseZarrError` for an existing place unless `overwrite`.
 
     >>> import numpy as np, tempfile, tessarr
@@ -49,17 +53,20 @@ def save_references(
     >>> tessarr.open_array(f"{folder}/all.zarr", mode="r", storage_options=options)[...].tolist()
     [[1, 1, 1], [2, 2, 2]]
     """
-    groups, arrays = _nodes(source)
+    groups, arrays = _nodes(source, inline or {})
     located = {path: located_chunks(array) for path, array in arrays.items()}
     name = os.fspath(place) if isinstance(place, str | os.PathLike) else ""
     if name.endswith(".json"):
-        _write_kerchunk(name, groups, located, overwrite, storage_options)
+        _write_kerchunk(name, groups, located, inline or {}, overwrite, storage_options)
     else:
         store, at, _ = locate(place, None, None, storage_options)
         for path, group in groups.items():
             create_node(store, join(at, path), group, overwrite=overwrite and not path)
         for path, chunks in located.items():
             write_manifest(store, join(at, path), chunks, overwrite=overwrite and not groups)
+        for path, array in (inline or {}).items():
+            create_node(store, join(at, path), array._metadata)
+            Array._opened(store, join(at, path), array._metadata, read_only=False, config=None)[...] = array[...]
     return sum(len(chunks.places) for chunks in located.values())
 
 
@@ -87,10 +94,18 @@ def _write_kerchunk(
     place: str,
     groups: Mapping[str, GroupMetadata],
     arrays: Mapping[str, LocatedChunks],
+    inline: Mapping[str, Array],
     overwrite: bool,
     storage_options: Mapping[str, object] | None,
 ) -> None:
     refs: dict[str, JSON] = {}
+    for path, array in inline.items():
+        refs[f"{prefix_of(path)}zarr.json"] = serialize.dumps(array._metadata.documents())["zarr.json"].decode()
+        for coords, key in array.stored_chunks():
+            value = byte_view(array._store.get(key) or b"")
+            refs[prefix_of(path) + array._metadata.chunk_key_encoding.encode(coords)] = (
+                f"base64:{b64encode(value).decode()}"
+            )
     for path, group in groups.items():
         refs[f"{prefix_of(path)}zarr.json"] = serialize.dumps(group.documents())["zarr.json"].decode()
     for path, chunks in arrays.items():
@@ -111,7 +126,9 @@ def _as_fsspec(url: str) -> str:
     return path_of_file_url(url, windows=os.name == "nt") if url.startswith("file:") else url
 
 
-def _nodes(source: Array | Group | Mapping[str, Array]) -> tuple[dict[str, GroupMetadata], dict[str, Array]]:
+def _nodes(
+    source: Array | Group | Mapping[str, Array | GroupMetadata], inline: Mapping[str, Array]
+) -> tuple[dict[str, GroupMetadata], dict[str, Array]]:
     """Return the groups, parents first, and the arrays, by path."""
     if isinstance(source, Array):
         return {}, {"": source}
@@ -121,9 +138,12 @@ def _nodes(source: Array | Group | Mapping[str, Array]) -> tuple[dict[str, Group
         groups = {"": source, **{path: node for path, node in members.items() if isinstance(node, Group)}}
         found = {path: GroupMetadata(zarr_format=3, attributes=dict(node.attrs)) for path, node in groups.items()}
     else:
-        arrays = {path.strip("/"): array for path, array in source.items()}
-        found = {"": GroupMetadata(zarr_format=3)}
-    for path in arrays:
+        nodes = {path.strip("/"): node for path, node in source.items()}
+        arrays = {path: node for path, node in nodes.items() if isinstance(node, Array)}
+        found = {path: node for path, node in nodes.items() if isinstance(node, GroupMetadata)}
+        if "" not in arrays:
+            found.setdefault("", GroupMetadata(zarr_format=3))
+    for path in (*arrays, *inline):
         for above in ancestors(path):
             found.setdefault(above, GroupMetadata(zarr_format=3))
     return dict(sorted(found.items())), arrays

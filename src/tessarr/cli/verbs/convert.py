@@ -5,18 +5,23 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from glob import has_magic
+from multiprocessing import get_context
 from typing import Any, TypedDict
 
 from tessarr.cli.places import open_node, split_place, storage_options
 from tessarr.cli.printing import OK, add_verb, counted, human, lengths, note, print_json
 from tessarr.cli.progress import bar
 from tessarr.codecs.parse import CodecLike, CodecsLike
-from tessarr.core.open import open as open_zarr
 from tessarr.stores.url import StoreLike
-from tessarr.tools.convert import Report, convert
+from tessarr.tools.convert import Report, convert, save_file_references
 from tessarr.tools.copy_tree import ChunksChoice
-from tessarr.tools.sources import KINDS
-from tessarr.virtual.references import save_references
+
+_FORMATS = "npy, npz, hdf5, netcdf, tiff, nifti, fits, grib, zarr, or that of another package"
+_FOR_PROCESSES = 40
+"""Files from which on scanning them in processes is faster than starting these."""
 
 
 def add(verbs: object) -> None:
@@ -24,10 +29,12 @@ def add(verbs: object) -> None:
     verb = add_verb(
         verbs,
         "convert",
-        summary="convert NumPy, HDF5, NetCDF, TIFF or Zarr to Zarr",
-        text="Convert .npy, .npz, HDF5, NetCDF, TIFF (with the extra 'tessarr[convert]') or Zarr of any version to Zarr\n"
-        "of any version. Attributes, dimension names and groups are kept; packed data stays packed. The result is read\n"
-        "back and compared bit by bit, and moved to DEST only when it is complete.",
+        summary="convert files (NetCDF, HDF5, TIFF, GRIB and others) or Zarr to Zarr",
+        text="Convert .npy, .npz, HDF5, NetCDF, TIFF, NIfTI (with the extra 'tessarr[convert]'), FITS and GRIB (extras\n"
+        "'fits' and 'grib'), one file or many, or Zarr of any version, to Zarr of any version. Several files are joined\n"
+        "along a dimension; where they disagree, nothing is written. Attributes, dimension names and groups are kept;\n"
+        "packed data stays packed. The result is read back and compared bit by bit, and moved to DEST only when it is\n"
+        "complete.",
         examples="""
 tessarr convert air.nc air.zarr
 tessarr convert air.nc air.zarr --chunks time=100,lat=50 --shards time=1000 --compressor zstd:5
@@ -35,26 +42,43 @@ tessarr convert scan.tif scan.zip --chunks 512,512 --compressor blosc:lz4:5:bits
 tessarr convert old.zarr new.zarr --format 3 --shards auto --consolidate
 tessarr convert run.h5 run.zarr --include 'results/*' --exclude '*/debug' --dry-run
 tessarr convert big.zarr s3://bucket/big.zarr --jobs 8
-tessarr convert big.zarr references.json --references
+tessarr convert 'era5/*.nc' era5.zarr --along time --chunks time=100 --jobs 4
+tessarr convert 'era5/*.nc' references.json --references
 """,
     )
-    add_choices(verb)
+    add_choices(verb, many=True)
+    verb.add_argument(
+        "--along", metavar="DIMENSION",
+        help="the dimension of which each of several files has a part, or a new one (default: that in which they differ)",
+    )  # fmt: skip
+    verb.add_argument("--allow-gaps", action="store_true", help="join files although steps are missing between them")
+    verb.add_argument(
+        "--unpack", action="store_true",
+        help="write the floats for which packed integers stand (CF scale_factor and add_offset), NaN where missing",
+    )  # fmt: skip
     verb.add_argument("--dry-run", action="store_true", help="print what would be written")
     verb.add_argument(
         "--references", action="store_true",
-        help="leave the chunks of a Zarr SOURCE where they are, and write references to them: a Kerchunk file, where DEST "
+        help="leave the chunks of SOURCE where they are, and write references to them: a Kerchunk file, where DEST "
         "ends in .json, or arrays with manifests",
     )  # fmt: skip
-    verb.add_argument("--jobs", type=int, default=1, metavar="N", help="pieces processed concurrently (default: 1)")
+    verb.add_argument(
+        "--jobs", type=int, default=1, metavar="N",
+        help="pieces processed concurrently, and processes that scan many files (default: 1)",
+    )  # fmt: skip
     verb.set_defaults(run=run)
 
 
-def add_choices(verb: argparse.ArgumentParser) -> None:
-    """Add the places, and the options for what is written."""
-    verb.add_argument("source", metavar="SOURCE", help="a file, a Zarr directory, a zip file or a URL")
+def add_choices(verb: argparse.ArgumentParser, *, many: bool = False) -> None:
+    """Add the places, and the options for what is written. `many`: there may be several sources."""
+    what = "a file, a Zarr directory, a zip file or a URL"
+    more = "; or several files, or a pattern in quotes, that are joined along a dimension" if many else ""
+    verb.add_argument("source", metavar="SOURCE", nargs="+" if many else None, help=what + more)
     verb.add_argument("dest", metavar="DEST", help="the destination: a directory, a name ending in .zip, or a URL")
     verb.add_argument("--path", default="", metavar="PATH", help="the node in DEST to write to (default: its root)")
-    verb.add_argument("--from", dest="kind", choices=KINDS, help="the format of SOURCE, if detection fails")
+    verb.add_argument(
+        "--from", dest="kind", metavar="FORMAT", help=f"the format of SOURCE, if detection fails: {_FORMATS}"
+    )
     verb.add_argument(
         "--format", choices=("1", "2", "3", "keep"), default="3", help="the Zarr version to write (default: 3)"
     )
@@ -162,15 +186,24 @@ def source_of(arguments: argparse.Namespace) -> tuple[StoreLike, Mapping[str, ob
 
 def run(arguments: argparse.Namespace) -> int:
     """Convert, and print the result."""
-    source, source_options = source_of(arguments)
+    sources: list[str] = arguments.source
+    source: StoreLike | Sequence[str] = sources
+    source_options: Mapping[str, object] | None = storage_options(arguments.source_storage)
+    if len(sources) == 1:
+        arguments.source = sources[0]
+        source, source_options = source_of(arguments)
     if arguments.references:
         return _save_references(arguments, source, source_options)
-    with bar() as progress:
+    with bar() as progress, _processes(arguments, source) as executor:
         report = convert(
             source,
             arguments.dest,
             **chosen(arguments),
+            along=arguments.along,
+            gaps=arguments.allow_gaps,
+            unpack=arguments.unpack,
             jobs=arguments.jobs,
+            executor=executor,
             dry_run=arguments.dry_run,
             progress=progress,
             storage_options=storage_options(arguments.storage),
@@ -186,17 +219,32 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _save_references(
-    arguments: argparse.Namespace, source: StoreLike, source_options: Mapping[str, object] | None
+    arguments: argparse.Namespace, source: StoreLike | Sequence[str], source_options: Mapping[str, object] | None
 ) -> int:
-    """Write references to the chunks of the source. Other choices have no meaning then, but ``--overwrite``."""
-    options = storage_options(arguments.storage)
-    node = open_zarr(source, mode="r", storage_options=source_options)
-    count = save_references(node, arguments.dest, overwrite=arguments.overwrite, storage_options=options)
+    """Write references to the chunks of the source. Choices of how they are stored have no meaning then."""
+    choices = chosen(arguments)
+    with _processes(arguments, source) as executor:
+        count = save_file_references(
+            source, arguments.dest, kind=choices["kind"], along=arguments.along, gaps=arguments.allow_gaps,
+            include=choices["include"], exclude=choices["exclude"], rename=choices["rename"],
+            overwrite=choices["overwrite"], jobs=arguments.jobs, executor=executor,
+            storage_options=storage_options(arguments.storage), source_storage_options=source_options,
+        )  # fmt: skip
     if arguments.json:
         print_json({"dest": arguments.dest, "references": count})
     else:
         print(f"{arguments.dest}: {counted(count, 'reference')}")
     return OK
+
+
+def _processes(arguments: argparse.Namespace, source: object) -> AbstractContextManager[Executor | None]:
+    """Return processes that scan files, where there are enough files to be worth their start."""
+    many = (isinstance(source, str) and has_magic(source)) or (
+        isinstance(source, list) and len(source) >= _FOR_PROCESSES
+    )
+    if arguments.jobs < 2 or not many:
+        return nullcontext()
+    return ProcessPoolExecutor(arguments.jobs, get_context("spawn"))
 
 
 def _print(report: Report) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import math
 import struct
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,16 @@ def collect(values: Any, place: str, notices: list[str]) -> dict[str, JSON]:
                 f"{place}: attribute {name!r} holds NaN or infinity, which JSON cannot; it is stored as a string"
             )
     return attributes
+
+
+def packing_of(attributes: Mapping[str, object]) -> dict[str, np.generic]:
+    """Return the CF attributes that say how numbers are packed, in their own types.
+
+    >>> packing_of({"scale_factor": np.float32(0.5), "units": "K"})
+    {'scale_factor': np.float32(0.5)}
+    """
+    found = {name: np.asarray(attributes[name]) for name in ("scale_factor", "add_offset") if name in attributes}
+    return {name: value.reshape(-1)[0] for name, value in found.items() if value.size and value.dtype.kind in "iuf"}
 
 
 def cf_fill_attribute(fill: object, zarr_format: int) -> JSON | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from tessarr.dtypes.base import VARIABLE_ITEMSIZE, DataType
 from tessarr.dtypes.parse import from_numpy
 from tessarr.errors import MissingDependencyError
-from tessarr.types import AnyArray, AnyDType, Shape
+from tessarr.types import AnyArray, AnyDType, JSONObject, Shape
 
 Box: TypeAlias = tuple[slice, ...]
 """A slice with start and stop per axis."""
@@ -24,9 +25,26 @@ class Unset:
     def __repr__(self) -> str:
         return "UNSET"
 
+    def __reduce__(self) -> str:
+        return "UNSET"
+
 
 UNSET: Final = Unset()
 """`SourceArray.fill_value` of a source without a fill value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredChunks:
+    """Say where the encoded chunks of an array are in its file, and how Zarr decodes them."""
+
+    chunks: Shape
+    """The shape of a chunk. Every stored one is whole, also at the edge."""
+    codecs: tuple[JSONObject, ...]
+    """The chain of a v3 array."""
+    offsets: npt.NDArray[np.int64]
+    """Of each chunk, in the shape of the grid; -1: it is not stored, and holds `fill_value`."""
+    nbytes: npt.NDArray[np.int64]
+    fill_value: object = UNSET
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,6 +66,12 @@ class SourceArray:
     dimension_names: tuple[str | None, ...] | None = None
     cf_fill: np.generic | None = None
     """The CF attribute ``_FillValue``, whose spelling depends on the Zarr format; a NumPy scalar."""
+    is_coordinate: bool = False
+    """Whether it describes the axes of others; then it is written as one chunk."""
+    stored: Callable[[], StoredChunks | str] = lambda: "its format does not say where its chunks are"
+    """Returns where the chunks are; or, for values that only the format's package can read, why."""
+    packing: Mapping[str, np.generic] = field(default_factory=dict)
+    """The CF attributes ``scale_factor`` and ``add_offset`` in their own types."""
     keep: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of `new_array_metadata` from a Zarr source, such as codecs."""
 
@@ -105,8 +129,47 @@ def rows(values: AnyArray, dtype: npt.DTypeLike) -> AnyArray:
     return made
 
 
-def missing(package: str, what: str) -> MissingDependencyError:
+def missing(package: str, what: str, extra: str = "convert") -> MissingDependencyError:
     """Make the error that names the extra for a format."""
     return MissingDependencyError(
-        f"reading {what} needs the package {package}, which is not installed", hint="pip install 'tessarr[convert]'"
+        f"reading {what} needs the package {package}, which is not installed", hint=f"pip install 'tessarr[{extra}]'"
+    )
+
+
+_PART = 16 << 20
+
+
+def bytes_codec(dtype: AnyDType) -> JSONObject:
+    """Return the codec of plain elements in the byte order of `dtype`.
+
+    >>> bytes_codec(np.dtype(">i2")), bytes_codec(np.dtype("u1"))
+    ({'name': 'bytes', 'configuration': {'endian': 'big'}}, {'name': 'bytes'})
+    """
+    order = {"<": "little", ">": "big"}.get(dtype.str[0])
+    return {"name": "bytes"} if order is None else {"name": "bytes", "configuration": {"endian": order}}
+
+
+def contiguous(shape: Shape, dtype: AnyDType, offset: int, *, stride: int | None = None) -> StoredChunks:
+    """Describe elements that lie one after another from `offset` on, in C order, as chunks of some rows each.
+
+    `stride`: bytes from one row to the next, if there is something else between them; then a chunk is one row.
+
+    >>> contiguous((6, 2), np.dtype("<i4"), 100).chunks, contiguous((3,), np.dtype("u1"), 8, stride=12).offsets.tolist()
+    ((6, 2), [8, 20, 32])
+    """
+    if not shape:
+        return _parts((), dtype, (), np.array(offset), dtype.itemsize)
+    row = prod(shape[1:]) * dtype.itemsize
+    most = 1 if stride is not None else max(1, _PART // max(1, row))
+    rows = next((n for n in range(min(most, shape[0]), 0, -1) if shape[0] % n == 0), 1)
+    chunks = (rows, *(max(1, n) for n in shape[1:]))
+    grid = tuple(-(-n // chunk) for n, chunk in zip(shape, chunks, strict=True))
+    starts = offset + np.arange(grid[0], dtype=np.int64) * (rows * row if stride is None else stride)
+    return _parts(chunks, dtype, grid, starts.reshape(-1, *(1,) * (len(shape) - 1)), rows * row)
+
+
+def _parts(chunks: Shape, dtype: AnyDType, grid: Shape, starts: npt.NDArray[np.int64], nbytes: int) -> StoredChunks:
+    offsets = np.broadcast_to(starts, grid).astype(np.int64)
+    return StoredChunks(
+        chunks=chunks, codecs=(bytes_codec(dtype),), offsets=offsets, nbytes=np.full(grid, nbytes, np.int64)
     )

@@ -1,4 +1,5 @@
-"""Compute how long a NetCDF-3 file must be: its library silently reads a truncated part as zeros.
+"""Compute where the values of a NetCDF-3 file are, and how long it must be: its library silently reads a truncated part as
+zeros.
 
 Source: the NetCDF classic format specification (``CDF\\1``, ``CDF\\2`` with 64-bit offsets, ``CDF\\5`` with 64-bit data).
 
@@ -11,10 +12,15 @@ Source: the NetCDF classic format specification (``CDF\\1``, ``CDF\\2`` with 64-
 from __future__ import annotations
 
 from math import prod
-from typing import IO
+from typing import IO, NamedTuple
 
-_SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 4, 6: 8, 7: 1, 8: 2, 9: 4, 10: 8, 11: 8}
-"""Bytes per element by NetCDF type number."""
+import numpy as np
+
+from tessarr.tools.sources.base import StoredChunks, contiguous
+from tessarr.types import AnyDType, Shape
+
+_DTYPES = {1: "i1", 2: "S1", 3: ">i2", 4: ">i4", 5: ">f4", 6: ">f8", 7: "u1", 8: ">u2", 9: ">u4", 10: ">i8", 11: ">u8"}
+"""Types of elements by NetCDF type number."""
 _LISTS = (0, 10, 11, 12)
 
 
@@ -37,8 +43,11 @@ class _Header:
     def skip(self, nbytes: int) -> None:
         self._file.seek(-(-nbytes // 4) * 4, 1)
 
-    def name(self) -> None:
-        self.skip(self.number())
+    def name(self) -> str:
+        size = self.number()
+        data = self._file.read(size)
+        self._file.seek(-size % 4, 1)
+        return data.decode(errors="replace")
 
     def list(self) -> range:
         if self.number(4) not in _LISTS:
@@ -49,14 +58,42 @@ class _Header:
         for _ in self.list():
             self.name()
             kind = self.number(4)
-            self.skip(_SIZES[kind] * self.number())
+            self.skip(np.dtype(_DTYPES[kind]).itemsize * self.number())
 
 
-def needed_size(file: IO[bytes]) -> int | None:
-    """Return the offset of the end of the last value, according to the header of an open file.
+class _Variable(NamedTuple):
+    name: str
+    dtype: AnyDType
+    shape: Shape
+    """With 0 for the dimension of records."""
+    begin: int
 
-    ``None`` for other files, or when the number of records is not stated. Raises `EOFError` when the header is truncated.
-    """
+    @property
+    def grows(self) -> bool:
+        return bool(self.shape) and self.shape[0] == 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values, or of those in one record."""
+        return self.dtype.itemsize * prod(self.shape[1:] if self.grows else self.shape)
+
+
+class _Contents(NamedTuple):
+    records: int | None
+    """``None``: the writer did not say."""
+    variables: list[_Variable]
+
+    @property
+    def record_nbytes(self) -> int:
+        """Bytes from one record to the next: records hold a part of every variable, padded to four bytes unless there is one
+        variable.
+        """
+        sizes = [variable.nbytes for variable in self.variables if variable.grows]
+        return sizes[0] if len(sizes) == 1 else sum(-(-size // 4) * 4 for size in sizes)
+
+
+def _contents(file: IO[bytes]) -> _Contents | None:
+    """Read the header; ``None``: another format. Raises `EOFError` when it is truncated, `ValueError` when it is damaged."""
     magic = file.read(4)
     if magic[:3] != b"CDF" or magic[3:] not in (b"\x01", b"\x02", b"\x05"):
         return None
@@ -67,27 +104,38 @@ def needed_size(file: IO[bytes]) -> int | None:
         header.name()
         lengths.append(header.number())
     header.attributes()
-    fixed: list[tuple[int, int]] = []
-    recorded: list[tuple[int, int]] = []
+    variables: list[_Variable] = []
     for _ in header.list():
-        header.name()
-        shape = [lengths[header.number()] for _ in range(header.number())]
+        name = header.name()
+        shape = tuple([lengths[header.number()] for _ in range(header.number())])
         header.attributes()
-        item = _SIZES[header.number(4)]
+        dtype = np.dtype(_DTYPES[header.number(4)])
         header.number()  # the size of the variable, which may overflow its field
-        begin = header.offset()
-        grows = bool(shape) and shape[0] == 0
-        (recorded if grows else fixed).append((begin, item * prod(shape[1:] if grows else shape)))
-    if recorded and records == (1 << 8 * header._count) - 1:
-        return None
-    return _end(fixed, recorded, records)
+        variables.append(_Variable(name, dtype, shape, header.offset()))
+    return _Contents(None if records == (1 << 8 * header._count) - 1 else records, variables)
 
 
-def _end(fixed: list[tuple[int, int]], recorded: list[tuple[int, int]], records: int) -> int:
-    """Compute the end of the last record: records hold a part of every variable, padded to four bytes unless there is
-    one variable.
+def needed_size(file: IO[bytes]) -> int | None:
+    """Return the offset of the end of the last value, according to the header of an open file.
+
+    ``None`` for other files, or when the number of records is not stated. Raises `EOFError` when the header is truncated.
     """
-    padded = [size if len(recorded) == 1 else -(-size // 4) * 4 for _, size in recorded]
-    ends = [begin + size for begin, size in fixed]
-    ends += [begin + (records - 1) * sum(padded) + size for begin, size in recorded if records]
+    found = _contents(file)
+    if found is None or (found.records is None and any(variable.grows for variable in found.variables)):
+        return None
+    ends = [variable.begin + variable.nbytes for variable in found.variables if not variable.grows]
+    for variable in found.variables:
+        if variable.grows and found.records:
+            ends.append(variable.begin + (found.records - 1) * found.record_nbytes + variable.nbytes)
     return max(ends, default=0)
+
+
+def stored_chunks(place: str, name: str, shape: Shape) -> StoredChunks | str:
+    """Return where the values of a variable of a file are; `shape`: with the number of records."""
+    with open(place, "rb") as file:
+        found = _contents(file)
+    if found is None:
+        return "the file is not of the classic format"
+    variable = next(variable for variable in found.variables if variable.name == name)
+    stride = found.record_nbytes if variable.grows else None
+    return contiguous(shape, variable.dtype, variable.begin, stride=stride)

@@ -8,13 +8,15 @@ group with one array per field. A dataset that several links lead to is converte
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tessarr.dtypes.base import DataType
-from tessarr.tools.sources.attributes import collect
+from tessarr.tools.sources.attributes import collect, packing_of
 from tessarr.tools.sources.base import UNSET, Box, SourceArray, SourceGroup, missing, ragged, rows
+from tessarr.tools.sources.hdf5_chunks import stored_chunks
 from tessarr.types import JSON, AnyArray, AnyDType
 
 if TYPE_CHECKING:
@@ -156,6 +158,8 @@ class HDF5Source:
                 attributes=attributes,
                 dimension_names=self._dimensions(dataset),
                 cf_fill=cf_fill,
+                packing=packing_of(dataset.attrs),
+                stored=(lambda: "it is a field of a table") if field else partial(stored_chunks, dataset),
             )
         )
 

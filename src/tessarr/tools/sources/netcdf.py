@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from tessarr.dtypes.base import DataType
 from tessarr.errors import StoreError
-from tessarr.tools.sources.attributes import collect
-from tessarr.tools.sources.base import UNSET, Box, SourceArray, SourceGroup, missing, ragged, rows
-from tessarr.tools.sources.classic import needed_size
+from tessarr.tools.sources import classic, hdf5_chunks
+from tessarr.tools.sources.attributes import collect, packing_of
+from tessarr.tools.sources.base import UNSET, Box, SourceArray, SourceGroup, StoredChunks, missing, ragged, rows
 from tessarr.types import JSON, AnyArray, AnyDType
 
 if TYPE_CHECKING:
     import netCDF4
+
+    Variable: TypeAlias = netCDF4.Variable[Any]
 
 
 class NetCDFSource:
@@ -35,6 +39,7 @@ class NetCDFSource:
         except ImportError as error:
             raise missing("netCDF4", "NetCDF") from error
         _check_length(place)
+        self._place = place
         self._file = netCDF4.Dataset(place, "r")
         self._file.set_auto_maskandscale(False)
         self._file.set_auto_chartostring(False)
@@ -58,7 +63,7 @@ class NetCDFSource:
         for name, member in group.groups.items():
             self._group(member, f"{path}/{name}".lstrip("/"))
 
-    def _variable(self, variable: netCDF4.Variable[Any], path: str) -> None:
+    def _variable(self, variable: Variable, path: str) -> None:
         dtype, flags = _dtype(variable)
         if dtype is None:
             self.unsupported.append((path, "it holds values of varying length"))
@@ -78,8 +83,23 @@ class NetCDFSource:
                 attributes=attributes,
                 dimension_names=tuple(variable.dimensions),
                 cf_fill=fill,
+                packing=packing_of({name: variable.getncattr(name) for name in variable.ncattrs()}),
+                stored=partial(self._stored, variable, path),
             )
         )
+
+    def _stored(self, variable: Variable, path: str) -> StoredChunks | str:
+        if self._file.disk_format != "HDF5":
+            shape = tuple(int(n) for n in variable.shape)
+            return classic.stored_chunks(self._place, path, shape)
+        with suppress(ImportError):
+            import h5py
+
+            with h5py.File(self._place, "r") as file:
+                dataset = file[path]
+                if isinstance(dataset, h5py.Dataset):
+                    return hdf5_chunks.stored_chunks(dataset)
+        return "the package h5py, which says where its chunks are, is not installed, or finds no dataset"
 
     def close(self) -> None:
         """Close the file."""
@@ -92,7 +112,7 @@ def _check_length(place: str) -> None:
         return
     with open(place, "rb") as file:
         try:
-            needed = needed_size(file)
+            needed = classic.needed_size(file)
         except EOFError as error:
             raise StoreError("a NetCDF file is truncated", store=place, got=str(error)) from error
         except (ValueError, KeyError, IndexError):
@@ -109,7 +129,7 @@ def _used(group: netCDF4.Dataset, dimension: netCDF4.Dimension) -> bool:
     return any(_used(member, dimension) for member in group.groups.values())
 
 
-def _dtype(variable: netCDF4.Variable[Any]) -> tuple[AnyDType | type[str] | DataType | None, dict[str, JSON]]:
+def _dtype(variable: Variable) -> tuple[AnyDType | type[str] | DataType | None, dict[str, JSON]]:
     """Return the dtype to store (``None``: Zarr has no such type), and attributes that explain it."""
     datatype = variable.datatype
     names = getattr(datatype, "enum_dict", None)
@@ -119,7 +139,8 @@ def _dtype(variable: netCDF4.Variable[Any]) -> tuple[AnyDType | type[str] | Data
             "flag_meanings": " ".join(map(str, names)),
         }
         return np.dtype(variable.dtype).newbyteorder("="), flags
-    if variable.dtype is str:
+    stored: object = variable.dtype
+    if stored is str:
         return str, {}
     if type(datatype).__name__ == "VLType":
         return ragged(variable.dtype), {}
@@ -127,7 +148,7 @@ def _dtype(variable: netCDF4.Variable[Any]) -> tuple[AnyDType | type[str] | Data
     return (None if dtype.hasobject else dtype.newbyteorder("=")), {}
 
 
-def _reader(variable: netCDF4.Variable[Any], dtype: Any) -> Callable[[Box], AnyArray]:
+def _reader(variable: Variable, dtype: Any) -> Callable[[Box], AnyArray]:
     def read(box: Box) -> AnyArray:
         # The library changes the dtype of unsigned and of empty results; values are the same.
         values = np.asarray(variable[box] if box else variable[...])

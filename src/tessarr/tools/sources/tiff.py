@@ -7,16 +7,21 @@ Strips and tiles are decoded one by one, so that a page need not fit into memory
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from tessarr.errors import StoreError
 from tessarr.tools.sources.attributes import collect
-from tessarr.tools.sources.base import Box, SourceArray, SourceGroup, missing
-from tessarr.types import AnyArray
+from tessarr.tools.sources.base import Box, SourceArray, SourceGroup, StoredChunks, bytes_codec, contiguous, missing
+from tessarr.types import AnyArray, JSONObject
 
 _AXES = {"X": "x", "Y": "y", "Z": "z", "C": "c", "T": "t", "S": "sample", "I": "page", "Q": None}
 # Tags that describe the layout of the file, or repeat the array's metadata.
@@ -27,6 +32,17 @@ _LAYOUT = frozenset({
     "YCbCrSubSampling", "YCbCrPositioning", "SubIFDs", "ExifTag", "GPSTag", "IJMetadata", "IJMetadataByteCounts",
     "Orientation", "PageNumber",
 })  # fmt: skip
+
+
+_CODECS: dict[int, tuple[JSONObject, ...]] = {
+    1: (),
+    5: ({"name": "lzw"},),
+    8: ({"name": "numcodecs.zlib", "configuration": {}},),
+    32946: ({"name": "numcodecs.zlib", "configuration": {}},),
+    50000: ({"name": "numcodecs.zstd", "configuration": {}},),
+}
+"""Codecs by TIFF compression number."""
+_PAGE_ERRORS = ("invalid page offset", "invalid offset to page", "corrupted tag list")
 
 
 class TIFFSource:
@@ -40,11 +56,15 @@ class TIFFSource:
             import tifffile
         except ImportError as error:
             raise missing("tifffile", "TIFF") from error
-        self._file = tifffile.TiffFile(place)
+        with _page_errors() as errors:
+            self._file = tifffile.TiffFile(place)
+            series = list(self._file.series)
+        if errors:
+            self._file.close()
+            raise StoreError("the chain of pages is damaged, or the file is cut off", store=place, got=errors[0])
         self.notices: list[str] = []
         self.unsupported: list[tuple[str, str]] = []
         self.nodes: list[SourceArray | SourceGroup] = []
-        series = list(self._file.series)
         if len(series) == 1 and len(series[0].levels) == 1:
             self._array(series[0], "")
         else:
@@ -74,6 +94,7 @@ class TIFFSource:
                 else None,
                 attributes=attributes,
                 dimension_names=_dimensions(series.axes),
+                stored=partial(_stored, series),
             )
         )
 
@@ -95,6 +116,27 @@ class TIFFSource:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+@contextmanager
+def _page_errors() -> Iterator[list[str]]:
+    """Collect what tifffile logs, and no more, where it cannot find the next page: it goes on with those before."""
+    errors: list[str] = []
+    thread = threading.get_ident()
+
+    class Collecting(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            text = record.getMessage()
+            if record.thread == thread and any(part in text for part in _PAGE_ERRORS):
+                errors.append(text)
+
+    handler = Collecting(logging.ERROR)
+    logger = logging.getLogger("tifffile")
+    logger.addHandler(handler)
+    try:
+        yield errors
+    finally:
+        logger.removeHandler(handler)
 
 
 def _dimensions(axes: str) -> tuple[str | None, ...] | None:
@@ -183,6 +225,44 @@ def _place(segment: Any, position: Any, shape: Any, wide: list[slice], full: Any
         source.append(slice(low - start, high - start))
         target.append(slice(low - part.start, high - part.start))
     full[tuple(target)] = segment[np.newaxis][tuple(source)]
+
+
+def _stored(series: Any) -> StoredChunks | str:
+    """Return where the strips or tiles of a series are, or why Zarr cannot decode them."""
+    page, shape = series.keyframe, tuple(int(n) for n in series.shape)
+    dtype = np.dtype(series.dtype).newbyteorder(page.parent.byteorder)
+    codecs = _CODECS.get(int(page.compression))
+    if codecs is None or page.jpegtables is not None:
+        return f"Zarr has no codec for the compression {page.compression.name}"
+    if page.predictor != 1:
+        return f"Zarr has no codec for the predictor {page.predictor.name}"
+    if dtype.kind not in "uifc" or page.bitspersample != dtype.itemsize * 8 or page.fillorder != 1:
+        return "samples are not whole numbers of bytes"
+    if not codecs and series.dataoffset is not None:
+        return contiguous(shape, dtype, int(series.dataoffset))
+    leading = shape[: len(shape) - len(page.shape)]
+    counts = tuple(int(n) for n in page.chunked)
+    chunks = (1,) * (len(counts) - len(page.chunks)) + tuple(int(n) for n in page.chunks)  # samples may be apart
+    grid = tuple(-(-n // max(1, chunk)) for n, chunk in zip(page.shape, chunks, strict=False))
+    if prod(leading) != len(series.pages) or len(chunks) != len(page.shape) or grid != counts:
+        return "its pages have strips or tiles that do not divide the array"
+    if not page.is_tiled and any(n % chunk for n, chunk in zip(page.shape, chunks, strict=True)):
+        return "the last strip of a page is shorter than the others"
+    offsets, nbytes = (
+        np.full((len(series.pages), prod(grid)), -1, np.int64),
+        np.zeros((len(series.pages), prod(grid)), np.int64),
+    )
+    for number, one in enumerate(series.pages):
+        if one is None:
+            continue
+        sizes = np.array(one.databytecounts, np.int64)
+        if sizes.shape != nbytes[number].shape:
+            return "its pages have different numbers of strips or tiles"
+        offsets[number], nbytes[number] = np.where(sizes > 0, np.array(one.dataoffsets, np.int64), -1), sizes
+    return StoredChunks(
+        chunks=(*(1 for _ in leading), *chunks), codecs=(bytes_codec(dtype), *codecs),
+        offsets=offsets.reshape(*leading, *grid), nbytes=nbytes.reshape(*leading, *grid), fill_value=page.nodata,
+    )  # fmt: skip
 
 
 def open_source(place: str) -> TIFFSource:

@@ -1,0 +1,164 @@
+"""Order files along a dimension, and find everything in which they disagree. No file is opened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tessarr.dtypes.base import DataType
+from tessarr.errors import BaseZarrError
+from tessarr.tools.files.scan import ScannedArray, ScannedFile
+from tessarr.types import AnyArray, AnyDType
+
+_MEANING = ("units", "calendar", "flag_values", "flag_meanings", "_Unsigned")
+PACKING = ("scale_factor", "add_offset")
+_MOST_TOLD = 10
+
+
+class Along(NamedTuple):
+    """Say along which dimension files are joined."""
+
+    name: str
+    new: bool
+    """Whether no file has it: each file is one index of it."""
+
+
+def dimension_between(one: ScannedFile, other: ScannedFile) -> str:
+    """Return the dimension along which two files differ.
+
+    Raises `BaseZarrError` where there is none, or more than one.
+    """
+    lengths = [_lengths(file) for file in (one, other)]
+    differing = {name for name, length in lengths[0].items() if lengths[1].get(name, length) != length}
+    theirs = other.arrays
+    for path, array in one.arrays.items():
+        match = theirs.get(path)
+        name = path.rpartition("/")[2]
+        if array.node.dimension_names == (name,) and array.values is not None and match and match.values is not None:
+            same = array.values.shape == match.values.shape and np.array_equal(array.values, match.values)
+            differing |= set() if same else {name}
+    if len(differing) != 1:
+        raise BaseZarrError(
+            "the dimension along which the files are joined is not clear", got=", ".join(sorted(differing)) or "none differs",
+            expected="one dimension whose length or coordinates differ", hint="Name it with along (--along)",
+        )  # fmt: skip
+    return differing.pop()
+
+
+def _lengths(file: ScannedFile) -> dict[str, int]:
+    return {
+        name: length
+        for array in file.arrays.values()
+        for name, length in zip(array.node.dimension_names or (), array.node.shape, strict=False)
+        if name
+    }
+
+
+def ordered(files: Sequence[ScannedFile], along: str) -> list[ScannedFile]:
+    """Return the files by the first value of the dimension's coordinate; as given where a file has none."""
+    found = [_coordinate(file, along) for file in files]
+    parts = [part for part in found if part is not None]
+    if len(parts) < len(files):
+        return list(files)
+    firsts = np.array([part[0] for part in parts])
+    return [files[index] for index in np.argsort(-firsts if _falls(parts) else firsts, kind="stable")]
+
+
+def _falls(parts: Sequence[AnyArray]) -> bool:
+    return all(part[0] > part[-1] for part in parts if part.size > 1) and any(part.size > 1 for part in parts)
+
+
+def _coordinate(file: ScannedFile, along: str) -> AnyArray | None:
+    found = [
+        array.values
+        for path, array in file.arrays.items()
+        if path.rpartition("/")[2] == along and array.node.dimension_names == (along,)
+    ]
+    if len(found) != 1 or found[0] is None or not found[0].size or found[0].dtype.kind not in "iuf":
+        return None
+    return found[0].astype(np.int64 if found[0].dtype.kind == "i" else np.float64)
+
+
+def check_agreement(files: Sequence[ScannedFile], along: Along, *, packing: bool, gaps: bool) -> None:
+    """Raise `BaseZarrError` that names the files which cannot be joined to the first one, and why.
+
+    `packing`: whether ``scale_factor`` and ``add_offset`` must agree; `gaps`: whether steps may be missing between files.
+    """
+    problems = [f"{_name(file)}: {what}" for file in files[1:] for what in _differences(files[0], file, along, packing)]
+    if not problems:
+        problems = list(_steps(files, along.name, gaps))
+    if problems:
+        more = f"\n  - and {len(problems) - _MOST_TOLD} more" if len(problems) > _MOST_TOLD else ""
+        listed = "".join(f"\n  - {problem}" for problem in problems[:_MOST_TOLD]) + more
+        raise BaseZarrError(f"the files cannot be joined along {along.name!r}:{listed}")
+
+
+def _name(file: ScannedFile) -> str:
+    return os.path.basename(file.place)
+
+
+def _differences(first: ScannedFile, file: ScannedFile, along: Along, packing: bool) -> Iterator[str]:
+    ours, theirs = first.arrays, file.arrays
+    for path in ours.keys() - theirs.keys():
+        yield f"it has no array /{path}, which {_name(first)} has"
+    for path in theirs.keys() - ours.keys():
+        yield f"/{path} is not in {_name(first)}"
+    for path, one in ours.items():
+        if path in theirs:
+            for what, mine, other in _compared(one, theirs[path], along, packing):
+                yield f"/{path}: {what} {other}, where {_name(first)} has {mine}"
+
+
+def _compared(
+    one: ScannedArray, other: ScannedArray, along: Along, packing: bool
+) -> Iterator[tuple[str, object, object]]:
+    a, b = one.node, other.node
+    yield from _unequal("data type", _type_name(a.dtype), _type_name(b.dtype))
+    yield from _unequal("dimensions", a.dimension_names, b.dimension_names)
+    if a.dimension_names == b.dimension_names:
+        yield from _unequal("shape", _apart(one, along), _apart(other, along))
+    for name in (*_MEANING, *(PACKING if packing else ())):
+        yield from _unequal(name, a.attributes.get(name), b.attributes.get(name))
+    yield from _unequal("_FillValue", repr(a.cf_fill), repr(b.cf_fill))
+    if one.digest is not None and other.digest is not None and one.digest != other.digest and a.shape == b.shape:
+        yield "values", "others", "differ"
+
+
+def _unequal(what: str, mine: object, other: object) -> Iterator[tuple[str, object, object]]:
+    if mine != other:
+        yield what, _told(mine), _told(other)
+
+
+def _told(value: object) -> object:
+    return "none" if value is None else repr(value) if isinstance(value, str) else value
+
+
+def _type_name(dtype: type[str | bytes] | AnyDType | DataType) -> str:
+    return dtype.__name__ if isinstance(dtype, type) else str(dtype)
+
+
+def _apart(array: ScannedArray, along: Along) -> tuple[object, ...]:
+    names = array.node.dimension_names or (None,) * len(array.node.shape)
+    return tuple("any" if name == along.name else n for name, n in zip(names, array.node.shape, strict=True))
+
+
+def _steps(files: Sequence[ScannedFile], along: str, gaps: bool) -> Iterator[str]:
+    """Describe values of the joined coordinate that are there twice, out of order, or missing."""
+    found = [_coordinate(file, along) for file in files]
+    parts = [part for part in found if part is not None]
+    if len(parts) < len(files):
+        return
+    values = np.concatenate(parts)
+    steps = -np.diff(values) if _falls(parts) else np.diff(values)
+    owners = np.repeat(np.arange(len(parts)), [part.size for part in parts])
+    usual = float(np.median(steps)) if steps.size else 0.0
+    for at in np.flatnonzero((steps <= 0) | ((steps > 1.99 * usual) & (usual > 0) & (not gaps))):
+        where = " and ".join(dict.fromkeys([_name(files[owners[at]]), _name(files[owners[at + 1]])]))
+        between = f"{values[at]} to {values[at + 1]}"
+        if steps[at] <= 0:
+            yield f"{where}: {along} goes back, or stays, from {between}: files overlap, or one is there twice"
+        else:
+            yield f"{where}: {along} has a gap from {between}, where steps are {usual:g} (gaps=True or --allow-gaps allows it)"

@@ -1,0 +1,91 @@
+"""Open what a user wants to convert: files, one or many, or anything that `tessarr.open` accepts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from copy import copy
+from glob import glob, has_magic
+from typing import cast
+
+from tessarr.errors import BaseZarrError, StoreError
+from tessarr.stores.url import StoreLike, is_url
+from tessarr.tools.files.agree import Along, check_agreement, dimension_between, ordered
+from tessarr.tools.files.joined import FilesSource
+from tessarr.tools.files.scan import ScannedFile, scan, scan_files
+from tessarr.tools.files.unpack import is_packed, unpacked
+from tessarr.tools.sources import open_source, source_kind
+from tessarr.tools.sources.base import Source, SourceArray
+
+_IN_PLACE = ("zarr", "npz")
+"""Kinds that are read as they are: Zarr has chunks itself, archives are unpacked once."""
+
+
+def open_to_convert(
+    source: StoreLike | Sequence[str | os.PathLike[str]],
+    kind: str | None = None,
+    *,
+    along: str | None = None,
+    gaps: bool = False,
+    unpack: bool = False,
+    jobs: int = 1,
+    executor: Executor | None = None,
+    storage_options: Mapping[str, object] | None = None,
+) -> Source:
+    """Open a source; many files, as a list or a pattern, are scanned and joined along a dimension.
+
+    Arguments and errors: see `tessarr.tools.convert.convert`.
+    """
+    places = source if isinstance(source, list | tuple) else _places(source)
+    if places is None:
+        opened = open_source(cast("StoreLike", source), kind, storage_options)
+        return _with_unpacked(opened) if unpack else opened
+    if not places:
+        raise BaseZarrError("there are no files to convert")
+    places = [os.fspath(place) for place in places]
+    if len(places) == 1:
+        return FilesSource([scan(places[0], kind)], None, unpack=unpack)
+    files, way = _scanned(places, kind, along, jobs, executor)
+    check_agreement(files, way, packing=not unpack, gaps=gaps)
+    return FilesSource(files, way, unpack=unpack)
+
+
+def _places(source: object) -> list[str] | None:
+    """Return the files that are meant; ``None``: a place of Zarr, or of a kind that is read as it is."""
+    name = os.fspath(source) if isinstance(source, str | os.PathLike) else None
+    if name is None or is_url(name) or os.path.isdir(name):
+        return None
+    if not os.path.exists(name) and has_magic(name):
+        matched = sorted(glob(name, recursive=True))
+        if not matched:
+            raise StoreError("no file matches the pattern", store=name)
+        return matched
+    return [name] if os.path.isfile(name) and source_kind(name) not in _IN_PLACE else None
+
+
+def _scanned(
+    places: Sequence[str], kind: str | None, along: str | None, jobs: int, executor: Executor | None
+) -> tuple[list[ScannedFile], Along]:
+    if along is None:
+        along = dimension_between(scan(places[0], kind), scan(places[1], kind))
+    files: list[ScannedFile] = []
+    for file in scan_files(places, kind, along, jobs=jobs, executor=executor):
+        if files:
+            for array in file.arrays.values():
+                if array.digest is not None:
+                    array.values = None  # those of the first file are kept, and equal
+        files.append(file)
+    return ordered(files, along), Along(along, not any(_has(file, along) for file in files))
+
+
+def _has(file: ScannedFile, along: str) -> bool:
+    return any(along in (array.node.dimension_names or ()) for array in file.arrays.values())
+
+
+def _with_unpacked(source: Source) -> Source:
+    made = copy(source)
+    made.nodes = [
+        unpacked(node) if isinstance(node, SourceArray) and is_packed(node) else node for node in source.nodes
+    ]
+    return made

@@ -1,0 +1,226 @@
+"""Each format by its references and by its package, against what the package reads."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr import registry
+from tessarr.errors import MissingDependencyError, StoreError
+from tessarr.tools.convert import convert, save_file_references
+from tessarr.tools.files.scan import scan
+from tessarr.tools.sources import source_kind
+from tessarr.tools.sources.base import SourceArray, SourceGroup, StoredChunks
+from tests.narrow import array_of
+
+IMAGE = np.random.default_rng(1).integers(0, 50, (3, 130, 150)).astype("u2")
+
+
+def values_of(place: str | Path, path: str = "") -> Any:
+    node = tessarr.open(place, mode="r")
+    return array_of(node[path] if isinstance(node, tessarr.Group) else node)[...]
+
+
+def check_both_ways(source: Path, path: str, expected: Any, folder: Path) -> None:
+    """Convert a file and refer to it, and compare an array with what is expected."""
+    convert(source, folder / "out.zarr")
+    np.testing.assert_array_equal(values_of(folder / "out.zarr", path), expected)
+    save_file_references(source, folder / "refs.json", include=[path] if path else [])
+    np.testing.assert_array_equal(values_of(f"reference:{folder}/refs.json", path), expected)
+
+
+def reason(source: Path, path: str = "") -> str:
+    stored = scan(str(source)).arrays[path].stored
+    assert isinstance(stored, str)
+    return stored
+
+
+# -- TIFF ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [
+    {"photometric": "minisblack"},
+    {"photometric": "rgb", "planarconfig": "separate", "tile": (64, 64)},
+    {"photometric": "minisblack", "tile": (64, 64), "compression": "zlib"},
+    {"tile": (32, 32), "photometric": "minisblack", "bigtiff": True, "byteorder": ">"},
+    {"rowsperstrip": 10, "compression": "zlib", "photometric": "minisblack"},
+], ids=str)  # fmt: skip
+def test_tiles_and_strips_of_tiff_are_referred_to(tmp_path: Path, options: dict[str, Any]) -> None:
+    tifffile = pytest.importorskip("tifffile", reason="belongs to the extra [convert]")
+    tifffile.imwrite(tmp_path / "a.tif", IMAGE, **options)
+    check_both_ways(tmp_path / "a.tif", "", IMAGE, tmp_path)
+
+
+def test_interleaved_samples_and_levels_of_tiff_are_referred_to(tmp_path: Path) -> None:
+    tifffile = pytest.importorskip("tifffile", reason="belongs to the extra [convert]")
+    colours = np.ascontiguousarray(np.moveaxis(IMAGE, 0, -1)).astype("u1")
+    tifffile.imwrite(tmp_path / "rgb.tif", colours, photometric="rgb", tile=(64, 64), compression="zlib")
+    check_both_ways(tmp_path / "rgb.tif", "", colours, tmp_path)
+    with tifffile.TiffWriter(tmp_path / "cog.tif") as file:
+        file.write(IMAGE[0], tile=(64, 64), subifds=1, compression="zlib")
+        file.write(IMAGE[0, ::2, ::2], tile=(64, 64), subfiletype=1, compression="zlib")
+    (tmp_path / "levels").mkdir()
+    check_both_ways(tmp_path / "cog.tif", "0/1", IMAGE[0, ::2, ::2], tmp_path / "levels")
+
+
+@pytest.mark.parametrize(("options", "why"), [
+    ({"tile": (64, 64), "compression": "zlib", "predictor": 2}, "predictor"),
+    ({"rowsperstrip": 7, "compression": "zlib"}, "strip"),
+])  # fmt: skip
+def test_what_zarr_cannot_decode_in_a_tiff_is_read_by_tifffile(
+    tmp_path: Path, options: dict[str, Any], why: str
+) -> None:
+    tifffile = pytest.importorskip("tifffile", reason="belongs to the extra [convert]")
+    if "predictor" in options:
+        pytest.importorskip("imagecodecs", reason="tifffile writes predictors by it")
+    tifffile.imwrite(tmp_path / "a.tif", IMAGE, photometric="minisblack", **options)
+    assert why in reason(tmp_path / "a.tif")
+    convert(tmp_path / "a.tif", tmp_path / "out.zarr")
+    np.testing.assert_array_equal(values_of(tmp_path / "out.zarr"), IMAGE)
+
+
+def test_planes_are_stacked(tmp_path: Path) -> None:
+    tifffile = pytest.importorskip("tifffile", reason="belongs to the extra [convert]")
+    for number, plane in enumerate(IMAGE):
+        tifffile.imwrite(tmp_path / f"z{number}.tif", plane, tile=(64, 64))
+    convert(str(tmp_path / "z*.tif"), tmp_path / "out.zarr", along="z")
+    np.testing.assert_array_equal(values_of(tmp_path / "out.zarr"), IMAGE)
+    assert save_file_references(str(tmp_path / "z*.tif"), tmp_path / "refs.json", along="z") == 27
+    np.testing.assert_array_equal(values_of(f"reference:{tmp_path}/refs.json"), IMAGE)
+
+
+def test_a_tiff_that_is_cut_off_is_named(tmp_path: Path) -> None:
+    tifffile = pytest.importorskip("tifffile", reason="belongs to the extra [convert]")
+    tifffile.imwrite(tmp_path / "a.tif", IMAGE, photometric="minisblack")
+    (tmp_path / "a.tif").write_bytes((tmp_path / "a.tif").read_bytes()[:-100])
+    with pytest.raises(StoreError, match=r"cut off|page offset"):
+        convert(tmp_path / "a.tif", tmp_path / "out.zarr")
+    assert not (tmp_path / "out.zarr").exists()
+
+
+# -- NIfTI, FITS, GRIB ---------------------------------------------------------------------------------------------------
+
+
+def test_nifti_is_what_nibabel_reads(tmp_path: Path) -> None:
+    nibabel = pytest.importorskip("nibabel", reason="belongs to the extra [convert]")
+    volumes = IMAGE[:, :20, :28].reshape(5, 6, 7, 8).astype("i2")
+    nibabel.save(nibabel.Nifti1Image(volumes, np.diag([2.0, 3, 4, 1])), tmp_path / "a.nii")
+    check_both_ways(tmp_path / "a.nii", "", volumes, tmp_path)
+    converted = tessarr.open_array(tmp_path / "out.zarr", mode="r")
+    assert (converted.dims, converted.attrs["zooms"]) == (("x", "y", "z", "t"), [2, 3, 4, 1])
+    (tmp_path / "b.nii.gz").write_bytes(gzip.compress((tmp_path / "a.nii").read_bytes()))
+    assert "compressed" in reason(tmp_path / "b.nii.gz")
+    convert(tmp_path / "b.nii.gz", tmp_path / "b.zarr")
+    np.testing.assert_array_equal(values_of(tmp_path / "b.zarr"), volumes)
+    scaled = nibabel.Nifti2Image(np.linspace(0, 1, 24).reshape(2, 3, 4), np.eye(4))
+    scaled.set_data_dtype("i2")
+    nibabel.save(scaled, tmp_path / "s.nii")
+    convert(tmp_path / "s.nii", tmp_path / "s.zarr", unpack=True)
+    np.testing.assert_array_equal(values_of(tmp_path / "s.zarr"), np.asarray(nibabel.load(tmp_path / "s.nii").dataobj))
+
+
+def test_fits_is_what_astropy_reads(tmp_path: Path) -> None:
+    fits = pytest.importorskip("astropy.io.fits", reason="belongs to the extra [fits]")
+    fits.PrimaryHDU(IMAGE.astype("f4")).writeto(tmp_path / "a.fits")
+    check_both_ways(tmp_path / "a.fits", "", IMAGE.astype("f4"), tmp_path)
+    units = [
+        fits.PrimaryHDU(),
+        fits.ImageHDU(IMAGE, name="SCI"),
+        fits.CompImageHDU(IMAGE[0].astype("i2"), name="SMALL"),
+        fits.BinTableHDU.from_columns([fits.Column("a", "J", array=[1, 2])]),
+    ]
+    fits.HDUList(units).writeto(tmp_path / "b.fits")
+    report = convert(tmp_path / "b.fits", tmp_path / "b.zarr", unpack=True)
+    np.testing.assert_array_equal(values_of(tmp_path / "b.zarr", "sci"), IMAGE)
+    np.testing.assert_array_equal(values_of(tmp_path / "b.zarr", "small"), IMAGE[0])
+    assert "compressed" in reason(tmp_path / "b.fits", "small")
+    assert any("table" in notice for notice in report.plan.notices)
+
+
+def write_grib(place: Path, days: range) -> None:
+    eccodes = pytest.importorskip("eccodes", reason="belongs to the extra [grib]")
+    with open(place, "wb") as file:
+        for day in days:
+            for level in (500, 850):
+                message = eccodes.codes_grib_new_from_samples("regular_ll_pl_grib2")
+                for name, value in (
+                    ("dataDate", 20200101 + day),
+                    ("dataTime", 0),
+                    ("shortName", "t"),
+                    ("level", level),
+                ):
+                    eccodes.codes_set(message, name, value)
+                count = eccodes.codes_get_size(message, "values")
+                eccodes.codes_set_values(message, np.random.default_rng(day + level).normal(280, 5, count))
+                eccodes.codes_write(message, file)
+                eccodes.codes_release(message)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_grib_is_what_cfgrib_reads(tmp_path: Path) -> None:
+    cfgrib = pytest.importorskip("cfgrib", reason="belongs to the extra [grib]")
+    places = [tmp_path / name for name in ("a.grib", "b.grib")]
+    for place, days in zip(places, (range(2), range(2, 5)), strict=True):
+        write_grib(place, days)
+    convert(str(tmp_path / "?.grib"), tmp_path / "out.zarr", along="time")
+    theirs = np.concatenate(
+        [cfgrib.open_datasets(str(place), backend_kwargs={"indexpath": ""})[0]["t"].values for place in places]
+    )
+    np.testing.assert_array_equal(values_of(tmp_path / "out.zarr", "t"), theirs)
+    assert "no codec" in reason(places[0], "t")
+
+
+@pytest.mark.parametrize(
+    ("package", "start"), [("nibabel", b"\0" * 344 + b"n+1\0"), ("astropy.io.fits", b"SIMPLE  ="), ("cfgrib", b"GRIB")]
+)
+def test_a_package_that_is_missing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, start: bytes
+) -> None:
+    (tmp_path / "a.bin").write_bytes(start + bytes(600))
+    monkeypatch.setitem(__import__("sys").modules, package, None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'tessarr\["):
+        convert(tmp_path / "a.bin", tmp_path / "out.zarr")
+
+
+# -- formats of others ---------------------------------------------------------------------------------------------------
+
+
+class Raw:
+    """Bytes after a magic number, as others would write a source."""
+
+    kind = "example.raw"
+    parallel = True
+
+    def __init__(self, place: str) -> None:
+        values = np.fromfile(place, "u1")[4:]
+        self.notices: list[str] = []
+        self.unsupported: list[tuple[str, str]] = []
+        self.nodes: list[SourceArray | SourceGroup] = [
+            SourceArray(path="", shape=values.shape, dtype=values.dtype, read=lambda box: np.asarray(values[box]))
+        ]
+
+    def close(self) -> None:
+        self.nodes = []
+
+
+def recognises(place: str, start: bytes) -> bool:
+    return start.startswith(b"RAW1")
+
+
+def test_a_format_of_others_is_recognised_and_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry._TABLE, "source", dict(registry._TABLE["source"]))
+    monkeypatch.setattr(registry, "_extended", set(registry._extended))
+    (tmp_path / "a.raw").write_bytes(b"RAW1abc")
+    with pytest.raises(StoreError, match="unknown"):
+        source_kind(str(tmp_path / "a.raw"))
+    opener = type("Opener", (), {"__call__": staticmethod(Raw), "recognises": staticmethod(recognises)})()
+    registry.register("source", "example.raw", opener)
+    (tmp_path / "b.raw").write_bytes(b"RAW1def")
+    convert(str(tmp_path / "?.raw"), tmp_path / "out.zarr", along="row")
+    assert values_of(tmp_path / "out.zarr").tobytes() == b"abcdef"
+    assert not isinstance(scan(str(tmp_path / "a.raw")).arrays[""].stored, StoredChunks)
