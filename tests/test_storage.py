@@ -14,6 +14,7 @@ import pytest
 import tessarr
 from tessarr import storage
 from tessarr.stores.local.store import LocalStore
+from tessarr.stores.local.zarr2 import DirectoryStore
 from tests.narrow import array_of, bytes_of, calls
 from tests.stores.contract import child_environment
 
@@ -104,3 +105,9 @@ def test_an_fsstore_is_what_its_url_opens(tmp_path: Path) -> None:
     assert storage.FSStore(str(tmp_path), mode="r").read_only
     with pytest.raises(ValueError, match="normalize_keys"):
         storage.FSStore(str(tmp_path), normalize_keys=True)
+
+
+def test_the_directory_of_a_node_in_a_local_store_of_zarr_python_2(tmp_path: Path) -> None:
+    store = DirectoryStore(tmp_path)
+    assert store.dir_path() == str(tmp_path)
+    assert store.dir_path("/a/b/") == str(tmp_path / "a" / "b")

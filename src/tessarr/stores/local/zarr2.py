@@ -12,6 +12,7 @@ import shutil
 import tempfile
 
 from tessarr.stores.local.store import LocalStore
+from tessarr.stores.path import normalize_path
 
 
 class DirectoryStore(LocalStore):
@@ -36,6 +37,10 @@ class DirectoryStore(LocalStore):
     def path(self) -> str:
         """The absolute path of the directory, as a string."""
         return str(self.root)
+
+    def dir_path(self, path: str | None = None) -> str:
+        """Return the absolute path of the directory that holds the keys below `path`."""
+        return os.path.join(self.path, normalize_path(path)) if path else self.path
 
 
 class NestedDirectoryStore(DirectoryStore):
