@@ -114,14 +114,15 @@ class TessarrImplementation:
         overwrite: bool = False,
     ) -> Array:
         """Create a v2 array, with ``/`` between the indices of a chunk key."""
-        from numcodecs import Blosc
+        from tessarr.common.numcodecs import numcodecs
 
+        blosc = numcodecs.Blosc
         settings = None if self.config is None else self.config.compressor
-        shuffle = {"noshuffle": Blosc.NOSHUFFLE, "shuffle": Blosc.SHUFFLE}
+        shuffle = {"noshuffle": blosc.NOSHUFFLE, "shuffle": blosc.SHUFFLE}
         compressor = (
-            Blosc("zstd", 1, Blosc.BITSHUFFLE)
+            blosc("zstd", 1, blosc.BITSHUFFLE)
             if settings is None
-            else Blosc(settings.cname, settings.clevel, shuffle.get(settings.shuffle, Blosc.BITSHUFFLE))
+            else blosc(settings.cname, settings.clevel, shuffle.get(settings.shuffle, blosc.BITSHUFFLE))
         )
         return group.create_array(
             name,

@@ -182,17 +182,15 @@ def get_numcodec(data: Mapping[str, object]) -> object:
     Raises `UnknownCodecError` for an id that numcodecs does not know, `MetadataValidationError` for members that the
     codec refuses, `PickleCodecDisabledError` for pickle.
     """
-    import numcodecs
-    from numcodecs.errors import UnknownCodecError as UnknownToNumcodecs
-
+    from tessarr.common.numcodecs import faults, numcodecs
     from tessarr.errors import MetadataValidationError, PickleCodecDisabledError, Problem, UnknownCodecError
 
     if data.get("id") == "pickle":
         raise PickleCodecDisabledError("tessarr does not unpickle data, which would run code from it")
     try:
         return numcodecs.get_codec(dict(data))
-    except UnknownToNumcodecs as error:
-        raise UnknownCodecError(f"numcodecs has no codec {data.get('id')!r}") from error
+    except numcodecs.errors.UnknownCodecError as error:
+        raise UnknownCodecError(f"numcodecs has no codec {data.get('id')!r}", hint=faults() or None) from error
     except (TypeError, ValueError) as error:
         problem = Problem((), "value", f"numcodecs refuses the configuration: {error}")
         raise MetadataValidationError(f"invalid {data['id']} codec", [problem], codec=str(data["id"])) from error

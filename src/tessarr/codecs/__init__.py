@@ -85,7 +85,7 @@ def __getattr__(name: str) -> Any:
     if name == "numcodecs":
         return import_module("tessarr.codecs.numcodecs")
     if name == "get_codec":  # zarr-python 2's
-        return import_module("numcodecs").get_codec
+        return import_module("tessarr.common.numcodecs").numcodecs.get_codec
     if name not in _HOME:
         numcodecs = import_module("tessarr.codecs.numcodecs")
         if name in numcodecs.V3_NAMES:  # zarr-python has these here too

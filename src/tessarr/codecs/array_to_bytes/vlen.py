@@ -141,9 +141,9 @@ class VLenUTF8Codec(_VLenCodec):
                 values = _texts(values)
             encoded: Buffer | None = vlen_native.encode_texts(values)
             if encoded is None:
-                from numcodecs.vlen import VLenUTF8
+                from tessarr.common.numcodecs import numcodecs
 
-                encoded = self._run_encode(VLenUTF8(), values)
+                encoded = self._run_encode(numcodecs.vlen.VLenUTF8(), values)
         except (TypeError, ValueError, AttributeError) as error:
             raise self._cannot_encode(error) from error
         return encoded
@@ -152,9 +152,9 @@ class VLenUTF8Codec(_VLenCodec):
         return out.dtype == np.dtypes.StringDType() and vlen_native.decode_texts(data, out)
 
     def _objects(self, source: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
-        from numcodecs.vlen import VLenUTF8
+        from tessarr.common.numcodecs import numcodecs
 
-        values, size = self._run_decode(VLenUTF8(), source, spec)
+        values, size = self._run_decode(numcodecs.vlen.VLenUTF8(), source, spec)
         characters = sum(map(len, values.tolist()))
         if characters != size:  # equal: only ASCII, and no bytes after the last element
             self._check_end(len("".join(values.tolist()).encode()), size)
@@ -192,10 +192,10 @@ class VLenBytesCodec(_VLenCodec):
         return spec.dtype.kind == "O" and spec.data_type.name != "string"
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
-        from numcodecs.vlen import VLenBytes
+        from tessarr.common.numcodecs import numcodecs
 
         try:
-            return self._run_encode(VLenBytes(), np.ascontiguousarray(chunk).reshape(-1))
+            return self._run_encode(numcodecs.vlen.VLenBytes(), np.ascontiguousarray(chunk).reshape(-1))
         except (TypeError, ValueError, AttributeError) as error:
             raise self._cannot_encode(error) from error
 
@@ -203,8 +203,8 @@ class VLenBytesCodec(_VLenCodec):
         return out.dtype == np.dtype(object) and vlen_native.decode_bytes(data, out)
 
     def _objects(self, source: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
-        from numcodecs.vlen import VLenBytes
+        from tessarr.common.numcodecs import numcodecs
 
-        values, size = self._run_decode(VLenBytes(), source, spec)
+        values, size = self._run_decode(numcodecs.vlen.VLenBytes(), source, spec)
         self._check_end(sum(map(len, values.tolist())), size)
         return values.reshape(spec.shape)

@@ -228,7 +228,7 @@ def compress(data: Buffer, cname: str, clevel: int, shuffle: int, blocksize: int
     """Compress one frame. `shuffle`: 0, 1, 2 as in `SHUFFLES`. Raises `CodecError` for more than 2 GiB or a missing
     `cname`.
     """
-    from numcodecs import blosc  # pyright: ignore[reportAttributeAccessIssue] - compiled
+    from tessarr.common.numcodecs import numcodecs
 
     flat = flat_bytes(data)
     if len(flat) > _MAX_INPUT:
@@ -241,7 +241,7 @@ def compress(data: Buffer, cname: str, clevel: int, shuffle: int, blocksize: int
         )
     try:
         return _off_main_thread(
-            lambda: bytes(blosc.compress(flat, cname.encode(), clevel, shuffle, blocksize, typesize=typesize))
+            lambda: bytes(numcodecs.blosc.compress(flat, cname.encode(), clevel, shuffle, blocksize, typesize=typesize))
         )
     except (RuntimeError, ValueError) as error:
         raise CodecError(f"blosc cannot compress: {error}", codec="blosc") from error
@@ -259,7 +259,7 @@ def decode(data: Buffer, nbytes: int | None) -> Buffer:
 
 
 def _decompress(source: npt.NDArray[np.uint8], header: Header, out: npt.NDArray[np.uint8]) -> None:
-    from numcodecs import blosc  # pyright: ignore[reportAttributeAccessIssue] - compiled
+    from tessarr.common.numcodecs import numcodecs
 
     if header.stored:
         out[:] = source[_HEADER.size :]
@@ -268,9 +268,9 @@ def _decompress(source: npt.NDArray[np.uint8], header: Header, out: npt.NDArray[
         return
     try:
         if header.blocks == 1:  # c-blosc starts no threads for one block
-            blosc.decompress(source, out)
+            numcodecs.blosc.decompress(source, out)
         else:
-            _off_main_thread(lambda: blosc.decompress(source, out))
+            _off_main_thread(lambda: numcodecs.blosc.decompress(source, out))
     except (RuntimeError, ValueError) as error:
         raise corrupt("blosc", error) from error
 

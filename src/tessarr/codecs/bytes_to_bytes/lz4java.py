@@ -56,13 +56,13 @@ class Lz4JavaCodec(StepCodec):
         return
 
     def _encode(self, data: Buffer) -> Buffer:
-        from numcodecs import lz4  # pyright: ignore[reportAttributeAccessIssue] - compiled
+        from tessarr.common.numcodecs import numcodecs
 
         plain, parts = flat_bytes(data).tobytes(), []
         level = max(0, (self.block_size - 1).bit_length() - 10)
         for at in range(0, len(plain), self.block_size):
             piece = plain[at : at + self.block_size]
-            packed = bytes(lz4.compress(piece))[4:]  # numcodecs puts the size in front
+            packed = bytes(numcodecs.lz4.compress(piece))[4:]  # numcodecs puts the size in front
             method, body = (_LZ4, packed) if len(packed) < len(piece) else (_RAW, piece)
             parts += [_HEAD.pack(_MAGIC, method | level, len(body), len(piece), xxh32(piece) & _MASK), body]
         return b"".join([*parts, _HEAD.pack(_MAGIC, _RAW | level, 0, 0, 0)])
@@ -95,7 +95,7 @@ class Lz4JavaCodec(StepCodec):
         return b"".join(parts)
 
     def _block(self, method: int, body: bytes, stored: int, size: int) -> bytes:
-        from numcodecs import lz4  # pyright: ignore[reportAttributeAccessIssue] - compiled
+        from tessarr.common.numcodecs import numcodecs
 
         if len(body) != stored:
             raise corrupt(self.name, "a block is truncated")
@@ -104,7 +104,7 @@ class Lz4JavaCodec(StepCodec):
         if method != _LZ4 or size > 255 * stored:  # no byte of lz4 decodes to more
             raise corrupt(self.name, f"a block of method {method:#x} has {stored} bytes for {size}")
         try:
-            found = bytes(lz4.decompress(size.to_bytes(4, "little") + body))
+            found = bytes(numcodecs.lz4.decompress(size.to_bytes(4, "little") + body))
         except RuntimeError as error:
             raise corrupt(self.name, error) from error
         if len(found) != size:

@@ -60,9 +60,9 @@ class ZstdCodec(BytesToBytes):
 
     def encode(self, data: Buffer) -> Buffer:
         """Encode one frame that states its content size."""
-        from numcodecs import zstd  # pyright: ignore[reportAttributeAccessIssue] - compiled
+        from tessarr.common.numcodecs import numcodecs
 
-        encoded: bytes = zstd.compress(flat_bytes(data), self.level, self.checksum)
+        encoded: bytes = numcodecs.zstd.compress(flat_bytes(data), self.level, self.checksum)
         return encoded
 
     def decode(self, data: Buffer, nbytes: int | None) -> Buffer:
@@ -79,10 +79,10 @@ class ZstdCodec(BytesToBytes):
             raise size_error("zstd", None, f"up to {extent.bound} bytes")
         if extent.exact is not None:
             return self.decode(source, extent.exact)
-        from numcodecs import zstd  # pyright: ignore[reportAttributeAccessIssue] - compiled
+        from tessarr.common.numcodecs import numcodecs
 
         try:
-            decoded: bytes = zstd.decompress(source)
+            decoded: bytes = numcodecs.zstd.decompress(source)
         except (RuntimeError, ValueError) as error:
             raise corrupt("zstd", error) from error
         return decoded
@@ -114,12 +114,12 @@ def _check_size(source: npt.NDArray[np.uint8], nbytes: int) -> None:
 
 def _decompress(source: npt.NDArray[np.uint8], out: npt.NDArray[np.uint8]) -> None:
     """Decode `source`, whose size was checked, to exactly ``len(out)`` bytes."""
-    from numcodecs import zstd  # pyright: ignore[reportAttributeAccessIssue] - compiled
+    from tessarr.common.numcodecs import numcodecs
 
     if len(out) == 0 and _walk(source.data).exact == 0:
         return  # numcodecs treats empty content as an error
     try:
-        zstd.decompress(source, out)
+        numcodecs.zstd.decompress(source, out)
     except (RuntimeError, ValueError) as error:
         raise corrupt("zstd", error) from error
 

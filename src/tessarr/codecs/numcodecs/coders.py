@@ -209,10 +209,10 @@ class LZ4(Coder):
     defaults: ClassVar[Mapping[str, JSON]] = {"acceleration": 1}
 
     def encode(self, data: AnyArray) -> Buffer:
-        from numcodecs import lz4  # pyright: ignore[reportAttributeAccessIssue] - compiled
+        from tessarr.common.numcodecs import numcodecs
 
         flat = flat_bytes(data)
-        return as_buffer(run("lz4", lambda: lz4.compress(flat, self.members["acceleration"])))
+        return as_buffer(run("lz4", lambda: numcodecs.lz4.compress(flat, self.members["acceleration"])))
 
     def _size(self, data: Bytes, nbytes: int | None) -> int:
         if len(data) < 5:
@@ -232,10 +232,10 @@ class LZ4(Coder):
         return out
 
     def decode_into(self, data: Bytes, out: Bytes) -> bool:
-        from numcodecs import lz4  # pyright: ignore[reportAttributeAccessIssue] - compiled
+        from tessarr.common.numcodecs import numcodecs
 
         if self._size(data, len(out)):
-            run("lz4", lambda: lz4.decompress(data, out))
+            run("lz4", lambda: numcodecs.lz4.decompress(data, out))
         return True
 
 
@@ -322,11 +322,11 @@ class Fletcher32(Checksum):
 
     def compute(self, data: Bytes) -> int:
         """Take the sum from numcodecs' encoded form, which is the data followed by the checksum."""
-        from numcodecs.fletcher32 import Fletcher32
+        from tessarr.common.numcodecs import numcodecs
 
         if len(data) == 0:
             return 0
-        encoded = run("fletcher32", lambda: Fletcher32().encode(data))
+        encoded = run("fletcher32", lambda: numcodecs.fletcher32.Fletcher32().encode(data))
         return int.from_bytes(bytes(memoryview(encoded)[-4:]), "little")
 
 
@@ -342,13 +342,13 @@ class JenkinsLookup3(Checksum):
         return dict(self.members)
 
     def compute(self, data: Bytes) -> int:
-        from numcodecs.jenkins import jenkins_lookup3
+        from tessarr.common.numcodecs import numcodecs
 
         prefix = self.members["prefix"]
         if prefix is not None:
             head = prefix.encode("latin-1") if isinstance(prefix, str) else bytes(prefix)
             data = np.concatenate([np.frombuffer(head, np.uint8), data])
-        return int(run(self.codec_id, lambda: jenkins_lookup3(data, self.members["initval"])))
+        return int(run(self.codec_id, lambda: numcodecs.jenkins.jenkins_lookup3(data, self.members["initval"])))
 
 
 class Shuffle(Coder):

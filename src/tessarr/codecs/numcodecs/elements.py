@@ -101,9 +101,9 @@ class ElementCoder(Coder):
         return count * self.encoded.itemsize
 
     def _numcodec(self) -> Any:
-        from numcodecs import get_codec
+        from tessarr.common.numcodecs import numcodecs
 
-        return get_codec({"id": self.codec_id, **self.canonical()})
+        return numcodecs.get_codec({"id": self.codec_id, **self.canonical()})
 
     def encode(self, data: AnyArray) -> Buffer:
         if data.size == 0:

@@ -89,9 +89,9 @@ class ObjectCodec(ArrayToBytes):
             _msgpack()
 
         def encode() -> Buffer:
-            from numcodecs import get_codec
+            from tessarr.common.numcodecs import numcodecs
 
-            return cast("Buffer", get_codec({**self.config, **members}).encode(values))
+            return cast("Buffer", numcodecs.get_codec({**self.config, **members}).encode(values))
 
         try:
             return run(self.name, encode)

@@ -45,7 +45,7 @@ class PCodec(Coder):
 
     def encode(self, data: AnyArray) -> Buffer:
         _library()
-        from numcodecs.pcodec import PCodec as Numcodec
+        from tessarr.common.numcodecs import numcodecs
 
         native = np.ascontiguousarray(data.astype(data.dtype.newbyteorder("="), copy=False)).reshape(-1)
         if native.dtype.str[1:] not in _TYPES:
@@ -55,7 +55,7 @@ class PCodec(Coder):
                 expected="integers or floats of 16, 32 or 64 bits",
                 got=str(data.dtype),
             )
-        return as_buffer(run("pcodec", lambda: Numcodec(**self.members).encode(native)))
+        return as_buffer(run("pcodec", lambda: numcodecs.PCodec(**self.members).encode(native)))
 
     def decode(self, data: Bytes, nbytes: int | None, dtype: AnyDType | None = None) -> Buffer:
         """Decode numbers; without a `dtype`, try each one: the library checks the type first."""

@@ -104,14 +104,15 @@ class ForeignCoder(Coder):
     is_foreign = True
 
     def __init__(self, codec_id: str, config: Mapping[str, object]) -> None:
-        from numcodecs.registry import codec_registry, entries, get_codec
+        from tessarr.common.numcodecs import numcodecs
 
-        if codec_id in OBJECT_CODECS or (codec_id not in codec_registry and codec_id not in entries):
+        registry = numcodecs.registry
+        if codec_id in OBJECT_CODECS or (codec_id not in registry.codec_registry and codec_id not in registry.entries):
             raise unknown(codec_id)
         self.codec_id = codec_id  # type: ignore[misc]  # a constant of every other coder
         self.config = self.members = dict(config)
         try:
-            self._codec: Any = get_codec({"id": codec_id, **config})
+            self._codec: Any = registry.get_codec({"id": codec_id, **config})
         except Exception as error:
             problem = Problem((), "value", str(error))
             raise MetadataValidationError(f"invalid {codec_id} codec", [problem], codec=codec_id) from error

@@ -245,10 +245,10 @@ def _whole_config(value: object) -> dict[str, JSON]:
 
 
 def _object_config(codec_id: str, members: Mapping[str, JSON]) -> dict[str, JSON]:
-    from numcodecs import get_codec
+    from tessarr.common.numcodecs import numcodecs
 
     try:
-        return dict(get_codec({"id": codec_id, **members}).get_config())
+        return dict(numcodecs.get_codec({"id": codec_id, **members}).get_config())
     except TypeError as error:
         example = {
             "vlen-array": '"vlen-array:<i4"',

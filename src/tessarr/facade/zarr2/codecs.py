@@ -6,6 +6,6 @@ import tessarr.codecs
 
 
 def __getattr__(name: str) -> Any:
-    import numcodecs
+    from tessarr.common.numcodecs import numcodecs
 
     return getattr(numcodecs, name, None) or getattr(tessarr.codecs, name)

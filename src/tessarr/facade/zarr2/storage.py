@@ -27,7 +27,7 @@ __all__ = [*_ours.__all__, "BaseStore", "init_store"]
 
 def __getattr__(name: str) -> Any:
     if name == "default_compressor":
-        import numcodecs
+        from tessarr.common.numcodecs import numcodecs
 
         return numcodecs.Blosc()
     return getattr(_ours, name)
