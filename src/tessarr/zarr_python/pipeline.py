@@ -86,7 +86,7 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
     ) -> Any:
         batch = list(batch_info)
         if await self._array().read(batch, out, drop_axes):
-            return tuple({"status": "present"} for _ in batch)
+            return ({"status": "present"},) * len(batch)
         return await super().read(batch, out, drop_axes)
 
     async def write(

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _S = TypeVar("_S")
 _INTEGERS = frozenset({int, *(np.dtype(code).type for code in "bhilqBHILQ")})
+_BOUNDS = _INTEGERS | {type(None)}
 
 
 def _items(selection: object) -> tuple[Any, ...]:
@@ -88,10 +89,9 @@ def mask(bound: BoundArray, selection: object) -> Request | None:
 
 
 def _is_forward(item: slice) -> bool:
-    step = item.step
-    return (step is None or (step.__class__ is int and step >= 1)) and all(
-        bound is None or bound.__class__ in _INTEGERS for bound in (item.start, item.stop)
-    )
+    start, stop, step = item.start, item.stop, item.step
+    goes_forward = step is None or (step.__class__ is int and step >= 1)
+    return goes_forward and start.__class__ in _BOUNDS and stop.__class__ in _BOUNDS
 
 
 def _request_or_none(

@@ -15,10 +15,10 @@ from tessarr.codecs.sharding import ShardingCodec
 from tessarr.engine.base import Engine
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import choose
-from tessarr.types import AnyArray, Coords, Shape
+from tessarr.types import AnyArray, Shape
 from tessarr.zarr_python.binding import bound_array
 from tessarr.zarr_python.counts import COUNTS
-from tessarr.zarr_python.piped.batches import Batch, reconstruct
+from tessarr.zarr_python.piped.batches import Batch, Keys, reconstruct
 from tessarr.zarr_python.serve import engine_read, engine_write
 from tessarr.zarr_python.stores.unwrap import NotServedError
 
@@ -47,6 +47,7 @@ class _Bound(NamedTuple):
 class _Place(NamedTuple):
     array: BoundArray
     """The array that is stored there, of the shape in the metadata of the pipeline."""
+    keys: Keys
     shapes: dict[Shape, _Bound]
     """Cache of the same array bound for other shapes."""
 
@@ -121,18 +122,18 @@ class PipedArray:
         if getattr(config, "read_missing_chunks", True) is False:
             return None, "missing chunks are errors"
         try:
-            place, coords = self._locate(metadata, paths, config)
-            selected = reconstruct(batch, coords, drop_axes, keeps_padding=keeps_padding)
+            place = self._place(metadata, paths[0], config)
+            selected = reconstruct(batch, paths, place.keys, drop_axes, keeps_padding=keeps_padding)
             if selected is None:
                 return None, "a selection that cannot be reconstructed from its chunks"
             return _Work(_with_shape(place, selected.shape, first[1].shape, keeps_padding=keeps_padding), selected), ""
         except NotServedError as reason:
             return None, str(reason)
 
-    def _locate(self, metadata: ArrayMetadata, paths: list[str], config: ArrayConfig) -> tuple[_Place, list[Coords]]:
-        """Return the place whose chunks have the keys `paths`, and the coords of these chunks."""
+    def _place(self, metadata: ArrayMetadata, path: str, config: ArrayConfig) -> _Place:
+        """Return the place of which one chunk has the key `path`."""
         ndim = len(metadata.shape)
-        prefix = _prefix(paths[0], ndim, metadata)
+        prefix = _prefix(path, ndim, metadata)
         key = (prefix, bool(config.write_empty_chunks), getattr(self.store, "root", None))  # which `move` changes
         place = self._places.get(key)
         if place is None:
@@ -143,18 +144,11 @@ class PipedArray:
             except NotServedError as reason:
                 place = str(reason)
             else:
-                place = _Place(array, {})
+                place = _Place(array, Keys.of(prefix, array.metadata.chunk_key_encoding, ndim), {})
             self._places[key] = place
         if isinstance(place, str):
             raise NotServedError(place)
-        decode = place.array.metadata.chunk_key_encoding.decode
-        coords = []
-        for path in paths:
-            where = decode(path[len(prefix) :], ndim) if path.startswith(prefix) else None
-            if where is None:
-                raise NotServedError("keys that are not those of chunks")
-            coords.append(where)
-        return place, coords
+        return place
 
 
 def _with_shape(place: _Place, needed: Shape, chunk: Shape, *, keeps_padding: bool) -> _Bound:

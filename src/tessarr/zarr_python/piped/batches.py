@@ -9,15 +9,17 @@ Source: ``zarr.core.indexing`` and `CodecPipeline.read` of zarr-python 3.1.6 and
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from tessarr.indexing.selection import Outer, Points, Selection
+from tessarr.keys.base import ChunkKeyEncoding, KeyTemplate, Slot
 from tessarr.types import Coords, Shape
+from tessarr.zarr_python.stores.unwrap import NotServedError
 
 if TYPE_CHECKING:
     from zarr.core.array_spec import ArraySpec
@@ -29,6 +31,41 @@ if TYPE_CHECKING:
 
 _Pick: TypeAlias = slice | npt.NDArray[np.int64]
 """What is selected along one axis."""
+
+
+class Keys(NamedTuple):
+    """The keys of an array's chunks in zarr-python's store."""
+
+    prefix: str
+    encoding: ChunkKeyEncoding
+    template: KeyTemplate | None
+    """The key template, if its slots are in the order of the axes."""
+
+    @classmethod
+    def of(cls, prefix: str, encoding: ChunkKeyEncoding, ndim: int) -> Keys:
+        """Return the keys of an array of `ndim` axes."""
+        template = encoding.template(ndim)
+        axes = [part.axis for part in template or () if isinstance(part, Slot)]
+        return cls(prefix, encoding, template if axes == [*range(ndim)] else None)
+
+    def decode(self, path: str, ndim: int) -> Coords:
+        """Return the coords of the chunk with the key `path`. Raises `NotServedError` for the key of anything else."""
+        coords = self.encoding.decode(path[len(self.prefix) :], ndim) if path.startswith(self.prefix) else None
+        if coords is None:
+            raise NotServedError("keys that are not those of chunks")
+        return coords
+
+    def combinations(self, indices: Sequence[Sequence[int]]) -> list[str]:
+        """Return the keys of all chunks with these `indices` along the axes, in C order.
+
+        >>> from tessarr.keys.default import DefaultKeyEncoding
+        >>> Keys.of("a/", DefaultKeyEncoding(), 2).combinations([[0, 1], [7]])
+        ['a/c/0/7', 'a/c/1/7']
+        """
+        if self.template is None:
+            return [self.prefix + self.encoding.encode(coords) for coords in product(*indices)]
+        parts = ([part] if isinstance(part, str) else map(part.spell, indices[part.axis]) for part in self.template)
+        return [*map("".join, product([self.prefix], *parts))]
 
 
 class Batch(NamedTuple):
@@ -53,40 +90,47 @@ class _Axis(NamedTuple):
 
 
 def reconstruct(
-    batch: Sequence[Item], coords: list[Coords], drop_axes: tuple[int, ...], *, keeps_padding: bool
+    batch: Sequence[Item], paths: list[str], keys: Keys, drop_axes: tuple[int, ...], *, keeps_padding: bool
 ) -> Batch | None:
-    """Reconstruct the selection of `batch`, whose chunks are at `coords` of a regular grid.
+    """Reconstruct the selection of `batch`, whose chunks have the keys `paths` and are in a regular grid.
 
     `keeps_padding`: values that chunks hold beyond the array's edge are kept, as in zarr-python's shards, so that a selection
     up to the edge does not cover the chunk.
     """
-    chunk = tuple(batch[0][1].shape)
-    if any(item[1].shape != chunk for item in batch):
+    _, specs, local, out, complete = zip(*batch, strict=True)
+    chunk = tuple(specs[0].shape)
+    if {spec.shape for spec in specs} != {chunk}:
         return None
-    if not isinstance(batch[0][3], tuple):
-        return _points(batch, coords, chunk)
-    found = _outer(batch, coords, chunk, drop_axes)
-    if found is None or not keeps_padding:
-        return found
-    return found._replace(shape=tuple(-(-n // length) * length for n, length in zip(found.shape, chunk, strict=True)))
+    if not isinstance(out[0], tuple):
+        return _points(local, out, [keys.decode(path, len(chunk)) for path in paths], chunk)
+    indices = _indices(paths, keys, len(chunk))
+    axes = None if indices is None else _axes(local, out, indices, chunk, drop_axes)
+    if indices is None or axes is None:
+        return None
+    ends = _ends(axes, complete, chunk)
+    shape = tuple(
+        (max(found) + 1) * n if end is None or keeps_padding else end
+        for found, n, end in zip(indices, chunk, ends, strict=True)
+    )
+    return _outer(axes, shape)
 
 
 # -- points --------------------------------------------------------------------------------------------------------------
 
 
-def _points(batch: Sequence[Item], coords: list[Coords], chunk: Shape) -> Batch | None:
-    local = [item[2] for item in batch if isinstance(item[2], tuple)]
-    if not chunk or len(local) < len(batch) or any(isinstance(item[3], tuple) for item in batch):
+def _points(local: Sequence[object], out: Sequence[object], coords: list[Coords], chunk: Shape) -> Batch | None:
+    inside = [item for item in local if isinstance(item, tuple)]
+    if not chunk or len(inside) < len(local) or any(isinstance(item, tuple) for item in out):
         return None
     axes = tuple(
-        np.concatenate([_flat(inside[d]) + where[d] * chunk[d] for inside, where in zip(local, coords, strict=True)])
+        np.concatenate([_flat(item[d]) + where[d] * chunk[d] for item, where in zip(inside, coords, strict=True)])
         for d in range(len(chunk))
     )
-    out = np.concatenate([np.arange(p.start, p.stop) if isinstance(p, slice) else _flat(p) for _, _, _, p, _ in batch])
-    if len(out) != len(axes[0]):
+    places = np.concatenate([np.arange(p.start, p.stop) if isinstance(p, slice) else _flat(p) for p in out])
+    if len(places) != len(axes[0]):
         return None
     shape = tuple((int(axis.max()) // n + 1) * n if axis.size else n for axis, n in zip(axes, chunk, strict=True))
-    return Batch(Points(axes), shape, out, ())
+    return Batch(Points(axes), shape, places, ())
 
 
 def _flat(array: object) -> npt.NDArray[np.int64]:
@@ -94,34 +138,82 @@ def _flat(array: object) -> npt.NDArray[np.int64]:
 
 
 # -- outer products ------------------------------------------------------------------------------------------------------
+# A batch has all combinations of the parts of its axes, in C order. Whether it has is compared as a whole, because a step of
+# Python per chunk takes longer than copying a small chunk.
 
 
-def _outer(batch: Sequence[Item], coords: list[Coords], chunk: Shape, drop_axes: tuple[int, ...]) -> Batch | None:
+def _indices(paths: list[str], keys: Keys, ndim: int) -> list[list[int]] | None:
+    """Return the indices of the chunks along each axis; ``None`` where `paths` are not all combinations of them."""
+    first = keys.decode(paths[0], ndim)
+    found: list[list[int]] = []
+    stride = 1
+    for d in reversed(range(ndim)):
+        along = [first[d]]
+        for path in paths[stride::stride]:
+            coords = keys.decode(path, ndim)
+            if coords[:d] != first[:d]:
+                break
+            along.append(coords[d])
+        stride *= len(along)
+        found.insert(0, along)
+    return found if len(paths) == 1 or paths == keys.combinations(found) else None
+
+
+def _axes(
+    local: Sequence[object], out: Sequence[object], indices: list[list[int]], chunk: Shape, drop_axes: tuple[int, ...]
+) -> list[list[_Axis]] | None:
+    """Return the parts of each axis; ``None`` where the batch is not made of all combinations of them."""
     ndim = len(chunk)
-    axes: list[dict[int, _Axis]] = [{} for _ in chunk]
-    ends: dict[int, int] = {}
-    for (_, _, local, out, is_complete), where in zip(batch, coords, strict=True):
-        parts = _split_axes(local, out, ndim, drop_axes)
-        if parts is None:
-            return None
-        for d, (inside, place) in enumerate(parts):
-            start = where[d] * chunk[d]
-            known = axes[d].setdefault(where[d], _Axis(start, inside, place))
-            if known.local is not inside and not _equal(known.local, inside):
+    first = _split_axes(local[0], out[0], ndim, drop_axes)
+    axes: list[list[_Axis]] = []
+    given: list[list[object]] = []
+    stride = len(local)
+    for d, along in enumerate(indices):
+        stride //= len(along)
+        axes.append([])
+        given.append([])
+        for i, index in enumerate(along):
+            inside = local[i * stride]
+            parts = _split_axes(inside, out[i * stride], ndim, drop_axes) if i else first
+            if parts is None or not isinstance(inside, tuple):
                 return None
-            if is_complete and isinstance(inside, slice) and inside.stop < chunk[d]:
-                ends[d] = start + inside.stop
-    if len(batch) != math.prod(map(len, axes)):
-        return None
+            axes[d].append(_Axis(index * chunk[d], *parts[d]))
+            given[d].append(inside[d])
+    if len(local) == 1:
+        return axes
+    if any(isinstance(part.local, np.ndarray) for parts in axes for part in parts):
+        split = (_split_axes(inside, place, ndim, drop_axes) for inside, place in zip(local, out, strict=True))
+        same = all(
+            parts is not None and all(_equal(axis.local, part) for axis, (part, _) in zip(expected, parts, strict=True))
+            for expected, parts in zip(product(*axes), split, strict=True)
+        )
+    else:
+        places = [[axis.out for axis in parts] for parts in axes if parts[0].out is not None]
+        same = local == tuple(product(*given)) and out == tuple(product(*places))
+    return axes if same else None
+
+
+def _ends(axes: list[list[_Axis]], complete: Sequence[bool], chunk: Shape) -> list[int | None]:
+    """Return where each axis ends, if that is within a chunk which is marked as complete."""
+    ends: list[int | None] = [None] * len(chunk)
+    if any(complete):
+        for d, (start, local, _) in enumerate([parts[-1] for parts in axes]):
+            if isinstance(local, slice) and local.stop < chunk[d]:
+                covered = np.reshape(complete, [len(parts) for parts in axes])
+                if covered.take(-1, axis=d).any():
+                    ends[d] = start + local.stop
+    return ends
+
+
+def _outer(axes: list[list[_Axis]], shape: Shape) -> Batch | None:
     dims, outs = [], []
-    for found in axes:
-        axis = _concatenate([found[i] for i in sorted(found)])
+    for parts in axes:
+        axis = _concatenate(parts)
         if axis is None:
             return None
         dims.append(axis[0])
         outs.append(axis[1])
-    dropped = tuple(d for d in range(ndim) if outs[d] is None)
-    shape = tuple(ends.get(d, (max(axes[d]) + 1) * chunk[d]) for d in range(ndim))
+    dropped = tuple(d for d, place in enumerate(outs) if place is None)
     kept = [place for place in outs if place is not None]
     if any(isinstance(place, np.ndarray) for place in kept):
         arrays = [np.arange(p.start, p.stop) if isinstance(p, slice) else p for p in kept]
@@ -183,6 +275,9 @@ def _concatenate_slices(
     """Concatenate the slices of neighbouring chunks to one slice; the first chunk begins at `origin`."""
     step = first.step or 1
     begin = origin + (first.start or 0)
+    if len(parts) == 1 and step == 1 and first_out is not None:  # most reads are of one chunk
+        count = first.stop - (first.start or 0)
+        return (slice(begin, begin + count, 1), first_out) if 0 < count == first_out.stop - first_out.start else None
     expected, filled = begin, None
     for start, local, out in parts:
         if not isinstance(local, slice) or (local.step or 1) != step or start + (local.start or 0) != expected:
