@@ -123,6 +123,31 @@ def test_a_directory_is_shown_as_zarr_python_2_shows_it(tmp_path: Path) -> None:
     """)
 
 
+def test_names_that_begin_with_a_slash_are_paths_from_the_root_in_zarr_python_2() -> None:
+    run("""
+        import tessarr.as_zarr as alias
+        alias.install(version=2)
+        import zarr
+        store = {}
+        root = zarr.group(store)
+        group = root.create_group("a")
+        group.create_dataset("/a/x", data=[1, 2])
+        group.create_dataset("y", data=[3])
+        root.create_group("b").require_group("/b/c")
+        assert [*group] == [*group.array_keys()] == ["x", "y"]
+        assert group["/a/x"][:].tolist() == [1, 2] and "/x" not in group and "/a/x" in group
+        assert group["/b/c"].name == "/b/c" and group["/"] == root
+        del group["/a/y"]
+        zarr.consolidate_metadata(store)
+        group = zarr.open_consolidated(store)["a"]
+        assert [*group] == ["x"] and group["/a/x"].name == "/a/x" and "/a/y" not in group
+        assert group["/b/c"].name == "/b/c" and [*group["/b"]] == ["c"]
+        alias.uninstall()
+        import tessarr
+        assert tessarr.open_group(store)["a"]["/x"][:].tolist() == [1, 2]
+    """)
+
+
 def test_a_module_that_zarr_python_lacks_is_not_found() -> None:
     run("""
         import tessarr.as_zarr

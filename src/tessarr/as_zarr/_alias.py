@@ -184,6 +184,7 @@ _SETTINGS: dict[int, dict[str, Any]] = {
         "zarr_python.overwrite_all": True,
         "zarr_python.only_given_names": True,
         "zarr_python.all_members": True,
+        "zarr_python.absolute_names": True,
         "default_zarr_format": 2,
     },
 }

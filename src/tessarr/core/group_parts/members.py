@@ -28,7 +28,9 @@ from tessarr.errors import (
     ReadOnlyError,
 )
 from tessarr.metadata import formats
+from tessarr.metadata.consolidated import Consolidated
 from tessarr.metadata.group import GroupMetadata
+from tessarr.settings import config as settings
 from tessarr.stores.base import Store
 from tessarr.stores.path import join, normalize_path, prefix_of
 from tessarr.types import Buffer
@@ -103,24 +105,29 @@ class Members(Node):
     # -- members -----------------------------------------------------------------------------------------------------
 
     def _join(self, path: str) -> str:
+        """Return the path of the member `path` in the store."""
         relative = normalize_path(path)
-        return join(self._path, relative)
+        is_absolute = path.startswith("/") and settings.get("zarr_python.absolute_names")
+        return relative if is_absolute else join(self._path, relative)
 
     def _open(self, path: str, metadata: NodeMetadata) -> Array | Group:
         if isinstance(metadata, GroupMetadata):
-            consolidated = self._metadata.consolidated_metadata
+            consolidated, relative = self._consolidated_at(path)
             if consolidated is not None:
-                below = consolidated.under(path[len(prefix_of(self._path)) :])
-                metadata = metadata.with_(consolidated_metadata=below)
+                metadata = metadata.with_(consolidated_metadata=consolidated.under(relative))
             group = self._group._make(self._store, path, metadata, read_only=self._read_only)
             return group._with_format_found_at(self._format_found_at())
         array = Array._opened(self._store, path, metadata, read_only=self._read_only, config=None)
         return array._with_format_found_at(self._format_found_at())
 
+    def _consolidated_at(self, path: str) -> tuple[Consolidated | None, str]:
+        """Return the group's consolidated metadata if they cover the node at `path`, and its path within the group."""
+        prefix = prefix_of(self._path)
+        return self._metadata.consolidated_metadata if path.startswith(prefix) else None, path[len(prefix) :]
+
     async def _read_member_steps(self, path: str) -> NodeMetadata | None:
-        consolidated = self._metadata.consolidated_metadata
+        consolidated, relative = self._consolidated_at(path)
         if consolidated is not None:
-            relative = path[len(prefix_of(self._path)) :]
             node: NodeMetadata | None = consolidated.parsed(relative, parse_node)
             return node
         return (await read_nodes.read_nodes_steps(self._store, [path], self._metadata.zarr_format))[0]
