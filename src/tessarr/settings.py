@@ -70,6 +70,7 @@ DEFAULTS: dict[str, Any] = {
         "only_given_names": False,  # arrays without dimension names have no attribute `dimension_names`
         "documents": False,  # read chunk lengths that zarr-python corrects: 0, true, 4.0
         "absolute_names": False,  # a member's name that begins with "/" is a path from the root of the store
+        "consolidated_on_request": False,  # groups use consolidated metadata only where the caller asks for it
         "all_members": False,  # write `dimension_separator` and `storage_transformers` when they have their defaults too
     },
     "buffer": "numpy.ndarray",

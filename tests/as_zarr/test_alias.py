@@ -148,6 +148,20 @@ def test_names_that_begin_with_a_slash_are_paths_from_the_root_in_zarr_python_2(
     """)
 
 
+def test_consolidated_metadata_is_used_where_it_is_asked_for_in_zarr_python_2(tmp_path: Path) -> None:
+    run(f"""
+        place = {str(tmp_path / "a.zarr")!r}
+        import tessarr.as_zarr as alias
+        alias.install(version=2)
+        import zarr
+        zarr.open_group(place, mode="w").create_dataset("x", data=[1])
+        zarr.consolidate_metadata(place)
+        zarr.open(place + "/x", mode="w", shape=2, dtype="f8")
+        assert zarr.open(place)["x"].dtype == zarr.open_group(place)["x"].dtype == "f8"
+        assert zarr.open_consolidated(place)["x"].dtype == "i8"
+    """)
+
+
 def test_a_module_that_zarr_python_lacks_is_not_found() -> None:
     run("""
         import tessarr.as_zarr

@@ -185,6 +185,7 @@ _SETTINGS: dict[int, dict[str, Any]] = {
         "zarr_python.only_given_names": True,
         "zarr_python.all_members": True,
         "zarr_python.absolute_names": True,
+        "zarr_python.consolidated_on_request": True,
         "default_zarr_format": 2,
     },
 }

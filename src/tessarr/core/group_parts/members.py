@@ -292,8 +292,11 @@ class Members(Node):
     def _with_consolidated(self, use: bool | str | None, known: Mapping[str, Buffer | None] | None = None) -> Self:
         """Use consolidated metadata if the group has any (``None``), or require it (``True``), or ignore it (``False``).
 
+        With the setting ``zarr_python.consolidated_on_request``, ``None`` ignores it too.
         `known`: key → value that was read already. Raises `ValueError` when required consolidated metadata is missing.
         """
+        if use is None and settings.get("zarr_python.consolidated_on_request"):
+            use = False
         if use is False or (use is None and not self._store.supports_consolidated_metadata):
             return self
         if not self._store.supports_consolidated_metadata:
