@@ -17,7 +17,7 @@ import pytest
 import tessarr
 from tessarr import errors
 from tessarr.codecs import BloscCodec, BytesCodec, ShardingCodec
-from tessarr.errors import BaseZarrError, ZarrRuntimeWarning
+from tessarr.errors import BaseZarrError, MetadataValidationError, ZarrRuntimeWarning
 from tessarr.facade.zarr3 import codecs as facade_codecs
 from tessarr.grids.guess import guess_chunks_by_halving, guess_shards_by_count
 from tessarr.metadata.public import ArrayV2Metadata
@@ -538,3 +538,9 @@ def test_an_array_has_dimension_names_where_they_are_given(as_zarr: None) -> Non
     assert tessarr.zeros_like(unnamed).dims is None
     with config.set({"zarr_python.only_given_names": False}):
         assert unnamed.dimension_names is None
+
+
+def test_a_document_of_an_unknown_format_is_invalid_metadata() -> None:
+    document = {**tessarr.create_array({}, shape=(2,), dtype="i4").metadata.to_dict(), "zarr_format": "invalid"}
+    with pytest.raises(MetadataValidationError, match="expected 1, 2 or 3, got 'invalid'"):
+        tessarr.Array.from_dict({}, document)

@@ -28,7 +28,6 @@ from tessarr.errors import (
     ReadOnlyError,
 )
 from tessarr.metadata import formats
-from tessarr.metadata.consolidated import Consolidated
 from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import config as settings
 from tessarr.stores.base import Store
@@ -112,22 +111,22 @@ class Members(Node):
 
     def _open(self, path: str, metadata: NodeMetadata) -> Array | Group:
         if isinstance(metadata, GroupMetadata):
-            consolidated, relative = self._consolidated_at(path)
-            if consolidated is not None:
+            consolidated, relative = self._metadata.consolidated_metadata, self._within(path)
+            if consolidated is not None and relative is not None:
                 metadata = metadata.with_(consolidated_metadata=consolidated.under(relative))
             group = self._group._make(self._store, path, metadata, read_only=self._read_only)
             return group._with_format_found_at(self._format_found_at())
         array = Array._opened(self._store, path, metadata, read_only=self._read_only, config=None)
         return array._with_format_found_at(self._format_found_at())
 
-    def _consolidated_at(self, path: str) -> tuple[Consolidated | None, str]:
-        """Return the group's consolidated metadata if they cover the node at `path`, and its path within the group."""
+    def _within(self, path: str) -> str | None:
+        """Return the path of the node at `path` within this group; ``None`` for one that is not below it."""
         prefix = prefix_of(self._path)
-        return self._metadata.consolidated_metadata if path.startswith(prefix) else None, path[len(prefix) :]
+        return path[len(prefix) :] if path.startswith(prefix) else None
 
     async def _read_member_steps(self, path: str) -> NodeMetadata | None:
-        consolidated, relative = self._consolidated_at(path)
-        if consolidated is not None:
+        consolidated, relative = self._metadata.consolidated_metadata, self._within(path)
+        if consolidated is not None and relative is not None:
             node: NodeMetadata | None = consolidated.parsed(relative, parse_node)
             return node
         return (await read_nodes.read_nodes_steps(self._store, [path], self._metadata.zarr_format))[0]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from tessarr import registry
 from tessarr.common.strict_json import FloatLiteral
 from tessarr.common.warn import report
+from tessarr.errors import MetadataValidationError, Problem
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
@@ -143,8 +144,11 @@ def _settings() -> _Settings:
 
 
 def parse_document(document: Mapping[str, Any], *, group: bool) -> ArrayMetadata | GroupMetadata:
-    """Parse the metadata in one document, attributes included."""
+    """Parse the metadata in one document, attributes included. Raises `MetadataValidationError`."""
     number: Any = document.get("zarr_format", 3)
+    if number not in formats.KEYS:
+        problem = Problem(("zarr_format",), "value", f"expected 1, 2 or 3, got {number!r}")
+        raise MetadataValidationError("invalid metadata", [problem])
     keys = formats.KEYS[number]
     if number == 3:
         return parse_node(3, {keys.array: document})
