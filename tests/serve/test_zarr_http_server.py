@@ -57,7 +57,10 @@ def test_ranges_are_answered_alike(both: tuple[Any, Any], wanted: str) -> None:
     if own.status_code in (200, 206):
         assert own.content == other.content
     if "content-range" in other.headers:
-        assert own.headers["content-range"] == other.headers["content-range"]
+        part, _, size = other.headers["content-range"].partition("/")
+        own_part, _, own_size = own.headers["content-range"].partition("/")
+        assert own_part == part
+        assert size in (own_size, "*")  # some versions do not tell the size
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE", "PATCH"])
