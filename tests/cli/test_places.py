@@ -67,3 +67,19 @@ def test_a_file_of_another_format_is_said_to_be_one(run: Run, tmp_path: Path) ->
     ran = run("info", tmp_path / "a.npy")
     assert ran.code == 2
     assert f"tessarr view {tmp_path / 'a.npy'} shows it" in ran.err
+
+
+@pytest.mark.parametrize("verb", ["info", "serve", "view"])
+def test_a_directory_of_hierarchies_names_them(run: Run, tmp_path: Path, verb: str) -> None:
+    (tmp_path / "notes.txt").write_text("")
+    for name in ("b.zarr", "a.zarr"):
+        tessarr.open_group(tmp_path / name, mode="w")
+    ran = run(verb, tmp_path)
+    assert (ran.code, ran.err.strip().rpartition(". ")[2]) == (2, "There is a.zarr, b.zarr")
+
+
+@pytest.mark.parametrize("verb", ["serve", "view"])
+def test_what_is_not_there_is_named_before_a_server_starts(run: Run, tmp_path: Path, verb: str) -> None:
+    tessarr.open_group(tmp_path / "a.zarr", mode="w").create_array("air", data=np.arange(3))
+    assert "no such file or directory" in run(verb, tmp_path / "b.zarr").err
+    assert "There is air" in run(verb, tmp_path / "a.zarr", "airr").err

@@ -19,6 +19,8 @@ from tessarr.tools.sources import source_kind
 
 _SQLITE = b"SQLite format 3\0"
 """How an SQLite file begins."""
+_MAX_LISTED = 1000
+"""Entries of a directory that are looked at for a hint."""
 
 
 def storage_options(given: Sequence[str]) -> dict[str, Any] | None:
@@ -108,9 +110,7 @@ def open_node(
             root, mode="r", path=whole or None, storage_options=storage_options(storage), zarr_format=zarr_format
         )
     except NodeNotFoundError as error:
-        error.hint = (
-            _near(root, whole, storage) if whole else "Is it Zarr data? A node has zarr.json, .zarray, .zgroup or meta"
-        )
+        error.hint = what_is_there(root, whole, storage)
         raise
 
 
@@ -128,6 +128,25 @@ def open_array(place: str, path: str = "", *, storage: Sequence[str] = ()) -> Ar
     raise ArrayNotFoundError("a group has no values", store=node._store.url, path=node.name, hint=hint)
 
 
+def what_is_there(root: str, path: str, storage: Sequence[str]) -> str:
+    """Say what is at a place or near a path in it, as the hint of an error about a missing node."""
+    if path:
+        return _near(root, path, storage)
+    if not is_url(root) and os.path.isdir(root):
+        found = [name for name in sorted(os.listdir(root))[:_MAX_LISTED] if _is_place(os.path.join(root, name))]
+        if found:
+            return _there_is(found[:8], found)
+    return "Is it Zarr data? A node has zarr.json, .zarray, .zgroup or meta"
+
+
+def _is_place(path: str) -> bool:
+    return _store_url(path) is not None or any(os.path.exists(os.path.join(path, name)) for name in DOCUMENT_NAMES)
+
+
+def _there_is(shown: Sequence[str], names: Sequence[str]) -> str:
+    return f"There is {', '.join(shown)}" + (" …" if len(names) > len(shown) else "")
+
+
 def _near(root: str, path: str, storage: Sequence[str]) -> str:
     """List the members of the group one level up, for a hint."""
     from difflib import get_close_matches
@@ -139,4 +158,4 @@ def _near(root: str, path: str, storage: Sequence[str]) -> str:
     except (tessarr.errors.TessarrError, OSError):
         return f"See: tessarr tree {root}"
     near = get_close_matches(name, names, 3) or names[:8]
-    return f"There is {', '.join(near)}" + (" …" if len(names) > len(near) else "") if near else "The group is empty"
+    return _there_is(near, names) if near else "The group is empty"

@@ -11,8 +11,10 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from tessarr.cli.places import split_place, storage_options
+from tessarr.cli.places import split_place, storage_options, what_is_there
 from tessarr.cli.printing import OK, note, print_json
+from tessarr.errors import NodeNotFoundError
+from tessarr.stores.url import is_url
 
 if TYPE_CHECKING:
     from tessarr.serve import App
@@ -53,13 +55,19 @@ def application_of(
         )
     place, inner = split_place(arguments.place)
     path = "/".join(part.strip("/") for part in (inner, arguments.path) if part.strip("/"))
-    return app(
-        place, path, storage_options=storage_options(arguments.storage), name=name_of(place, path),
-        token=None if arguments.public else arguments.token or new_token(),
-        allowed_hosts=[*_hosts(host), *arguments.allowed_host], cors_options={"allow_origins": cors} if cors else None,
-        root_path=_root_path(arguments.root_path), as_stored=as_stored, follow_links=arguments.follow_symlinks,
-        dynamic=dynamic, page=page,
-    )  # fmt: skip
+    if not is_url(place) and not os.path.exists(place):
+        raise NodeNotFoundError("no such file or directory", store=place)
+    try:
+        return app(
+            place, path, storage_options=storage_options(arguments.storage), name=name_of(place, path),
+            token=None if arguments.public else arguments.token or new_token(),
+            allowed_hosts=[*_hosts(host), *arguments.allowed_host], cors_options={"allow_origins": cors} if cors else None,
+            root_path=_root_path(arguments.root_path), as_stored=as_stored, follow_links=arguments.follow_symlinks,
+            dynamic=dynamic, page=page,
+        )  # fmt: skip
+    except NodeNotFoundError as error:
+        error.hint = what_is_there(place, path, arguments.storage)
+        raise
 
 
 def run_server(
