@@ -13,11 +13,13 @@ import pytest
 import tessarr
 from tessarr.errors import BaseZarrError, StoreError, TessarrError
 from tessarr.indexing.boxes import box_shape
-from tessarr.tools import transfer as transfer_module
+from tessarr.plan.kinds import converting
+from tessarr.plan.task import Worker
+from tessarr.storage import MemoryStore
 from tessarr.tools.convert import convert
 from tessarr.tools.rechunk import rechunk
 from tessarr.tools.sources import source_kind
-from tessarr.tools.transfer import identical
+from tessarr.tools.transfer import boxes, identical
 from tests.narrow import array_of
 
 MEASURED = Path(__file__).resolve().parents[2] / "examples" / "data"
@@ -249,7 +251,7 @@ def test_tiff_of_every_layout_is_what_tifffile_reads(
     options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tifffile = pytest.importorskip("tifffile", reason="belongs to the extra [convert]")
-    monkeypatch.setattr(transfer_module, "PIECE_NBYTES", 4096)  # so that boxes cut through strips, tiles and pages
+    monkeypatch.setattr(converting, "AT_ONCE", 4096)  # so that boxes cut through strips, tiles and pages
     options = dict(options)
     values = np.random.default_rng(1).integers(0, 255, options.pop("shape"), dtype=np.uint8)
     tifffile.imwrite(tmp_path / "a.tif", values, **options)
@@ -378,25 +380,27 @@ def test_rechunk_changes_the_chunks_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_boxes_hold_whole_chunks_and_stay_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer_module, "PIECE_NBYTES", 1000)
+    monkeypatch.setattr(converting, "AT_ONCE", 2000)
     sizes: list[int] = []
     source = tessarr.create_array({}, data=np.arange(2500).reshape(50, 50), chunks=(50, 2))
-    target = tessarr.create_array({}, shape=(50, 50), dtype="i8", chunks=(4, 10))
+    original = Worker._read
 
-    def read(box: Any) -> Any:
-        values = np.asarray(source[box])
+    def read(self: Any, path: str, box: Any) -> Any:
+        values = original(self, path, box)
         sizes.append(values.nbytes)
         return values
 
-    transfer_module.transfer(read, target, chunks=(50, 2), jobs=2)
-    assert np.array_equal(target[...], source[...])
+    monkeypatch.setattr(Worker, "_read", read)
+    target = MemoryStore()
+    convert(source, target, path="a", chunks=(4, 10), jobs=2)
+    assert np.array_equal(tessarr.open_array(target, path="a")[...], source[...])
     assert max(sizes) <= 1000
     assert box_shape((50, 50), (4, 10), (50, 2), 8, nbytes=100) == (4, 10)
 
 
 def test_boxes_of_chunks_that_differ_stay_small_whatever_the_first_chunk_is() -> None:
     array = tessarr.create_array({}, shape=(301, 10), dtype="i8", chunks=[[1, 100, 100, 100], [4, 6]])
-    found = list(transfer_module.boxes(array, None, 100 * 10 * 8))
+    found = list(boxes(array, None, 100 * 10 * 8))
     assert [rows for rows, _ in found] == [slice(0, 1), slice(1, 101), slice(101, 201), slice(201, 301)]
     assert all(columns == slice(0, 10) for _, columns in found)
 

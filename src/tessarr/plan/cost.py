@@ -63,6 +63,16 @@ class Sizes:
         return self.itemsize * elements + self.threads * self.per_thread + self.held
 
     @property
+    def smallest(self) -> Shape:
+        """The smallest box: one stored chunk."""
+        return tuple(min(n, size) if n else size for n, size in zip(self.shape, longest_chunks(self.axes), strict=True))
+
+    @property
+    def least(self) -> int:
+        """The bytes that a task holds at least."""
+        return self.peak(self.smallest)
+
+    @property
     def per_thread(self) -> int:
         """The bytes that a thread holds."""
         read, write = (
@@ -81,9 +91,9 @@ def longest_chunks(axes: Sequence[Axis]) -> Shape:
 
 def choose_box(sizes: Sizes, memory: int) -> Tiling:
     """Choose the boxes for tasks of at most `memory` bytes. Raises `BaseZarrError` where one stored chunk is too much."""
-    shape, write = sizes.shape, longest_chunks(sizes.axes)
-    box = [min(n, size) if n else size for n, size in zip(shape, write, strict=True)]
-    if (least := sizes.peak(box)) > memory:
+    shape = sizes.shape
+    box = list(sizes.smallest)
+    if (least := sizes.least) > memory:
         hint = f"Allow at least {-(-least // 10**6)} MB, or choose smaller chunks or shards"
         raise BaseZarrError(
             "a task needs more memory than it may use",

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy as copied
-from dataclasses import replace
-from typing import NamedTuple
 
-import numpy as np
 import numpy.typing as npt
 
 from tessarr.codecs.parse import CodecLike, CodecsLike
@@ -18,13 +14,10 @@ from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.open import open as open_node
 from tessarr.core.stored.walk import read_entries
-from tessarr.dtypes.base import DataType
-from tessarr.engine.processors import processors
 from tessarr.errors import UnsupportedOperationError
 from tessarr.grids.guess import parse_nbytes
-from tessarr.metadata.array import ArrayMetadata
-from tessarr.plan.cost import FOR_THREADS, Sizes
 from tessarr.plan.kinds.checking import Checking, planned_check, state_of
+from tessarr.plan.kinds.converting import How, is_local, planned_nodes
 from tessarr.plan.kinds.copying import Copying, is_consolidated, planned_copies
 from tessarr.plan.kinds.digesting import Digesting, planned_digests
 from tessarr.plan.kinds.pyramids import Levels, Pyramid, planned_pyramid
@@ -32,25 +25,21 @@ from tessarr.plan.manifest import Manifest, Place, PlannedNode
 from tessarr.plan.plan import Plan
 from tessarr.plan.publish import check_apart, destination, reopenable_url
 from tessarr.plan.sources import identity, place_of
-from tessarr.plan.strategies.cast import cast, check_cast
-from tessarr.plan.strategies.regroup import can_regroup
 from tessarr.plan.strategies.scratch import LOCAL
-from tessarr.plan.strategies.strategy import Name, choose, regrouping
+from tessarr.plan.strategies.strategy import Name
 from tessarr.plan.task import Work, Worker
 from tessarr.stores.base import Store
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.protocols import Delete
 from tessarr.stores.url import StoreLike
 from tessarr.tools.check import Level, check_documents
-from tessarr.tools.convert import format_of
-from tessarr.tools.copy_tree import Choices, ChunksChoice, Planned, plan_tree
+from tessarr.tools.copy_tree import Choices, ChunksChoice, format_of
 from tessarr.tools.pyramid import Describing, Method, check_free, levels_of, open_writable
 from tessarr.tools.pyramid.levels import MIN_SIZE, Factors
 from tessarr.tools.sources import open_source
-from tessarr.tools.sources.base import Source, SourceArray, SourceGroup
+from tessarr.tools.sources.base import Source
 from tessarr.tools.sources.zarr import ZarrSource
-from tessarr.tools.staging import local_path
-from tessarr.types import AnyDType, JSONObject
+from tessarr.types import JSONObject
 
 MEMORY = "512MiB"
 """What a task may hold unless the user says otherwise."""
@@ -79,10 +68,11 @@ def rechunk(
     choices = Choices(
         zarr_format=None, chunks=chunks, shards=shards, filters=filters, compressors=compressors, codecs=codecs
     )
-    how = _How(most, strategy, scratch or (LOCAL if strategy == "scratch" else None), dtype, _is_local(dest))
+    how = How(most, strategy, scratch or (LOCAL if strategy == "scratch" else None), dtype, is_local(dest))
     return _writing(
-        "rechunk", Worker, lambda opened: _nodes(opened, choices, how), source, dest, path, overwrite=overwrite, verify=verify,
-        options={"scratch": how.scratch}, storage_options=storage_options, source_storage_options=source_storage_options,
+        "rechunk", Worker, lambda opened: planned_nodes(opened, choices, how), source, dest, path, overwrite=overwrite,
+        verify=verify, options={"scratch": how.scratch}, storage_options=storage_options,
+        source_storage_options=source_storage_options,
     )  # fmt: skip
 
 
@@ -107,7 +97,7 @@ def convert(
             zarr_format=format_of(opened, zarr_format), chunks=chunks, shards=shards, filters=filters,
             compressors=compressors, codecs=codecs, include=include, exclude=exclude, rename=rename or {},
         )  # fmt: skip
-        return _nodes(opened, choices, _How(most, streamed=_is_local(dest)))
+        return planned_nodes(opened, choices, How(most, streamed=is_local(dest)))
 
     return _writing(
         "convert", Worker, nodes, source, dest, path, kind=kind, overwrite=overwrite, verify=verify, consolidate=consolidate,
@@ -276,58 +266,3 @@ def _writing(
         {"consolidate": consolidate or (operation == "copy" and is_consolidated(opened)), **(options or {})},
     )  # fmt: skip
     return Plan(manifest, work(manifest, opened, found.store, found.path))
-
-
-class _How(NamedTuple):
-    """What a user says about how arrays are moved."""
-
-    memory: int
-    strategy: Name = "auto"
-    scratch: str | None = None
-    dtype: npt.DTypeLike | None = None
-    streamed: bool = False
-    """Whether inner chunks are written one by one, as to local files; else whole shards are encoded in memory."""
-
-
-def _is_local(dest: StoreLike) -> bool:
-    return local_path(dest) is not None or isinstance(dest, LocalStore)
-
-
-def _nodes(source: Source, choices: Choices, how: _How) -> Iterator[PlannedNode]:
-    given = source
-    if how.dtype is not None:
-        given = copied(source)
-        given.nodes = [_retyped(node, np.dtype(how.dtype)) for node in source.nodes]
-    top = getattr(source, "node", None)
-    return (_node(planned, top, how) for planned in plan_tree(given, choices).nodes)
-
-
-def _retyped(node: SourceArray | SourceGroup, dtype: AnyDType) -> SourceArray | SourceGroup:
-    if not isinstance(node, SourceArray):
-        return node
-    kept = node.dtype.dtype if isinstance(node.dtype, DataType) else np.dtype(node.dtype)
-    check_cast(kept, dtype)
-    fill = node.fill_value
-    return replace(node, dtype=dtype, fill_value=cast(fill, dtype) if isinstance(fill, np.ndarray) else fill)
-
-
-def _node(planned: Planned, top: object, how: _How) -> PlannedNode:
-    metadata, source = planned.metadata, planned.source
-    if not isinstance(metadata, ArrayMetadata) or not isinstance(source, SourceArray):
-        return PlannedNode(planned.path, source.path, metadata, None)
-    read = source.chunks or (1,) * len(source.shape)
-    sizes = Sizes.of(metadata, read, 1, streamed=how.streamed)
-    sizes = replace(sizes, threads=max(1, min(processors(), how.memory // max(1, FOR_THREADS * sizes.per_thread))))
-    found = top[source.path] if isinstance(top, Group) and source.path else top
-    if how.strategy in ("auto", "regroup") and isinstance(found, Array) and can_regroup(found._metadata, metadata):
-        strategy = regrouping(sizes, how.memory, "the chunks and their codecs stay, so that nothing is decoded")
-    elif how.strategy == "regroup":
-        raise UnsupportedOperationError(
-            "encoded chunks are moved only where chunks, codecs, data type and fill value stay",
-            path=f"/{planned.path}",
-            hint="Leave the strategy to the plan",
-        )
-    else:
-        strategy = choose(sizes, how.memory, how.strategy, scratch=how.scratch is not None)
-    planned_with = replace(strategy, threads=sizes.threads, memory=strategy.peak(sizes))
-    return PlannedNode(planned.path, source.path, metadata, planned_with, read)

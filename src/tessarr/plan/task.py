@@ -50,8 +50,9 @@ class Work(Protocol):
 class Worker:
     """The work of a plan whose tasks write boxes of elements."""
 
-    def __init__(self, manifest: Manifest, source: Source, store: Store, path: str) -> None:
+    def __init__(self, manifest: Manifest, source: Source, store: Store, path: str, *, digests: bool = True) -> None:
         self.manifest = manifest
+        self._digests = digests
         self.store, self.path = store, path
         self._intermediates = join(path, manifest.intermediates)
         self._source = source
@@ -59,12 +60,12 @@ class Worker:
         self._targets: dict[str, Array] = {}
         self._lock = Lock()
         limits = [node.strategy.threads for node in manifest.nodes if node.strategy is not None]
-        self._threads = min([processors(), *filter(None, limits)])
+        self._threads = min(filter(None, limits), default=0)
 
     def run(self, task: int) -> Receipt:
         """Carry out a task. Raises `BaseZarrError` where the values read back differ from those written."""
         node, number = self.manifest.locate(task)
-        with limited(self._threads):
+        with limited(min(processors(), self._threads)) if self._threads else nullcontext():
             return self._run(task, node, number)
 
     def _run(self, task: int, node: PlannedNode, number: int) -> Receipt:
@@ -98,7 +99,7 @@ class Worker:
         target[box or ...] = values
         if self.manifest.verify:
             compare(values, target, box)
-        return Receipt(task, int(values.nbytes), block_digest(values).hex())
+        return Receipt(task, int(values.nbytes), block_digest(values).hex() if self._digests else "")
 
     def _regroup(self, task: int, node: PlannedNode, box: Box) -> Receipt:
         top = getattr(self._source, "node", None)

@@ -2,8 +2,8 @@
 
 open    the source lists its arrays and groups (`tessarr.tools.sources`); files are scanned first (`tessarr.tools.files`)
 plan    everything is decided and validated before anything is written (`copy_tree.plan_tree`)
-write   in boxes of bounded size, to a place beside the destination (`staging.staged`)
-verify  both sides are read again and compared bit for bit (`transfer.verify`)
+write   the tasks of a plan (`tessarr.plan`), in boxes of bounded size, to a place beside the destination (`staging.staged`)
+verify  each task reads back what it wrote, and compares it bit for bit
 swap    the complete result is renamed to the destination
 """
 
@@ -16,6 +16,7 @@ from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass
 
+from tessarr import registry
 from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.core.array import Array
 from tessarr.core.creation.shorthands import consolidate_metadata
@@ -27,13 +28,13 @@ from tessarr.stores.base import Store
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.path import prefix_of
 from tessarr.stores.url import StoreLike
-from tessarr.tools.copy_tree import Choices, ChunksChoice, TreePlan, plan_tree, write_tree
+from tessarr.tools.copy_tree import Choices, ChunksChoice, TreePlan, format_of, plan_tree
 from tessarr.tools.files.joined import FilesSource
 from tessarr.tools.files.open import open_to_convert
-from tessarr.tools.sources.base import Source, SourceArray, SourceGroup
+from tessarr.tools.sources.base import SourceArray, SourceGroup
 from tessarr.tools.sources.zarr import ZarrSource
 from tessarr.tools.staging import check_free, local_path, staged
-from tessarr.types import JSONObject, Progress, ZarrFormat
+from tessarr.types import JSONObject, Progress
 from tessarr.virtual.references import save_references
 
 
@@ -120,7 +121,8 @@ def convert(
         plan, stored = plan_tree(opened, choices), None
         if not dry_run:
             with staged(dest, path, overwrite=overwrite, storage_options=storage_options) as (store, at):
-                write_tree(plan, opened, store, at, verified=verify, jobs=max(1, jobs), progress=progress)
+                carry_out = registry.higher("tessarr.plan.carry_out")
+                carry_out(plan, opened, store, at, verify=verify, jobs=max(1, jobs), progress=progress)
                 stored = _finish(plan, store, at, consolidate)
                 if isinstance(opened, FilesSource):
                     opened.check_unchanged()
@@ -178,15 +180,6 @@ def _finish(plan: TreePlan, store: Store, path: str, consolidate: bool) -> int |
     if consolidate and isinstance(plan.nodes[0].source, SourceGroup):
         consolidate_metadata(store, path=path or None)
     return store.getsize_prefix(prefix_of(path)) if store.supports_listing else None
-
-
-def format_of(source: Source, zarr_format: int | str) -> ZarrFormat:
-    """Return the format to convert to; "keep" is that of a Zarr source, else 3."""
-    if zarr_format not in (1, 2, 3, "keep"):
-        raise ValueError(f"zarr_format must be 1, 2, 3 or 'keep', got {zarr_format!r}")
-    node = getattr(source, "node", None)
-    kept = node.zarr_format if isinstance(node, Array | Group) else 3
-    return kept if zarr_format == "keep" else zarr_format  # type: ignore[return-value]
 
 
 def _name(place: object) -> str:

@@ -1,4 +1,4 @@
-"""Plan the nodes of a source tree in a store, and write them.
+"""Plan the nodes that a source tree becomes in a store.
 
 Everything is decided before anything is written: names, data types, chunks, codecs and fill values of every node are
 valid for the requested format, or `plan_tree` raises.
@@ -17,20 +17,17 @@ from tessarr.codecs.parse import CodecLike, CodecsLike, NumcodecsCodec, codec_fr
 from tessarr.core.array import Array
 from tessarr.core.creation.array_config import DEFAULT
 from tessarr.core.creation.metadata import new_array_metadata
-from tessarr.core.creation.shorthands import create_hierarchy
-from tessarr.core.open import open_array
+from tessarr.core.group import Group
 from tessarr.dtypes.parse import from_numpy
 from tessarr.errors import BaseZarrError, MetadataValidationError, NodeNameError, Problem, TessarrError
 from tessarr.grids.guess import ChunksLike, normalize_chunks
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.model.conversion.downgrade import _config
-from tessarr.stores.base import Store
-from tessarr.stores.path import check_node_name, prefix_of
+from tessarr.stores.path import check_node_name
 from tessarr.tools.sources.attributes import cf_fill_attribute
 from tessarr.tools.sources.base import UNSET, Source, SourceArray, SourceGroup
-from tessarr.tools.transfer import transfer, verify
-from tessarr.types import JSONObject, Progress, Shape, ZarrFormat
+from tessarr.types import JSONObject, Shape, ZarrFormat
 
 ChunksChoice: TypeAlias = "str | int | Sequence[int] | Mapping[str, int] | None"
 """Chunks or shards for many arrays: "keep", "auto", a size ("8MB"), lengths for the arrays of that many dimensions, or
@@ -115,6 +112,15 @@ class TreePlan:
 
 
 # -- deciding ------------------------------------------------------------------------------------------------------------
+
+
+def format_of(source: Source, zarr_format: int | str) -> ZarrFormat:
+    """Return the format to convert to; "keep" is that of a Zarr source, else 3."""
+    if zarr_format not in (1, 2, 3, "keep"):
+        raise ValueError(f"zarr_format must be 1, 2, 3 or 'keep', got {zarr_format!r}")
+    node = getattr(source, "node", None)
+    kept = node.zarr_format if isinstance(node, Array | Group) else 3
+    return kept if zarr_format == "keep" else zarr_format  # type: ignore[return-value]
 
 
 def plan_tree(source: Source, choices: Choices) -> TreePlan:
@@ -398,49 +404,3 @@ def _check_choices(planned: list[Planned], choices: Choices) -> None:
             and not any(len(array.shape) == len(layout) for array in arrays)
         ):
             raise BaseZarrError(f"{what}: no array has {len(layout)} dimensions", got=str(tuple(layout)))
-
-
-# -- writing -------------------------------------------------------------------------------------------------------------
-
-
-def _no_progress(_done: int, _total: int, _what: str) -> None:
-    """Ignore the progress."""
-
-
-def write_tree(
-    plan: TreePlan,
-    source: Source,
-    store: Store,
-    path: str = "",
-    *,
-    verified: bool = True,
-    jobs: int = 1,
-    progress: Progress | None = None,
-) -> None:
-    """Write every node of a plan at and below `path`; with `verified` read all values back and compare them.
-
-    Raises `BaseZarrError` when values read back differ.
-    """
-    tell = progress or _no_progress
-    prefix = prefix_of(path)
-    place = {f"{prefix}{node.path}".rstrip("/"): node for node in plan.nodes}
-    made = dict(create_hierarchy(store=store, nodes={at: node.metadata for at, node in place.items()}))
-    total, done = plan.nbytes * (2 if verified else 1), 0
-    for step in (transfer, verify) if verified else (transfer,):
-        for at, node in place.items():
-            array, given = made[at], node.source
-            if not isinstance(array, Array) or not isinstance(given, SourceArray):
-                continue
-            what = f"{'write' if step is transfer else 'verify'} {array.name}"
-            tell(done, total, what)
-            finished = done
-
-            def count(size: int, itemsize: int = given.itemsize, what: str = what) -> None:
-                nonlocal finished
-                finished += size * itemsize
-                tell(finished, total, what)
-
-            target = array if step is transfer else open_array(store, path=at, mode="r")
-            step(given.read, target, chunks=given.chunks, jobs=jobs, parallel=source.parallel, done=count)
-            done += given.nbytes
-    tell(total, total, "done")

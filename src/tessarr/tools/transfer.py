@@ -1,79 +1,20 @@
-"""Copy values from one chunking to another in bounded memory, and verify the copy.
-
-`transfer` copies an array in boxes. A box consists of whole stored chunks of the target, so that no chunk is written twice;
-where memory allows, also of whole chunks of the source, so that no chunk is read twice.
-"""
+"""Tile arrays by boxes of whole stored chunks, and compare values bit by bit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from threading import Lock
-from typing import TypeAlias
+from collections.abc import Iterator
 
 import numpy as np
 
 from tessarr.core.array import Array
-from tessarr.engine.jobs import Jobs
 from tessarr.errors import BaseZarrError
 from tessarr.indexing.boxes import Box, boxes_of_chunks
 from tessarr.types import AnyArray, Shape
-
-PIECE_NBYTES = 64 << 20
-"""Approximate limit on the bytes held in memory at once; one stored chunk of the target may be larger."""
-
-Read: TypeAlias = Callable[[Box], AnyArray]
-Done: TypeAlias = Callable[[int], None]
-"""Called with the number of finished elements."""
 
 
 def boxes(array: Array, read: Shape | None, nbytes: int) -> Iterator[Box]:
     """Tile `array` by boxes, for reading from chunks of shape `read` (``None``: any part can be read)."""
     return boxes_of_chunks(array._metadata.chunk_grid.axes(array.shape), array.itemsize, nbytes, read)
-
-
-def transfer(
-    read: Read,
-    target: Array,
-    *,
-    chunks: Shape | None = None,
-    jobs: int = 1,
-    parallel: bool = True,
-    done: Done | None = None,
-) -> None:
-    """Write the results of `read` into `target`, `jobs` boxes at a time; with ``parallel=False`` reads are
-    serialized.
-    """
-    turn = _exclusion(parallel)
-
-    def move(box: Box) -> int:
-        with turn:
-            values = read(box)
-        target[box or ...] = values
-        return int(values.size)
-
-    _each(move, boxes(target, chunks, PIECE_NBYTES // jobs), jobs, done)
-
-
-def verify(
-    read: Read,
-    target: Array,
-    *,
-    chunks: Shape | None = None,
-    jobs: int = 1,
-    parallel: bool = True,
-    done: Done | None = None,
-) -> None:
-    """Read both sides again and compare them bit by bit. Raises `BaseZarrError` at the first box that differs."""
-    turn = _exclusion(parallel)
-
-    def compare(box: Box) -> int:
-        with turn:
-            values = read(box)
-        check_stored(values, target, box)
-        return int(values.size)
-
-    _each(compare, boxes(target, chunks, PIECE_NBYTES // jobs), jobs, done)
 
 
 def check_stored(values: AnyArray, target: Array, box: Box) -> None:
@@ -86,18 +27,6 @@ def check_stored(values: AnyArray, target: Array, box: Box) -> None:
             got=f"a difference in [{', '.join(f'{part.start}:{part.stop}' for part in box)}]",
             hint="A lossy codec changes values: skip this comparison with verify=False (--no-verify)",
         )
-
-
-def _exclusion(parallel: bool) -> AbstractContextManager[object]:
-    return nullcontext() if parallel else Lock()
-
-
-def _each(work: Callable[[Box], int], over: Iterator[Box], jobs: int, done: Done | None) -> None:
-    """Run `work` on every box, at most `jobs` at once; stop at the first error."""
-    with Jobs(jobs) as pool:
-        for size in pool.map(work, over):
-            if done is not None:
-                done(size)
 
 
 def values_in(array: Array, box: Box) -> AnyArray:

@@ -1,0 +1,138 @@
+"""Plan the boxes in which arrays are converted or rewritten, and carry a conversion out at once in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy as copied
+from dataclasses import replace
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.core.array import Array
+from tessarr.core.group import Group
+from tessarr.dtypes.base import DataType
+from tessarr.engine.jobs import Jobs
+from tessarr.engine.processors import processors
+from tessarr.errors import UnsupportedOperationError
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.plan.cost import FOR_THREADS, Sizes, choose_box
+from tessarr.plan.manifest import Manifest, Place, PlannedNode
+from tessarr.plan.publish import write_documents
+from tessarr.plan.strategies.cast import cast, check_cast
+from tessarr.plan.strategies.regroup import can_regroup
+from tessarr.plan.strategies.strategy import Name, choose, direct, regrouping
+from tessarr.plan.task import Worker
+from tessarr.stores.base import Store
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.path import join
+from tessarr.stores.url import StoreLike
+from tessarr.tools.copy_tree import Choices, Planned, TreePlan, plan_tree
+from tessarr.tools.sources.base import Source, SourceArray, SourceGroup
+from tessarr.tools.staging import local_path
+from tessarr.types import AnyDType, Progress, Shape
+
+AT_ONCE = 64 << 20
+"""The most bytes of elements that tasks in one process hold together; one stored chunk of the target may be larger."""
+
+
+class How(NamedTuple):
+    """What a user says about how arrays are moved."""
+
+    memory: int
+    strategy: Name = "auto"
+    scratch: str | None = None
+    dtype: npt.DTypeLike | None = None
+    streamed: bool = False
+    """Whether inner chunks are written one by one, as to local files; else whole shards are encoded in memory."""
+
+
+def is_local(dest: StoreLike) -> bool:
+    return local_path(dest) is not None or isinstance(dest, LocalStore)
+
+
+def planned_nodes(source: Source, choices: Choices, how: How) -> Iterator[PlannedNode]:
+    given = source
+    if how.dtype is not None:
+        given = copied(source)
+        given.nodes = [_retyped(node, np.dtype(how.dtype)) for node in source.nodes]
+    top = getattr(source, "node", None)
+    return (_node(planned, top, how) for planned in plan_tree(given, choices).nodes)
+
+
+def _retyped(node: SourceArray | SourceGroup, dtype: AnyDType) -> SourceArray | SourceGroup:
+    if not isinstance(node, SourceArray):
+        return node
+    kept = node.dtype.dtype if isinstance(node.dtype, DataType) else np.dtype(node.dtype)
+    check_cast(kept, dtype)
+    fill = node.fill_value
+    return replace(node, dtype=dtype, fill_value=cast(fill, dtype) if isinstance(fill, np.ndarray) else fill)
+
+
+def _node(planned: Planned, top: object, how: How) -> PlannedNode:
+    metadata, source = planned.metadata, planned.source
+    if not isinstance(metadata, ArrayMetadata) or not isinstance(source, SourceArray):
+        return PlannedNode(planned.path, source.path, metadata, None)
+    read = _read_shape(source)
+    sizes = Sizes.of(metadata, read, 1, streamed=how.streamed)
+    sizes = replace(sizes, threads=max(1, min(processors(), how.memory // max(1, FOR_THREADS * sizes.per_thread))))
+    found = top[source.path] if isinstance(top, Group) and source.path else top
+    if how.strategy in ("auto", "regroup") and isinstance(found, Array) and can_regroup(found._metadata, metadata):
+        strategy = regrouping(sizes, how.memory, "the chunks and their codecs stay, so that nothing is decoded")
+    elif how.strategy == "regroup":
+        raise UnsupportedOperationError(
+            "encoded chunks are moved only where chunks, codecs, data type and fill value stay",
+            path=f"/{planned.path}",
+            hint="Leave the strategy to the plan",
+        )
+    else:
+        strategy = choose(sizes, how.memory, how.strategy, scratch=how.scratch is not None)
+    planned_with = replace(strategy, threads=sizes.threads, memory=strategy.peak(sizes))
+    return PlannedNode(planned.path, source.path, metadata, planned_with, read)
+
+
+def carry_out(
+    tree: TreePlan, source: Source, store: Store, path: str, *, verify: bool, jobs: int, progress: Progress | None
+) -> None:
+    """Write every node at and below `path`: the tasks of a conversion, `jobs` at once, in this process.
+
+    Documents come first: the place is not the final one. The first error ends it. Raises `BaseZarrError` where values read
+    back differ.
+    """
+    nodes = tuple(_in_one_process(planned, AT_ONCE // jobs) for planned in tree.nodes)
+    place = Place("", path)
+    manifest = Manifest("", "convert", Place(""), source.kind, "", place, place, False, verify, nodes)
+    write_documents(store, {join(path, node.path): node.metadata for node in nodes})
+    worker, done, total = Worker(manifest, source, store, path, digests=False), 0, tree.nbytes
+    sizes = {planned.path: planned.source.itemsize for planned in tree.nodes if isinstance(planned.source, SourceArray)}
+
+    def work(task: int) -> tuple[int, str]:
+        node, number = manifest.locate(task)
+        assert node.tiling is not None
+        worker.run(task)
+        return prod(part.stop - part.start for part in node.tiling.box(number)) * sizes[node.path], f"/{node.path}"
+
+    with Jobs(jobs) as pool:
+        for nbytes, name in pool.map(work, range(manifest.tasks)):
+            done += nbytes
+            if progress is not None:
+                progress(done, total, name)
+    if progress is not None:
+        progress(total, total, "done")
+
+
+def _in_one_process(planned: Planned, most: int) -> PlannedNode:
+    """Plan boxes of at most `most` bytes of elements, or of one stored chunk; other tasks hold theirs beside them."""
+    metadata, source = planned.metadata, planned.source
+    if not isinstance(metadata, ArrayMetadata) or not isinstance(source, SourceArray):
+        return PlannedNode(planned.path, source.path, metadata, None)
+    read = _read_shape(source)
+    sizes = Sizes.of(metadata, read, 0)
+    return PlannedNode(planned.path, source.path, metadata, direct(choose_box(sizes, max(most, sizes.least))), read)
+
+
+def _read_shape(source: SourceArray) -> Shape:
+    """Return the chunks that the source reads as one; any part of it where there are none."""
+    return source.chunks or (1,) * len(source.shape)
