@@ -12,7 +12,21 @@ plan.finish()
 from tessarr.plan.make import check, convert, copy, digest, pyramid, rechunk
 from tessarr.plan.plan import Plan, Status
 from tessarr.plan.predict import Description
+from tessarr.plan.strategies.simulate import Expected, Workers
 
 load = Plan.load
 
-__all__ = ["Description", "Plan", "Status", "check", "convert", "copy", "digest", "load", "pyramid", "rechunk"]
+__all__ = [
+    "Description",
+    "Expected",
+    "Plan",
+    "Status",
+    "Workers",
+    "check",
+    "convert",
+    "copy",
+    "digest",
+    "load",
+    "pyramid",
+    "rechunk",
+]

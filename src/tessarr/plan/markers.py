@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from itertools import pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from tessarr.common import strict_json
@@ -48,27 +50,30 @@ class Ranges:
 
     def __init__(self, ranges: Iterable[tuple[int, int]] = ()) -> None:
         self._ranges: list[tuple[int, int]] = []
+        self._count = 0
         for start, stop in ranges:
             self.add(start, stop)
 
     def add(self, start: int, stop: int) -> None:
         """Add ``start … stop - 1``."""
-        merged: list[tuple[int, int]] = []
-        for low, high in sorted([*self._ranges, (start, stop)]):
-            if merged and low <= merged[-1][1]:
-                merged[-1] = merged[-1][0], max(high, merged[-1][1])
-            else:
-                merged.append((low, high))
-        self._ranges = merged
+        first = bisect_left(self._ranges, start, key=itemgetter(1))
+        last = bisect_right(self._ranges, stop, key=itemgetter(0))
+        if joined := self._ranges[first:last]:
+            start, stop = min(start, joined[0][0]), max(stop, joined[-1][1])
+        self._count += stop - start - sum(high - low for low, high in joined)
+        self._ranges[first:last] = [(start, stop)]
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return iter(self._ranges)
 
     def __contains__(self, task: object) -> bool:
-        return isinstance(task, int) and any(start <= task < stop for start, stop in self._ranges)
+        if not isinstance(task, int):
+            return False
+        before = bisect_right(self._ranges, task, key=itemgetter(0)) - 1
+        return before >= 0 and task < self._ranges[before][1]
 
     def __len__(self) -> int:
-        return sum(stop - start for start, stop in self._ranges)
+        return self._count
 
     def missing(self, count: int, first: int = 0) -> Iterator[int]:
         """Yield the tasks from `first` to ``count - 1`` that are not in the set."""

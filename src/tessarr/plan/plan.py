@@ -15,8 +15,9 @@ from tessarr.plan.executors import Submit, Submits, executor_from, submitted
 from tessarr.plan.kinds import KINDS, run_task
 from tessarr.plan.manifest import Manifest
 from tessarr.plan.markers import Milestones, Ranges, Receipt, done_in, mark, results_in
-from tessarr.plan.predict import Description
-from tessarr.plan.strategies.ready import Hands, Ready, ReadyOneByOne
+from tessarr.plan.predict import Description, task_costs
+from tessarr.plan.strategies.ready import EndOfStage, Hands, Ready, ReadyOneByOne
+from tessarr.plan.strategies.simulate import Expected, Workers, simulated
 from tessarr.plan.task import Work, Worker
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
@@ -190,12 +191,7 @@ class Plan:
                 if last and removing and isinstance(work := self._opened(), Worker):
                     work.end_block(block)
 
-        needs = KINDS[self._manifest.operation].needs
-        ready: Hands = (
-            Ready(missing, end_of_stage)
-            if needs is None or not self.tasks
-            else ReadyOneByOne(missing, needs(self._manifest), self._done)
-        )
+        ready = self._hands(missing, end_of_stage, self._done)
         try:
             with context as chosen:
                 for task, result in submitted(self._submit(chosen, executor is None), ready, count, retries):
@@ -214,6 +210,27 @@ class Plan:
         finally:
             self._mark(unmarked)
         self._raise_failed(failed)
+
+    def _hands(
+        self, missing: Iterable[tuple[int, Iterable[Iterable[int]]]], end_of_stage: EndOfStage, done: Ranges
+    ) -> Hands:
+        needs = KINDS[self._manifest.operation].needs
+        if needs is None or not self.tasks:
+            return Ready(missing, end_of_stage)
+        return ReadyOneByOne(missing, needs(self._manifest), done)
+
+    def simulate(self, workers: Workers, *, seed: int = 0) -> Expected:
+        """Simulate how `workers` carry out the tasks that are not done; nothing is read or written.
+
+        Tasks of a stage count as equal, with the means of what `describe` predicts; where tasks read back what they wrote, that
+        is read, too. The same `seed` gives the same result. Raises `UnsupportedOperationError` where workers hardly ever live
+        long enough for a task.
+        """
+        self._refresh()
+        done = Ranges(self._done)
+        hands = self._hands(self._missing(range(self._manifest.blocks)), lambda _block, _last: None, done)
+        costs = task_costs(self._manifest, self.describe())
+        return simulated(workers, hands, costs, lambda task: done.add(task, task + 1), seed)
 
     def _missing(self, blocks: range) -> Iterator[tuple[int, Iterable[Iterable[int]]]]:
         """Yield blocks, and their tasks that are not done, stage by stage."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from math import prod
 
 from tessarr.engine.processors import processors
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.cost import Sizes, chunks_read, longest_chunks
 from tessarr.plan.manifest import Manifest, PlannedNode
-from tessarr.plan.strategies.strategy import Strategy
+from tessarr.plan.strategies.simulate import TaskCosts
+from tessarr.plan.strategies.strategy import StageCosts, Strategy, costs_of_stages
 from tessarr.types import JSONObject, Shape
 
 
@@ -117,6 +120,44 @@ def _costs(node: PlannedNode, metadata: ArrayMetadata, strategy: Strategy) -> Ar
         peak_memory=strategy.memory or strategy.peak(sizes),
         advice=tuple(_advice(metadata.shape, longest_chunks(sizes.axes))),
     )
+
+
+def task_costs(manifest: Manifest, described: Description) -> Callable[[int], TaskCosts]:
+    """Return a function of what a task moves: the mean of its stage."""
+    arrays, blocks = iter(described.arrays), manifest.tasks_of_blocks(range(manifest.blocks))
+    starts: list[int] = []
+    found: list[TaskCosts] = []
+    for node in manifest.nodes:
+        if node.strategy is None or not isinstance(node.metadata, ArrayMetadata):
+            continue
+        of_node = list(islice(arrays, 1 if node.strategy.intermediates else len(node.strategy.stages.tilings)))
+        costs = list(_stage_costs(node, node.metadata, node.strategy, of_node, manifest.verify))
+        for stages in islice(blocks, node.blocks):
+            for tasks, moves in zip(stages, costs, strict=True):
+                if not found or found[-1] is not moves:
+                    starts.append(tasks.start)
+                    found.append(moves)
+    return lambda task: found[bisect_right(starts, task) - 1]
+
+
+def _stage_costs(
+    node: PlannedNode, metadata: ArrayMetadata, strategy: Strategy, described: Sequence[ArrayCosts], verify: bool
+) -> Iterator[TaskCosts]:
+    if strategy.intermediates:
+        stages = costs_of_stages(strategy, Sizes.of(metadata, node.read, 1))
+    else:
+        stages = [
+            StageCosts(one.tasks, one.bytes_read, one.bytes_written, one.chunks_read, one.objects) for one in described
+        ]
+    for number, (tasks, read, written, requests, objects) in enumerate(stages):
+        again = verify and (
+            not strategy.intermediates or number + 1 == len(stages)
+        )  # what is between stages is not read back
+        yield TaskCosts(
+            (read + written * again) / max(1, tasks),
+            written / max(1, tasks),
+            (requests + objects * (1 + again)) / max(1, tasks),
+        )
 
 
 def _temporary_bytes(strategy: Strategy) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
-from typing import Literal, Self, TypeAlias, TypedDict
+from typing import Literal, NamedTuple, Self, TypeAlias, TypedDict
 
 from tessarr.errors import UnsupportedOperationError
 from tessarr.plan.cost import Sizes, choose_box, chunks_read
@@ -156,3 +156,27 @@ def requests(strategy: Strategy, read: Shape) -> int:
         + sum(2 * chunks_read(tiling, array.shards) for tiling, array in zip(later, between, strict=True))
         + sum(tiling.count for tiling in strategy.stages.tilings[:-1])
     )
+
+
+class StageCosts(NamedTuple):
+    """What the tasks of a stage cost together: bytes of elements that are read and written, requests that read, and objects."""
+
+    tasks: int
+    read: int
+    written: int
+    requests: int
+    objects: int
+
+
+def costs_of_stages(strategy: Strategy, sizes: Sizes) -> list[StageCosts]:
+    """Return the costs of each stage; of one whose worker keeps what is between the stages, those of its network."""
+    whole = prod(sizes.shape) * sizes.itemsize
+    objects = [*(tiling.count for tiling in strategy.stages.tilings[:-1]), prod(axis.nchunks for axis in sizes.axes)]
+    found = []
+    for number, (tiling, unit) in enumerate(strategy.reads(sizes.read)):
+        chunks = chunks_read(tiling, unit)
+        requests = 2 * chunks_read(tiling, strategy.intermediates[number - 1].shards) if number else chunks
+        found.append(StageCosts(tiling.count, chunks * prod(unit) * sizes.itemsize, whole, requests, objects[number]))
+    if strategy.name == "scratch":
+        return [StageCosts(strategy.tasks, found[0].read, whole, found[0].requests, objects[-1])]
+    return found
