@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 from collections.abc import Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any
 
@@ -181,13 +180,6 @@ def test_never_more_than_a_few_tasks_per_slot_are_submitted(source: str, tmp_pat
     plan = _plan(source, tmp_path / "dest.zarr")
     plan.run(Slow(), slots=1)
     assert max(most) <= 3
-    _check(tmp_path / "dest.zarr")
-
-
-def test_a_plan_runs_in_processes(source: str, tmp_path: Path) -> None:
-    plan = _plan(source, tmp_path / "dest.zarr")
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as executor:
-        assert plan.run(executor).finished
     _check(tmp_path / "dest.zarr")
 
 

@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         describe(plan, json=arguments.json)
         return OK
     try:
-        with bar(nbytes=False) as progress:
+        with bar(nbytes=False, lines=True) as progress:
             return shown(plan, partial(Plan.run, slots=arguments.jobs, progress=progress), json=arguments.json)
     finally:
         if not plan.status().finished:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from tessarr.cli.pace import Pace
+
 
 class RichBar:
     """Show progress like `tessarr.cli.progress.Bar`."""
@@ -17,15 +19,15 @@ class RichBar:
             MofNCompleteColumn,
             Progress,
             TextColumn,
-            TimeRemainingColumn,
         )
 
         count: Any = DownloadColumn(binary_units=True) if nbytes else MofNCompleteColumn()
-        columns = (BarColumn(), TextColumn("{task.percentage:3.0f}%"), count, TimeRemainingColumn())
+        columns = (BarColumn(), TextColumn("{task.percentage:3.0f}%"), count)
         self._progress = Progress(
             *columns, TextColumn("{task.description}"), console=Console(stderr=True), transient=True
         )
         self._task = self._progress.add_task("", total=None)
+        self._pace = Pace(nbytes=nbytes)
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -36,4 +38,6 @@ class RichBar:
 
     def __call__(self, done: int, total: int, what: str) -> None:
         """Redraw the bar."""
-        self._progress.update(self._task, completed=done, total=total, description=what)
+        self._progress.update(
+            self._task, completed=done, total=total, description=f"{self._pace(done, total)}  {what}".strip()
+        )

@@ -12,7 +12,7 @@ from typing import Self
 from tessarr.core.notebook.bar import shows_progress
 from tessarr.errors import BaseZarrError, FailedTasksError, UnsupportedOperationError
 from tessarr.plan.executors import Submit, Submits, executor_from, submitted
-from tessarr.plan.kinds import KINDS, run_task
+from tessarr.plan.kinds import KINDS, RunTask
 from tessarr.plan.manifest import Manifest
 from tessarr.plan.markers import Milestones, Ranges, Receipt, done_in, mark, results_in
 from tessarr.plan.predict import Description, task_costs
@@ -197,13 +197,14 @@ class Plan:
                 for task, result in submitted(self._submit(chosen, executor is None), ready, count, retries):
                     if isinstance(result, BaseException):
                         failed[task] = result
-                        continue
-                    unmarked.append(result)
-                    self._done.add(task, task + 1)
-                    if self._manifest.target is None and self._place is None:
-                        self._results[task] = result.result
+                    else:
+                        unmarked.append(result)
+                        self._done.add(task, task + 1)
+                        if self._manifest.target is None and self._place is None:
+                            self._results[task] = result.result
                     if progress is not None:
-                        progress(len(self._done), self.tasks, f"task {task}")
+                        failures = f", {len(failed)} failed" if failed else ""
+                        progress(len(self._done), self.tasks, f"task {task}{failures}")
                     if time.monotonic() - marked_at > _MARK_SECONDS:
                         self._mark(unmarked)
                         marked_at = time.monotonic()
@@ -276,7 +277,7 @@ class Plan:
     def _submit(self, executor: Submits, here: bool) -> Submit:
         if here:
             return partial(executor.submit, self._opened().run)
-        return partial(executor.submit, run_task, self._manifest.dumps())
+        return partial(executor.submit, RunTask(self._manifest.operation), self._manifest.dumps())
 
     def _opened(self) -> Work:
         if self._work is None:

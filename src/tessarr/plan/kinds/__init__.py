@@ -73,6 +73,14 @@ def _work_of(document: bytes) -> Work:
     return KINDS[manifest.operation].open(manifest, None)
 
 
-def run_task(document: bytes, task: int) -> Receipt:
-    """Carry out a task of the plan in `document`, in any process. The opened places are kept for further tasks."""
-    return _work_of(document).run(task)
+class RunTask:
+    """Carry out a task of the plan in a document, in any process. The opened places are kept for further tasks.
+
+    Dashboards of executors show its name, that of the operation.
+    """
+
+    def __init__(self, operation: str) -> None:
+        self.__name__ = operation
+
+    def __call__(self, document: bytes, task: int) -> Receipt:
+        return _work_of(document).run(task)

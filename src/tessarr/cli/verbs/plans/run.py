@@ -91,7 +91,7 @@ def shown(plan: Plan, work: Callable[[Plan], Status], *, json: bool) -> int:
 
 
 def _carried_out(plan: Plan, arguments: argparse.Namespace) -> Status:
-    with bar(nbytes=False) as progress:
+    with bar(nbytes=False, lines=True) as progress:
         if arguments.part is not None:
             part, of = part_of(arguments.part, os.environ)
             return plan.run_part(part, of, stage=arguments.stage, slots=arguments.jobs, progress=progress)
