@@ -31,7 +31,7 @@ def test_arguments_are_those_of_xarray() -> None:
     theirs = [
         one for one in parameters(xr.Dataset.to_zarr) if one[0] not in ("chunk_store", "synchronizer", "zarr_version")
     ]
-    assert [one for one in ours if one[0] != "write_inherited_coords"] == theirs
+    assert [one for one in ours if one[0] not in ("write_inherited_coords", "executor")] == theirs
     of_trees = dict(parameters(xr.DataTree.to_zarr)).keys() - {"kwargs"}
     assert of_trees <= dict(ours).keys()
     engine = dict(parameters(xr.backends.list_engines()["zarr"].open_dataset)).keys()

@@ -10,7 +10,7 @@ from tessarr.cli.printing import human
 
 
 class Pace:
-    """The amounts per second since the first one that was told.
+    """The amounts per second since the first call.
 
     >>> seconds = iter([0.0, 2.0])
     >>> pace = Pace(clock=lambda: next(seconds))

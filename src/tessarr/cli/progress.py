@@ -46,12 +46,12 @@ class Bar:
             return
         self._shown = now
         count = f"{human(done)} of {human(total)}" if self.nbytes else f"{done} of {total}"
-        told = "  ".join(filter(None, (count, self._pace(done, total), what[:40])))
+        text = "  ".join(filter(None, (count, self._pace(done, total), what[:40])))
         if self._lines:
-            sys.stderr.write(told + "\n")
+            sys.stderr.write(text + "\n")
         else:
             share = min(1.0, done / total) if total else 1.0
-            line = f"[{'#' * int(share * _WIDTH):<{_WIDTH}}] {share:4.0%}  {told}"
+            line = f"[{'#' * int(share * _WIDTH):<{_WIDTH}}] {share:4.0%}  {text}"
             sys.stderr.write("\r" + line.ljust(self._length))
             self._length = len(line)
         sys.stderr.flush()

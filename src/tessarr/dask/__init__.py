@@ -17,7 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tessarr.dask.blocks import aligned as aligned
+    from tessarr.dask.alignment import aligned as aligned
     from tessarr.dask.blocks import from_array as from_array
     from tessarr.dask.blocks import store as store
 

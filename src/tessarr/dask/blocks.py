@@ -7,7 +7,6 @@ only at the edge of a region.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import dask.array as da
@@ -15,12 +14,12 @@ import numpy as np
 from dask.array.core import normalize_chunks
 from dask.base import tokenize
 
+from tessarr.dask.alignment import aligned, region_of
 from tessarr.dask.targets import UnevenSource, target_of
 from tessarr.grids.guess import ChunksLike
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
-    from tessarr.grids.base import Axis
     from tessarr.stores.url import StoreLike
 
 
@@ -73,37 +72,9 @@ def blocks_of(z: Array, chunks: ChunksLike) -> tuple[tuple[int, ...], ...]:
     return aligned(blocks, z) if isinstance(chunks, str) else blocks
 
 
-def aligned(
-    blocks: Sequence[Sequence[int]], z: Array, region: Sequence[slice] | None = None
-) -> tuple[tuple[int, ...], ...]:
-    """Align `blocks` so that they begin and end at the edges of stored values of `z`, or of the region.
-
-    An end within a stored value moves to the end of that value, so blocks grow by less than one stored value.
-
-    >>> import tessarr, tessarr.dask
-    >>> z = tessarr.zeros((10,), chunks=(4,), dtype="f8", store={})
-    >>> tessarr.dask.aligned([(3, 3, 4)], z), tessarr.dask.aligned([(3, 3)], z, (slice(2, 8),))
-    (((4, 4, 2),), ((6,),))
-    """
-    starts = [0] * z.ndim if region is None else [part.start or 0 for part in region]
-    return tuple(
-        _aligned_axis(sizes, axis, start) for sizes, axis, start in zip(blocks, z._bound.axes, starts, strict=True)
-    )
-
-
-def _aligned_axis(sizes: Sequence[int], axis: Axis, start: int) -> tuple[int, ...]:
-    stop, at, ends = start + sum(sizes), start, []
-    for size in sizes:
-        at += size
-        if at < stop:
-            index = axis.find(at)
-            end = at if axis.start(index) == at else axis.start(index) + axis.size(index)
-            ends.append(min(end, stop))
-    ends = sorted({*ends, stop} - {start})
-    return tuple(end - begin for begin, end in zip([start, *ends], ends, strict=False)) or (0,)
-
-
-def store(x: Any, z: Array | StoreLike, region: Any = None, *, compute: bool = True, **options: Any) -> Any:
+def store(
+    x: Any, z: Array | StoreLike, region: Any = None, *, executor: object = None, compute: bool = True, **options: Any
+) -> Any:
     """Write `x` to `z`, or to `region` of it, by tasks that each write whole stored values (shards, or else chunks).
 
     `z` is an array, or a place that `tessarr.open_array` takes. `x` is rechunked to such blocks first, and no lock is held
@@ -111,8 +82,13 @@ def store(x: Any, z: Array | StoreLike, region: Any = None, *, compute: bool = T
     ``None`` for all of `z`. Where a region begins or ends within a stored value, one task updates that value, under the
     store's lock, and elements outside the region stay. `options` are those of dask's `store`, such as `scheduler`.
 
-    Returns ``None``, or with ``compute=False`` a delayed. Raises `ValueError` where the shapes differ, and
-    `UnsupportedOperationError` for a store in memory where tasks run in other processes.
+    `executor`: ``"dask"`` for the current client of dask, or any `concurrent.futures.Executor`. Each block is then one task,
+    which computes what it needs of `x` alone; a bounded number is submitted at a time, and a task that fails is repeated. In
+    an Icechunk session tasks write to forks of it, which are merged into it at the end: commit it then, once.
+
+    Returns ``None``, or with ``compute=False`` a delayed. Raises `ValueError` where the shapes differ, `FailedTasksError`
+    naming tasks of `executor` that failed, and `UnsupportedOperationError` for a store in memory where tasks run in other
+    processes, or a session with changes that are not committed.
 
     >>> import dask.array as da, tessarr, tessarr.dask
     >>> z = tessarr.zeros((6,), chunks=(4,), dtype="i4", store={})
@@ -121,23 +97,17 @@ def store(x: Any, z: Array | StoreLike, region: Any = None, *, compute: bool = T
     [0, 0, 1, 1, 1, 0]
     """
     z = _array(z, "r+")
-    whole = _region(z, region)
+    whole = region_of(z, region)
     shape = tuple(part.stop - part.start for part in whole)
     x = da.asarray(x)
     if x.shape != shape:
         raise ValueError(f"the shapes differ: {x.shape} is to be stored in a region of shape {shape} of {z!r}")
+    if executor is not None:
+        if options or not compute:
+            raise ValueError("options of dask's store, and compute=False, are for writes without an executor")
+        from tessarr.dask.tasks import store_on
+
+        return store_on(executor, x, z, whole)
     blocks = aligned(x.chunks, z, whole)
     kept = {**options, "lock": False, "compute": compute}
     return da.store(x.rechunk(blocks), target_of(z), regions=whole, **kept)
-
-
-def _region(z: Array, region: object) -> tuple[slice, ...]:
-    """Normalize `region` to a slice with start and stop per axis."""
-    given = () if region is None else region if isinstance(region, tuple) else (region,)
-    if len(given) > z.ndim or not all(isinstance(part, slice) for part in given):
-        raise ValueError(f"a region is at most {z.ndim} slices, got {region!r}")
-    parts = [*given, *[slice(None)] * (z.ndim - len(given))]
-    if any(part.step not in (None, 1) for part in parts):
-        raise ValueError(f"the slices of a region have step 1, got {region!r}")
-    bounds = [part.indices(length) for part, length in zip(parts, z.shape, strict=True)]
-    return tuple(slice(start, max(start, stop)) for start, stop, _ in bounds)

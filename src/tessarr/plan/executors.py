@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from tessarr.errors import MissingDependencyError, UnsupportedOperationError
-from tessarr.plan.markers import Receipt
 from tessarr.plan.strategies.ready import Hands
 
 if TYPE_CHECKING:
     from distributed import Client
 
-Submit: TypeAlias = Callable[[int], Future[Receipt]]
-"""Submits the task of a number."""
+T = TypeVar("T")
+Submit: TypeAlias = Callable[[int], Future[T]]
+"""Submits the task of a number, which returns its receipt."""
 
 
 @runtime_checkable
 class Submits(Protocol):
     """What a plan uses of an executor."""
 
-    def submit(self, fn: Callable[..., Receipt], /, *args: object) -> Future[Receipt]:
+    def submit(self, fn: Callable[..., T], /, *args: object) -> Future[T]:
         """Run ``fn(*args)``."""
         ...
 
@@ -67,13 +67,13 @@ def _client() -> Client:
         ) from error
 
 
-def submitted(submit: Submit, ready: Hands, slots: int, retries: int) -> Iterator[tuple[int, Receipt | BaseException]]:
+def submitted(submit: Submit[T], ready: Hands, slots: int, retries: int) -> Iterator[tuple[int, T | BaseException]]:
     """Run tasks, at most ``WINDOW * slots`` in flight, and yield each with its receipt, or with the error of its last attempt.
 
     A task that fails is sent again, `retries` times. A broken executor, or one that refuses a task, gets no more.
     """
     takes_more = True
-    running: dict[Future[Receipt], tuple[int, int]] = {}
+    running: dict[Future[T], tuple[int, int]] = {}
     try:
         while True:
             while takes_more and len(running) < WINDOW * slots and (task := ready.take()) is not None:
@@ -95,10 +95,10 @@ def submitted(submit: Submit, ready: Hands, slots: int, retries: int) -> Iterato
         wait(running)
 
 
-def _sent(submit: Submit, task: int) -> Future[Receipt]:
+def _sent(submit: Submit[T], task: int) -> Future[T]:
     try:
         return submit(task)
     except Exception as error:
-        broken: Future[Receipt] = Future()
+        broken: Future[T] = Future()
         broken.set_exception(BrokenExecutor(f"the executor takes no more tasks: {error!r}"))
         return broken

@@ -274,7 +274,7 @@ class Plan:
             mark(*self._place, receipts)
             receipts.clear()
 
-    def _submit(self, executor: Submits, here: bool) -> Submit:
+    def _submit(self, executor: Submits, here: bool) -> Submit[Receipt]:
         if here:
             return partial(executor.submit, self._opened().run)
         return partial(executor.submit, RunTask(self._manifest.operation), self._manifest.dumps())

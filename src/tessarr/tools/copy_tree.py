@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from tessarr.codecs.base import ChunkSpec
 from tessarr.codecs.numcodecs.table import OBJECT_CODECS
@@ -120,7 +120,7 @@ def format_of(source: Source, zarr_format: int | str) -> ZarrFormat:
         raise ValueError(f"zarr_format must be 1, 2, 3 or 'keep', got {zarr_format!r}")
     node = getattr(source, "node", None)
     kept = node.zarr_format if isinstance(node, Array | Group) else 3
-    return kept if zarr_format == "keep" else zarr_format  # type: ignore[return-value]
+    return cast("ZarrFormat", kept if zarr_format == "keep" else zarr_format)
 
 
 def plan_tree(source: Source, choices: Choices) -> TreePlan:

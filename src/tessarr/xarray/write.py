@@ -5,13 +5,15 @@ xarray has no entry point for writers, so `to_zarr` is a function with the argum
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+import os
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
 from typing import Any, Literal, cast
 
 import xarray
 from xarray.backends.zarr import _choose_default_mode
 
-from tessarr.stores.url import StoreLike
+from tessarr.stores.url import StoreLike, store_from
 from tessarr.xarray.data_store import TessarrStore
 from tessarr.xarray.lazy_sources import check_not_own_source
 from tessarr.xarray.writer import LockingWriter, locks_hold
@@ -20,24 +22,14 @@ Region = Mapping[str, slice | Literal["auto"]] | Literal["auto"]
 
 
 def to_zarr(
-    obj: xarray.Dataset | xarray.DataArray | xarray.DataTree,
-    store: StoreLike = None,
-    mode: Literal["w", "w-", "a", "a-", "r+"] | None = None,
-    group: str | None = None,
-    encoding: Mapping[Any, Any] | None = None,
-    *,
-    compute: bool = True,
-    consolidated: bool | None = None,
-    append_dim: Hashable | None = None,
-    region: Region | None = None,
-    safe_chunks: bool | Literal["refuse"] = True,
-    align_chunks: bool = False,
-    storage_options: Mapping[str, object] | None = None,
-    zarr_format: Literal[2, 3] | None = None,
-    write_empty_chunks: bool | None = None,
-    write_inherited_coords: bool = False,
-    chunkmanager_store_kwargs: dict[str, object] | None = None,
-) -> Any:
+    obj: xarray.Dataset | xarray.DataArray | xarray.DataTree, store: StoreLike = None,
+    mode: Literal["w", "w-", "a", "a-", "r+"] | None = None, group: str | None = None,
+    encoding: Mapping[Any, Any] | None = None, *, compute: bool = True, consolidated: bool | None = None,
+    append_dim: Hashable | None = None, region: Region | None = None, safe_chunks: bool | Literal["refuse"] = True,
+    align_chunks: bool = False, storage_options: Mapping[str, object] | None = None,
+    zarr_format: Literal[2, 3] | None = None, write_empty_chunks: bool | None = None, write_inherited_coords: bool = False,
+    chunkmanager_store_kwargs: dict[str, object] | None = None, executor: object = None,
+) -> Any:  # fmt: skip
     """Write a dataset, data array or tree to `store`, any place that tessarr accepts.
 
     The arguments are those of xarray's ``to_zarr``. One has more values: `safe_chunks`, for dask tasks that write the same
@@ -45,9 +37,14 @@ def to_zarr(
     about the cost, and refuses otherwise; ``"refuse"`` always refuses, as xarray does; ``False`` does not check. With
     ``compute=False`` the metadata is written now, and the values when the result is computed.
 
+    `executor`: ``"dask"`` for the current client of dask, or any `concurrent.futures.Executor`. Documents, and variables
+    that are not chunked, are written here; each stored value of a chunked variable (`obj.chunk()`) by one task, which computes
+    what it needs alone, so that tasks never share one and no graph is submitted; see `tessarr.dask.store`. Into the store of
+    an Icechunk session everything is written to forks, which are merged into it at the end: commit it then, once.
+
     Returns the store, or with ``compute=False`` a delayed object. Raises what xarray's ``to_zarr`` raises, and
-    tessarr's errors of stores; `BaseZarrError` where ``mode="w"`` would replace arrays that `obj` is still to be read
-    from.
+    tessarr's errors of stores; `FailedTasksError` naming tasks of `executor` that failed; `BaseZarrError` where ``mode="w"``
+    would replace arrays that `obj` is still to be read from.
 
     >>> import tempfile, xarray as xr
     >>> import tessarr.xarray
@@ -77,6 +74,10 @@ def to_zarr(
         nodes = {"": (_as_dataset(obj), encoding or {})}
     if mode == "w":
         check_not_own_source({path: dataset for path, (dataset, _) in nodes.items()}, store, group, storage_options)
+    if executor is not None:
+        if not compute:
+            raise ValueError("compute=False is for writes without an executor")
+        return _write_on(executor, store, mode, group, options, nodes)
     opened = _open_for_writing({} if store is None else store, mode, group, chunkmanager_store_kwargs, options)
     return _write_nodes(opened, nodes, compute, chunkmanager_store_kwargs)
 
@@ -133,15 +134,34 @@ def _open_for_writing(
     return opened
 
 
+def _write_on(
+    executor: object, place: StoreLike, mode: str | None, group: str | None, options: dict[str, object],
+    nodes: Mapping[str, tuple[xarray.Dataset, Mapping[object, object]]],
+) -> object:  # fmt: skip
+    """Write by tasks of `executor`; into an Icechunk session by forks of it."""
+    from tessarr.stores.virtual.icechunk import forked, merge
+
+    session = None if place is None or isinstance(place, str | os.PathLike) else store_from(place, mode="a")[0]
+    fork = None if session is None else forked(session)
+    opened = _open_for_writing(
+        {} if place is None else fork or place, mode, group, None, {**options, "safe_chunks": False}
+    )
+    written = _write_nodes(opened, nodes, True, None, partial(LockingWriter.carry_out, executor=executor, fork=fork))
+    if session is not None and fork is not None:
+        merge(session, fork)
+    return written
+
+
 def _write_nodes(
     store: TessarrStore,
     nodes: Mapping[str, tuple[xarray.Dataset, Mapping[object, object]]],
     compute: bool,
     store_kwargs: Mapping[str, object] | None,
+    carry_out: Callable[[LockingWriter], None] | None = None,
 ) -> object:
     from tessarr.xarray.writer import dump, validate_names, when_written
 
-    writer = LockingWriter(warns=store.warns_of_shared)
+    writer = LockingWriter(warns=store.warns_of_shared, aligns=carry_out is not None)
     consolidates, store._consolidate_on_close = store._consolidate_on_close, False
     try:
         for path, (dataset, encoding) in nodes.items():
@@ -155,7 +175,9 @@ def _write_nodes(
             dump(prepared, child, writer, encoding=encoding)
         if consolidates:
             store.consolidate()
-        written = writer.sync(compute=compute, chunkmanager_store_kwargs=store_kwargs)
+        if carry_out is not None:
+            carry_out(writer)
+        written = None if carry_out else writer.sync(compute=compute, chunkmanager_store_kwargs=store_kwargs)
     finally:
         if compute:
             store.close()

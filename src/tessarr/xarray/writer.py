@@ -27,22 +27,36 @@ if TYPE_CHECKING:
 
 
 class LockingWriter(ArrayWriter):
-    """Collect the values that xarray writes. `warns`: warn of the cost of tasks that share stored chunks."""
+    """Collect the values that xarray writes. `warns`: warn of the cost of tasks that share stored chunks.
 
-    __slots__ = ("warns",)
+    `aligns`: chunked values are written by `carry_out`, whose tasks share none.
+    """
 
-    def __init__(self, *, warns: bool = False) -> None:
+    __slots__ = ("aligns", "warns")
+
+    def __init__(self, *, warns: bool = False, aligns: bool = False) -> None:
         super().__init__(lock=False)
         self.warns = warns
+        self.aligns = aligns
 
     def add(self, source: object, target: Array, region: object = None) -> None:
         """Write `source` into `region` of `target`; chunked sources are written in `sync`."""
         chunks = getattr(source, "chunks", None)
-        if self.warns and chunks:
+        if self.warns and chunks and not self.aligns:
             shared, stored = shared_chunks(chunks, target, region)
             if shared:
                 _warn_of_shared(target, shared, stored)
-        super().add(source, target_of(target) if chunks else target, region)
+        super().add(source, target_of(target) if chunks and not self.aligns else target, region)
+
+    def carry_out(self, executor: object, fork: Store | None) -> None:
+        """Write what was collected by tasks on `executor`; `fork`: see `tessarr.dask.tasks.carry_out`."""
+        from tessarr.dask.alignment import region_of
+        from tessarr.dask.tasks import Write, carry_out
+
+        found = zip(self.sources, self.targets, self.regions, strict=True)
+        carry_out(
+            [Write(source, target, region_of(target, region)) for source, target, region in found], executor, fork
+        )
 
 
 def _warn_of_shared(target: Array, shared: int, stored: int) -> None:

@@ -75,7 +75,7 @@ class Expected:
         return (
             f"{self.seconds / 3600:.2f} hours with workers {self.busy:.0%} busy\n"
             f"{self.attempts:,} attempts, of which {self.killed:,} were killed and {self.failed:,} failed\n"
-            f"{self.read / 1e12:.1f} TB read and {self.written / 1e12:.1f} TB written, {self.lost / 1e12:.1f} TB of it in vain,"
+            f"{self.read / 1e12:.1f} TB read and {self.written / 1e12:.1f} TB written, {self.lost / 1e12:.1f} TB of it lost,"
             f" by {self.requests / 1e6:.1f} million requests"
         )
 

@@ -49,6 +49,35 @@ def open_repository(
     return ZarrPythonStore(session.store, read_only=read_only, url=f"{scrub_url(root)}|icechunk:{named}"), rest
 
 
+def forked(store: Store) -> Store | None:
+    """Return a store over a fork of the session that `store` writes to; ``None`` where there is no session.
+
+    Each pickle of it is a fork of its own, and what is written to one becomes part of another session by `merge`. Raises
+    `UnsupportedOperationError` for a session with changes that are not committed: Icechunk cannot fork it.
+    """
+    from tessarr.stores.virtual.zarr_python import ZarrPythonStore
+
+    session = getattr(store.store, "session", None) if isinstance(store, ZarrPythonStore) else None
+    if session is None:
+        return None
+    if session.has_uncommitted_changes:
+        raise UnsupportedOperationError(
+            "tasks need forks of the Icechunk session, and it has changes that are not committed",
+            store=store.url,
+            hint="Commit them, and pass the store of a new session",
+        )
+    return ZarrPythonStore(session.fork().store, url=store.url)
+
+
+def merge(store: Store, fork: Store) -> None:
+    """Make what was written to `fork` part of the session of `store`, or of the fork. Nothing is committed."""
+    from tessarr.stores.virtual.zarr_python import ZarrPythonStore
+
+    assert isinstance(store, ZarrPythonStore)
+    assert isinstance(fork, ZarrPythonStore)
+    store.store.session.merge(fork.store.session)
+
+
 def _version(path: str) -> tuple[dict[str, str], str]:
     """Split `path` into the version of the repository and the path in it."""
     if not path.startswith("@"):

@@ -1,0 +1,124 @@
+"""Store dask arrays by tasks of any executor, each of which computes and writes one block of whole stored values.
+
+A task gets the part of the graph that its block needs, and computes it alone: nothing passes between tasks, and no scheduler
+sees a graph. What several blocks need, each of them computes.
+"""
+
+from __future__ import annotations
+
+import pickle
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import dask.array as da
+from dask.base import optimize
+from dask.local import get_sync
+from dask.optimization import cull
+
+from tessarr.core.array import Array
+from tessarr.dask.alignment import aligned
+from tessarr.dask.targets import target_of
+from tessarr.errors import FailedTasksError
+from tessarr.indexing.boxes import Box
+from tessarr.plan.executors import executor_from, submitted
+from tessarr.plan.strategies.ready import Ready
+from tessarr.plan.tiling import Tiling, unravelled
+from tessarr.stores.virtual.icechunk import forked, merge
+
+if TYPE_CHECKING:
+    from tessarr.dask.targets import InMemoryTarget
+    from tessarr.stores.base import Store
+
+
+Key: TypeAlias = "str | tuple[str | int, ...]"
+Target: TypeAlias = "Array | InMemoryTarget | bytes"
+"""What a block is written to: an array, or the pickle of one in a fork of an Icechunk session."""
+
+
+class Write(NamedTuple):
+    """A dask array, and where it is to be written."""
+
+    source: da.Array
+    target: Array
+    region: Box
+
+
+class _Blocks:
+    """The blocks of one write."""
+
+    def __init__(self, write: Write, target: Target) -> None:
+        blocks = aligned(write.source.chunks, write.target, write.region)
+        source = write.source.rechunk(blocks)  # pyright: ignore[reportArgumentType] - dask declares its default as the type
+        (source,) = optimize(source)
+        self._graph = dict(source.__dask_graph__())
+        self._name = source.name
+        self._tiling = Tiling(source.shape, tuple(tuple(accumulate(sizes)) for sizes in source.chunks))
+        self._region = write.region
+        self._target = target
+        self.count = 0 if 0 in source.shape else self._tiling.count
+
+    def task(self, number: int) -> tuple[Callable[..., Store | None], Mapping[Key, object], Key, Target, Box]:
+        """Return `store_block` and its arguments for a block."""
+        key: Key = (self._name, *unravelled(number, self._tiling.grid))
+        graph, _ = cull(self._graph, [key])
+        box = (
+            slice(low.start + part.start, low.start + part.stop)
+            for low, part in zip(self._region, self._tiling.box(number), strict=True)
+        )
+        return store_block, graph, key, self._target, tuple(box)
+
+
+def store_block(graph: Mapping[Key, object], key: Key, target: Target, box: Box) -> Store | None:
+    """Compute a block, and write it to `target`. Returns the fork that was written to."""
+    values = get_sync(graph, key)
+    if isinstance(target, bytes):
+        array: Array = pickle.loads(target)
+        array[box or ...] = values
+        return array._store
+    target[box or ...] = values
+    return None
+
+
+def store_on(executor: object, x: da.Array, z: Array, region: Box) -> None:
+    """Write `x` to a region of `z` by tasks on `executor`; in an Icechunk session by forks of it."""
+    fork = forked(z._store)
+    if fork is None:
+        carry_out([Write(x, z, region)], executor)
+        return
+    target = Array._opened(fork, z._path, z._metadata, read_only=False, config=None)
+    carry_out([Write(x, target, region)], executor, fork)
+    merge(z._store, fork)
+
+
+def carry_out(writes: Sequence[Write], executor: object, fork: Store | None = None, *, retries: int = 3) -> None:
+    """Write arrays by tasks on `executor`; see `tessarr.plan.Plan.run` for what it may be.
+
+    `fork`: the store of the targets, where it is a fork of an Icechunk session. Tasks write to pickles of it, which are merged
+    into it when they end. Raises `FailedTasksError` naming the tasks that failed.
+    """
+    blocks = [
+        _Blocks(write, target_of(write.target) if fork is None else pickle.dumps(write.target)) for write in writes
+    ]
+    starts = list(accumulate((one.count for one in blocks), initial=0))
+    context, slots = executor_from(executor, None)
+    failed: dict[int, BaseException] = {}
+    with context as chosen:
+
+        def submit(task: int) -> Future[Store | None]:
+            number = bisect_right(starts, task) - 1
+            return chosen.submit(*blocks[number].task(task - starts[number]))
+
+        ready = Ready([(0, [range(starts[-1])])], lambda _block, _last: None)
+        for task, result in submitted(submit, ready, slots, retries):
+            if isinstance(result, BaseException):
+                failed[task] = result
+            elif result is not None and fork is not None:
+                merge(fork, result)
+    if failed:
+        raise FailedTasksError(
+            f"{len(failed)} of {starts[-1]} tasks failed", failed, got=f"task {min(failed)}: {failed[min(failed)]!r}",
+            hint="Write again: each task replaces what it wrote",
+        )  # fmt: skip
