@@ -42,16 +42,29 @@ KINDS: dict[str, Callable[[Path | Array | Group, Path], Plan]] = {
     "convert": lambda source, dest: tessarr.plan.convert(source, dest, zarr_format=2, memory="4MB"),
     "digest": lambda source, _: tessarr.plan.digest(source),
     "check": lambda source, _: tessarr.plan.check(source, data="decode"),
+    "pyramid": lambda source, dest: tessarr.plan.pyramid(
+        _writable(source, dest), "a", levels=2, factors=2, memory="300kB"
+    ),
 }
+
+
+def _writable(source: Path | Array | Group, dest: Path) -> Group:
+    """Return the group to build levels in: a copy of the source, unless it is opened already."""
+    if isinstance(source, Path):
+        if not dest.exists():
+            shutil.copytree(source, dest)
+        return tessarr.open_group(dest)
+    assert isinstance(source, Group)
+    return source
 
 
 class Disturbed:
     """A plan of a small source, and what it gives undisturbed."""
 
-    def __init__(self, number: int, folder: Path, rows: int = 240) -> None:
+    def __init__(self, number: int, folder: Path, rows: int = 240, kind: str | None = None) -> None:
         self.random = random.Random(number)
         self.folder = folder
-        self.kind = self.random.choice(list(KINDS))
+        self.kind = kind or self.random.choice(list(KINDS))
         self.source = folder / "source.zarr"
         array = tessarr.create_group(self.source).create_array(
             "a", shape=(rows, 64), chunks=(4, 64), shards=self.random.choice([None, (8, 64)]), dtype="f4"
@@ -153,8 +166,11 @@ def failing_source(work: Disturbed) -> None:
         return
     shutil.rmtree(work.place)
     chance = work.random.choice([0.01, 0.01, 0.5])
-    store = Failing(tessarr.storage.LocalStore(work.source), chance, work.random.randrange(1 << 30))
-    plan = KINDS[work.kind](tessarr.open_group(store, mode="r"), work.dest)
+    in_place = work.kind == "pyramid"
+    store = Failing(
+        tessarr.storage.LocalStore(work.dest if in_place else work.source), chance, work.random.randrange(1 << 30)
+    )
+    plan = KINDS[work.kind](tessarr.open_group(store, mode="r+" if in_place else "r"), work.dest)
     plan.save(work.place)
     with suppress(FailedTasksError):
         plan.run()
@@ -207,11 +223,11 @@ FAULTS: dict[str, Callable[[Disturbed], None]] = {
 }
 
 
-def disturb(number: int, fault: str | None = None) -> tuple[str, str, str | None]:
-    """Disturb one plan. Returns its kind, the fault, and what is wrong."""
+def disturb(number: int, fault: str | None = None, kind: str | None = None) -> tuple[str, str, str | None]:
+    """Disturb one plan, of any kind unless one is named. Returns its kind, the fault, and what is wrong."""
     folder = Path(tempfile.mkdtemp(prefix="tessarr-plan-"))
     try:
-        work = Disturbed(number, folder)
+        work = Disturbed(number, folder, kind=kind)
         chosen = fault or work.random.choice(list(FAULTS))
         FAULTS[chosen](work)
         return work.kind, chosen, work.wrong()
