@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +39,14 @@ def test_every_explanation_names_a_project_that_is_run() -> None:
     for entry in ecosystem.ledger():
         assert set(entry["projects"]) <= set(ecosystem.projects())
         assert len(entry["why"]) > 40
+
+
+def test_no_explanation_covers_a_whole_file() -> None:
+    """A pattern without a cause names a function or a class, so that no other test of its file is accepted by it."""
+    whole = re.compile(r"\*|.*/\*|.*\.py\*?")
+    for entry in script().ledger():
+        assert "cause" in entry or entry.get("tests"), entry["why"]
+        assert "cause" in entry or not [name for name in entry["tests"] if whole.fullmatch(name)], entry["why"]
 
 
 def test_a_difference_is_a_test_that_passes_with_zarr_python_alone(tmp_path: Path) -> None:
