@@ -69,6 +69,7 @@ MIRRORS = {
 """Modules of a room that only stand there because zarr-python has a module of that name: ``zarr.core.sync``."""
 LISTS = {
     "cli/verbs": "one module per verb",
+    "codecs/array_to_bytes": "one module per codec of this kind, and what they share",
     "facade/zarr3/core": "zarr-python's modules, one for each of its own",
     "metadata": "documents: one module per format and per kind of node, and what they share",
     "conventions": "one module per convention, and the contract that they share",
@@ -172,6 +173,7 @@ TOLD_APART = {
     "info": "the verb; the summary",
     "manifest": "of a plan; of chunks in other places",
     "migrate": "the verb; the tool",
+    "optional": "the data type; the codec",
     "plan": "the verb; the class",
     "repair": "the verb; the tool",
     "run": "the verb; the drivers of chunk reads",

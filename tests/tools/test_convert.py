@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr.cli import main
 from tessarr.errors import BaseZarrError, StoreError, TessarrError
 from tessarr.indexing.boxes import box_shape
 from tessarr.plan.kinds import converting
@@ -510,3 +511,16 @@ def test_a_missing_package_names_the_extra(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "a.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
     with pytest.raises(tessarr.errors.MissingDependencyError, match=r"tessarr\[convert\]"):
         convert(tmp_path / "a.h5", tmp_path / "out.zarr")
+
+
+def test_plain_arrays_have_default_keys(tmp_path: Path) -> None:
+    keys = {"name": "fanout", "configuration": {"max_children": 100}}
+    z = tessarr.create_array(tmp_path / "a", shape=(300,), chunks=(1,), dtype="u1", chunk_key_encoding=keys)
+    z[...] = 7
+    convert(tmp_path / "a", tmp_path / "kept")
+    convert(tmp_path / "a", tmp_path / "plain", plain=True)
+    kept, plain = (tessarr.open_array(tmp_path / name) for name in ("kept", "plain"))
+    assert (kept.chunk_key((299,)), plain.chunk_key((299,))) == (z.chunk_key((299,)), "c/299")
+    assert np.array_equal(plain[...], z[...])
+    assert main(["convert", "--plain", "--references", str(tmp_path / "a"), str(tmp_path / "r.json")]) == 2
+    assert not (tmp_path / "r.json").exists()

@@ -120,8 +120,8 @@ class Array(VersionMethods, Exported):
 
     @property
     def dtype(self) -> AnyDType:
-        """NumPy dtype of elements in memory."""
-        return self._metadata.data_type.dtype
+        """NumPy dtype of the elements that are read."""
+        return self._metadata.data_type.shown_dtype
 
     @property
     def itemsize(self) -> int:
@@ -137,7 +137,7 @@ class Array(VersionMethods, Exported):
     def fill_value(self) -> Any:
         """Value of elements that were never written, as a scalar; ``None`` where a v1 or v2 document has null."""
         fill = self._metadata.fill_value
-        return None if fill is None else fill[()]
+        return None if fill is None else self._metadata.data_type.show(fill)[()]
 
     @fill_value.setter
     def fill_value(self, value: object) -> None:
@@ -213,7 +213,7 @@ class Array(VersionMethods, Exported):
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
         if copy is False:
             raise ValueError("an array in a store cannot become a NumPy array without a copy")
-        values = np.asarray(self[...])
+        values = self._without_mask(self[...])
         return values if dtype is None else values.astype(dtype, copy=False)
 
     def __len__(self) -> int:
@@ -241,7 +241,7 @@ class Array(VersionMethods, Exported):
     async def astype(self, dtype: npt.DTypeLike) -> AnyArray:
         """Read all elements into a NumPy array of `dtype`."""
         values = await Call(lambda: self[...], self.read_async, isinstance(self._store, Remote))
-        return np.asarray(values).astype(dtype)
+        return np.asanyarray(values).astype(dtype)  # type: ignore[no-any-return]
 
     # -- changing ------------------------------------------------------------------------------------------------------
 

@@ -28,6 +28,8 @@ class DataType(ABC):
     """The v3 name."""
     object_codec: ClassVar[str | None] = None
     """The numcodecs id of the v2 filter that stores this type, for types that v2 calls ``|O``."""
+    may_be_missing: ClassVar[bool] = False
+    """Elements may be missing: users read masked arrays, which `show` makes of them."""
 
     def __class_getitem__(cls, item: object) -> type[Self]:
         """Return the class: code for zarr-python names its generic ``ZDType[…]``."""
@@ -38,6 +40,15 @@ class DataType(ABC):
     def dtype(self) -> AnyDType:
         """The NumPy dtype of an array of this type in memory, in the byte order the document declared (v1, v2) or
         native (v3)."""
+
+    @property
+    def shown_dtype(self) -> AnyDType:
+        """The NumPy dtype of the arrays that users read: `dtype`, except where elements may be missing."""
+        return self.dtype
+
+    def show(self, elements: AnyArray) -> AnyArray:
+        """Return `elements`, of `dtype`, as users read them."""
+        return elements
 
     @property
     def itemsize(self) -> int | None:

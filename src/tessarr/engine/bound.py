@@ -84,11 +84,14 @@ class BoundArray:
     access: Access = field(init=False)
     has_shards: bool = field(init=False)
     """The chunks are shards."""
+    may_be_missing: bool = field(init=False)
+    """Elements may be missing, so that users read masked arrays of them."""
     _chains: dict[Shape, BoundChain] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "access", access_to(self.store))
         object.__setattr__(self, "has_shards", any(codec.name == "sharding_indexed" for codec in self.metadata.codecs))
+        object.__setattr__(self, "may_be_missing", self.metadata.data_type.may_be_missing)
 
     def key(self, coords: Coords) -> str:
         """Return the store key of the chunk at `coords`."""

@@ -106,7 +106,7 @@ class _PublicMetadata:
     def fill_value(self) -> Any:
         """A scalar; ``None`` for null in a v1 or v2 document."""
         fill = self._model.fill_value
-        return None if fill is None else fill[()]
+        return None if fill is None else self._model.data_type.show(fill)[()]
 
     @property
     def attributes(self) -> dict[str, Any]:

@@ -66,6 +66,8 @@ def extension(value: object) -> Any:
     configuration = value.get("configuration")
     if isinstance(configuration, Mapping):
         configuration = {key: _inner(key, item) for key, item in configuration.items()}
+        if name in ("optional", "zarrs.optional") and "name" in configuration:  # a type as the configuration of another
+            configuration = extension(configuration)
     if configuration in (None, {}):
         configuration = {}
     if isinstance(name, str) and isinstance(configuration, dict):
@@ -78,7 +80,7 @@ def extension(value: object) -> Any:
 
 def _inner(key: str, item: object) -> Any:
     """Convert codecs and data types nested in configurations (sharding, conditional, struct, cast_value)."""
-    if key in ("codecs", "index_codecs") and isinstance(item, list | tuple):
+    if key in ("codecs", "index_codecs", "mask_codecs", "data_codecs") and isinstance(item, list | tuple):
         return [extension(codec) for codec in item]
     if key == "data_type":
         return extension(item)

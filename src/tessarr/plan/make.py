@@ -81,7 +81,7 @@ def convert(
     chunks: ChunksChoice = "keep", shards: ChunksChoice = "keep", filters: CodecsLike = "keep",
     compressors: CodecsLike = "keep", codecs: Sequence[CodecLike] | None = None, include: Sequence[str] = (),
     exclude: Sequence[str] = (), rename: Mapping[str, str] | None = None, memory: int | str = MEMORY,
-    overwrite: bool = False, verify: bool = True, consolidate: bool = False,
+    overwrite: bool = False, verify: bool = True, consolidate: bool = False, plain: bool = False,
     storage_options: Mapping[str, object] | None = None, source_storage_options: Mapping[str, object] | None = None,
 ) -> Plan:  # fmt: skip
     """Plan to convert a file or a Zarr hierarchy to Zarr; the arguments of `tessarr.tools.convert.convert` mean the same here.
@@ -95,7 +95,7 @@ def convert(
     def nodes(opened: Source) -> Iterator[PlannedNode]:
         choices = Choices(
             zarr_format=format_of(opened, zarr_format), chunks=chunks, shards=shards, filters=filters,
-            compressors=compressors, codecs=codecs, include=include, exclude=exclude, rename=rename or {},
+            compressors=compressors, codecs=codecs, include=include, exclude=exclude, rename=rename or {}, plain=plain,
         )  # fmt: skip
         return planned_nodes(opened, choices, How(most, streamed=is_local(dest)))
 

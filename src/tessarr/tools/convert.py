@@ -80,7 +80,8 @@ def convert(
     filters: CodecsLike = "keep", compressors: CodecsLike = "keep",
     codecs: Sequence[CodecLike] | None = None, include: Sequence[str] = (), exclude: Sequence[str] = (),
     rename: Mapping[str, str] | None = None, overwrite: bool = False, verify: bool = True, consolidate: bool = False,
-    jobs: int = 1, executor: Executor | None = None, dry_run: bool = False, progress: Progress | None = None,
+    plain: bool = False, jobs: int = 1, executor: Executor | None = None, dry_run: bool = False,
+    progress: Progress | None = None,
     storage_options: Mapping[str, object] | None = None, source_storage_options: Mapping[str, object] | None = None,
 ) -> Report:  # fmt: skip
     """Convert files or a Zarr hierarchy to Zarr. A conversion that fails leaves the destination as it was.
@@ -95,6 +96,7 @@ def convert(
     - `chunks`, `shards`: see `tessarr.tools.copy_tree.ChunksChoice`. `filters`, `compressors`: as in `tessarr.create_array`;
       `codecs`: the whole v3 chain. "keep" is as in the source, where the format can express it.
     - `include`, `exclude`: patterns of paths, each with all below; `rename`: old name or path → new name.
+    - `plain`: chunks under default keys, which every implementation knows. Storage transformers are never kept.
     - `verify`: read back and compare bit for bit. `jobs`: tasks, and threads that scan without an `executor`, at once.
 
     Raises `BaseZarrError` when something is at `dest` and not `overwrite`, the format cannot hold an array, files disagree, or
@@ -117,6 +119,7 @@ def convert(
         choices = Choices(
             zarr_format=format_of(opened, zarr_format), chunks=chunks, shards=shards, filters=filters,
             compressors=compressors, codecs=codecs, include=include, exclude=exclude, rename=rename or {},
+            plain=plain,
         )  # fmt: skip
         plan, stored = plan_tree(opened, choices), None
         if not dry_run:

@@ -55,6 +55,8 @@ class Choices:
     include: Sequence[str] = ()
     exclude: Sequence[str] = ()
     rename: Mapping[str, str] = field(default_factory=dict)
+    plain: bool = False
+    """Keep no layout of chunks that other implementations may lack: keys have their default encoding."""
 
     @property
     def decided(self) -> bool:
@@ -247,7 +249,10 @@ def _array_metadata(node: SourceArray, number: ZarrFormat, choices: Choices, not
     if choices.codecs is not None:
         return _valid(**arguments, codecs=choices.codecs)
     try:
-        return _valid(**arguments, **{**_source_codecs(node, number), **given})
+        kept = _source_codecs(node, number)
+        if choices.plain:
+            kept.pop("chunk_key_encoding", None)
+        return _valid(**arguments, **{**kept, **given})
     except (TessarrError, TypeError, KeyError, NotImplementedError):
         if not node.keep:
             raise

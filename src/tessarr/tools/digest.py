@@ -28,10 +28,12 @@ from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.core.notebook.bar import shows_progress
 from tessarr.dtypes.base import DataType
+from tessarr.dtypes.optional import OptionalValue
 from tessarr.engine.jobs import Jobs
 from tessarr.errors import MetadataValidationError
 from tessarr.indexing.boxes import Box, tiles
 from tessarr.metadata.array import ArrayMetadata
+from tessarr.tools.transfer import values_in
 from tessarr.types import JSONObject, Progress, Shape
 
 BLOCK_ELEMENTS = 1 << 22
@@ -80,7 +82,7 @@ def digest(node: object, *, attributes: bool = True, jobs: int = 4, progress: Pr
     nodes = nodes_of(node)
     work = ((array, box) for _, array in nodes if isinstance(array, Array) for box in blocks(array.shape))
     with Jobs(jobs) as pool:
-        found = pool.map(lambda block: block_digest(block[0][block[1]]), work)
+        found = pool.map(lambda block: block_digest(values_in(*block)), work)
         return combined(nodes, found, attributes=attributes, progress=progress)
 
 
@@ -152,6 +154,8 @@ def _type_name(data_type: DataType) -> str:
     if data_type.dtype.kind in "mM":
         unit, count = np.datetime_data(data_type.dtype)
         return f"{data_type.name}[{count}{unit}]"
+    if isinstance(data_type, OptionalValue):
+        return f"optional {_type_name(data_type.data_type)}"
     return data_type.name + str(data_type.itemsize or "")
 
 
@@ -197,9 +201,15 @@ def block_digest(values: npt.ArrayLike) -> bytes:
     return hashlib.sha256(flat.view(np.uint8) if flat.nbytes else b"").digest()
 
 
+_MISSING = b"\xff"
+"""Stands for an element that is missing, or null: no text has this byte."""
+
+
 def _object_bytes(item: object) -> bytes:
     if isinstance(item, str):
         return item.encode()
     if isinstance(item, bytes):
         return item
+    if item is None:
+        return _MISSING
     return json.dumps(plain(item), sort_keys=True, default=str).encode()

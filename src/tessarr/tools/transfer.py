@@ -30,7 +30,14 @@ def check_stored(values: AnyArray, target: Array, box: Box) -> None:
 
 
 def values_in(array: Array, box: Box) -> AnyArray:
-    """Return the values of a box in the array's dtype, which NumPy would change for the element of a 0-d array."""
+    """Return the elements of a box in the array's dtype, which NumPy would change for the element of a 0-d array.
+
+    Where elements may be missing, they are as engines hold them.
+    """
+    if array._metadata.data_type.may_be_missing:
+        made = np.empty(tuple(part.stop - part.start for part in box), array._metadata.dtype)
+        array.read(box or ..., out=made)
+        return made
     value = array[box or ...]
     if isinstance(value, np.ndarray) and value.shape == tuple(part.stop - part.start for part in box):
         return value

@@ -116,7 +116,7 @@ class TessarrStore(ZarrStore):
         if data.dtype.kind == "T":
             encoding["dtype"] = data.dtype
         if self._use_zarr_fill_value_as_mask:
-            if array.fill_value is not None:
+            if array.fill_value is not None and not array._metadata.data_type.may_be_missing:
                 attributes["_FillValue"] = array.fill_value
         else:
             if array.zarr_format == 3:

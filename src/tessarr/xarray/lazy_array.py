@@ -104,6 +104,8 @@ class LazyArray(BackendArray):
         LazyArray.__init__(self, *state)  # without the batch: a pickle holds no values
 
     def _result(self, value: object) -> object:
+        if self._array._metadata.data_type.may_be_missing:
+            return self._array._without_mask(value)
         return np.asarray(value, dtype=self.dtype) if self.dtype.kind == "T" and isinstance(value, str) else value
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:

@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tessarr
+from tessarr.cli import main
 from tessarr.errors import MetadataValidationError, ReadOnlyError
 from tessarr.storage import LocalStore, MemoryStore, ZipStore
 from tessarr.stores.protocols import Locate
 from tessarr.tools.check import check
-from tessarr.tools.convert import convert
 from tessarr.tools.digest import digest
 from tests.conformance.documents import array_document, store_of, stored_json
 from tests.narrow import array_of
@@ -104,7 +104,7 @@ def test_tools_see_through(tmp_path: Path, transformers: Any) -> None:
     np.testing.assert_array_equal(array_of(tessarr.open_consolidated(store)["a"])[...], DATA)
     report = check(store, data="decode")
     assert (report.chunks, [finding.rule for finding in report.findings]) == (16, [])
-    convert(str(tmp_path / "z"), str(tmp_path / "plain"))
+    assert main(["convert", "--plain", str(tmp_path / "z"), str(tmp_path / "plain")]) == 0
     plain = array_of(tessarr.open_group(tmp_path / "plain", mode="r")["a"])
     assert plain._metadata.storage_transformers == ()
     assert digest(plain).root == digest(array_of(root["a"])).root

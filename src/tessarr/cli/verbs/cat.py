@@ -134,9 +134,9 @@ def _index(index: int, length: int, dimension: int) -> int:
 def read(array: Array, axes: list[Axis], fields: list[str]) -> AnyArray:
     """Read the selected values; axes with one index are dropped."""
     if not axes:
-        return _fields(np.asarray(array[()]), fields)
+        return _fields(np.asanyarray(array[()]), fields)
     selection = tuple(_as_selection(axis) for axis in axes)
-    return _fields(np.asarray(array.oindex[selection]), fields)
+    return _fields(np.asanyarray(array.oindex[selection]), fields)
 
 
 def _as_selection(axis: Axis) -> Any:
@@ -192,9 +192,12 @@ def _pieces(array: Array, axes: list[Axis], fields: list[str]) -> Iterator[AnyAr
 
 
 def _print_raw(array: Array, axes: list[Axis], fields: list[str]) -> None:
-    if array.dtype.hasobject or array.dtype.kind == "T":
+    missing = array._metadata.data_type.may_be_missing
+    if missing or array.dtype.hasobject or array.dtype.kind == "T":
         raise UnsupportedOperationError(
-            "elements of variable length have no raw bytes", path=array.name, hint="Use --csv or --json"
+            f"elements {'that may be missing' if missing else 'of variable length'} have no raw bytes",
+            path=array.name,
+            hint="Use --csv or --json",
         )
     sys.stdout.flush()
     for piece in _pieces(array, axes, fields):
@@ -222,6 +225,8 @@ def _print_csv(array: Array, axes: list[Axis], fields: list[str]) -> None:
 
 
 def _cell(value: object) -> object:
+    if value is np.ma.masked:
+        return None
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     return value.item() if isinstance(value, np.generic) and value.dtype.kind not in "mM" else value

@@ -44,6 +44,7 @@ tessarr convert run.h5 run.zarr --include 'results/*' --exclude '*/debug' --dry-
 tessarr convert big.zarr s3://bucket/big.zarr --jobs 8
 tessarr convert 'era5/*.nc' era5.zarr --along time --chunks time=100 --jobs 4
 tessarr convert 'era5/*.nc' references.json --references
+tessarr convert versioned.zarr plain.zarr --plain
 """,
     )
     add_choices(verb, many=True)
@@ -101,6 +102,11 @@ def add_choices(verb: argparse.ArgumentParser, *, many: bool = False) -> None:
     verb.add_argument("--verify", dest="verify", action="store_true", default=True, help=argparse.SUPPRESS)
     verb.add_argument("--consolidate", action="store_true", help="write consolidated metadata too")
     verb.add_argument(
+        "--plain", action="store_true",
+        help="arrays that every implementation of Zarr reads: without storage transformers, which are never kept, and "
+        "with default chunk keys",
+    )  # fmt: skip
+    verb.add_argument(
         "--storage",
         metavar="NAME=VALUE",
         action="append",
@@ -153,6 +159,7 @@ class Chosen(TypedDict):
     overwrite: bool
     verify: bool
     consolidate: bool
+    plain: bool
 
 
 def chosen(arguments: argparse.Namespace) -> Chosen:
@@ -173,6 +180,7 @@ def chosen(arguments: argparse.Namespace) -> Chosen:
         "overwrite": arguments.overwrite,
         "verify": arguments.verify,
         "consolidate": arguments.consolidate,
+        "plain": arguments.plain,
     }
 
 
@@ -222,6 +230,8 @@ def _save_references(
     arguments: argparse.Namespace, source: StoreLike | Sequence[str], source_options: Mapping[str, object] | None
 ) -> int:
     """Write references to the chunks of the source. Choices of how they are stored have no meaning then."""
+    if arguments.plain:
+        raise ValueError("--plain copies chunks, and --references leaves them where they are: choose one")
     choices = chosen(arguments)
     with _processes(arguments, source) as executor:
         count = save_file_references(

@@ -30,7 +30,6 @@ from tessarr.core.array_parts.resize import (
     with_shape,
     write_call,
 )
-from tessarr.core.array_parts.selection_methods import as_elements
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call, run_steps
 from tessarr.engine.bound import RuntimeOptions, bind
@@ -72,7 +71,7 @@ def fit_elements(array: Array, data: npt.ArrayLike, axis: int, shape: Shape, dty
 
     Raises `BaseZarrError` when the number of axes or another length than that of `axis` differs.
     """
-    values = as_elements(data, dtype)
+    values = array._as_elements(data, dtype)
     if not -len(shape) <= axis < len(shape):
         raise BaseZarrError("no such axis", path=array.name, expected=f"an axis below {len(shape)}", got=axis)
     axis %= len(shape)

@@ -231,7 +231,7 @@ class View(Exported):
         """Read the elements. Raises `ValueError` for ``copy=False``: there is nothing in memory to share."""
         if copy is False:
             raise ValueError("a view's elements are read into new memory, so that copy=False is not possible")
-        elements = np.asarray(self.read())
+        elements = self._array._without_mask(self.read())
         return elements if dtype is None else elements.astype(dtype, copy=False)
 
 

@@ -35,6 +35,8 @@ class SelectionMethods(ChunkProperties):
     def __getitem__(self, selection: SelectionLike) -> Selected:
         """Read the selected elements into a new NumPy array (a scalar when every axis is dropped).
 
+        Elements that may be missing (data type ``optional``) are read as a `numpy.ma.MaskedArray`.
+
         Integers, slices with any step, Ellipsis, masks and integer arrays are interpreted as by zarr-python where
         zarr-python supports them, and as by NumPy elsewhere; field names select fields of a structured type.
 
@@ -52,10 +54,14 @@ class SelectionMethods(ChunkProperties):
         full = np.ndarray(request.full_shape, bound.dtype, None, 0, None, self._order)  # see `_full`
         self._engine.read(bound, request.selection, full)
         result = request.result(full)
+        if bound.may_be_missing:
+            result = bound.metadata.data_type.show(result)
         return result if request.shape else result[()]
 
     def __setitem__(self, selection: SelectionLike, value: ValuesLike) -> None:
         """Write `value`, broadcast as in NumPy's assignment, to the selected elements.
+
+        Where they may be missing, ``None``, ``numpy.ma.masked`` and what a masked array masks are written as missing.
 
         Raises `ArrayIndexError`, `ReadOnlyError`, `ValueError` for a shape that does not fit, `StoreError`.
         """
@@ -266,7 +272,11 @@ class SelectionMethods(ChunkProperties):
         if out is not None:
             if out.shape != request.shape:
                 raise ValueError(f"out has shape {out.shape}; the selection has shape {request.shape}")
-            view = request.view(out) if out.dtype == self._bound.dtype and not fields else None
+            shows_mask = self._bound.may_be_missing and isinstance(out, np.ma.MaskedArray)
+            if self._bound.may_be_missing and out.dtype != self._bound.dtype and not shows_mask:
+                raise TypeError("elements may be missing: out must be a numpy.ma.MaskedArray")
+            fits = out.dtype == self._bound.dtype and not fields and not shows_mask
+            view = request.view(out) if fits else None
             if view is not None and view.flags.writeable:
                 return view, True
         # `np.empty` would lose the byte order, and the multiple, of times without a unit.
@@ -279,8 +289,10 @@ class SelectionMethods(ChunkProperties):
         if fields:
             result = result[fields]
         if out is not None:
-            out[...] = result
+            hidden = out.dtype == full.dtype and not isinstance(out, np.ma.MaskedArray)
+            out[...] = result if hidden or not self._bound.may_be_missing else self._metadata.data_type.show(result)
             return out
+        result = self._metadata.data_type.show(result)
         return result if request.shape else result[()]
 
     def _get(self, plan: Plan, out: OutputLike | None, fields: Fields) -> Selected:
@@ -312,11 +324,29 @@ class SelectionMethods(ChunkProperties):
             raise ReadOnlyError(
                 f"the array is read-only: {bound.read_only}", store=bound.store.url, path=f"/{bound.path}"
             )
+        if bound.may_be_missing:
+            return request.value(self._as_elements(value, bound.dtype))
         as_cells = bound.dtype.kind == "O"
         return request.value(cells(value, len(request.shape)) if as_cells else as_elements(value, bound.dtype))
 
+    def _as_elements(self, value: object, dtype: AnyDType) -> AnyArray:
+        """Convert `value` to elements of `dtype`, as engines hold them."""
+        if not self._metadata.data_type.may_be_missing:
+            return as_elements(value, dtype)
+        from tessarr.dtypes.optional import unmasked
+
+        return unmasked(_read_if_stored(value), self._metadata.dtype)
+
+    def _without_mask(self, values: Selected) -> AnyArray:
+        """Return what was read as a NumPy array. Raises `ValueError` where elements are missing."""
+        if not self._metadata.data_type.may_be_missing:
+            return np.asarray(values)
+        from tessarr.dtypes.optional import complete
+
+        return complete(values)
+
     def _check_fields(self, names: list[str]) -> None:
-        there = self._bound.dtype.names
+        there = None if self._bound.may_be_missing else self._bound.dtype.names
         unknown = [name for name in names if name not in (there or ())]
         if unknown:
             expected = "a selection; the data type has no fields" if there is None else f"one of {there}"
@@ -353,6 +383,13 @@ class SelectionMethods(ChunkProperties):
             await asyncio.to_thread(self._put_fields, bound, request, value, fields)
         else:
             await self._engine.write_async(bound, request.selection, self._prepared(request, value))
+
+
+def _read_if_stored(value: object) -> object:
+    """Read a stored array or a view of one, of which NumPy would not see the mask."""
+    from tessarr.core.array_parts.lazy_view import Exported
+
+    return value.read() if isinstance(value, Exported) else value  # type: ignore[attr-defined] # an Array or a View
 
 
 def as_elements(value: object, dtype: AnyDType) -> AnyArray:

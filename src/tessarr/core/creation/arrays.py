@@ -13,6 +13,7 @@ from tessarr.core.array import Array
 from tessarr.core.array_parts.values import write_values
 from tessarr.core.asynchronous.sans_io import async_variant, sans_io
 from tessarr.core.creation.array_config import DEFAULT, ArrayConfigLike, array_config
+from tessarr.core.creation.like import type_of
 from tessarr.core.creation.metadata import array_like, new_array_metadata
 from tessarr.core.creation.zarr2_keywords import creation_arguments
 from tessarr.core.creation.zarr_python_arguments import check_create, check_create_array, order_of
@@ -105,7 +106,7 @@ def _data_shape_dtype(
                 f"The data parameter was used, but the {name} parameter was also used. Give either data, or shape and dtype"
             )
     source = array_like(data)
-    return source, source.shape, source.dtype
+    return source, source.shape, type_of(source)
 
 
 def _separator_of(store: Store, zarr_format: int) -> str | None:
@@ -218,7 +219,7 @@ async def _create_as_given_steps(given: dict[str, Any]) -> Array:
         data = array_like(data)
         shape = data.shape if shape is None else shape
         if arguments["dtype"] is None:
-            arguments["dtype"] = data.dtype
+            arguments["dtype"] = type_of(data)
     if shape is None:
         raise TypeError("the shape of the new array is missing: give shape, or data")
     if arguments["dtype"] is None:

@@ -7,6 +7,8 @@ from typing import Any
 
 from tessarr.core.array import Array
 from tessarr.core.creation.metadata import array_like
+from tessarr.dtypes.parse import DTypeLike
+from tessarr.types import AnyArray
 
 
 def chunks_of(a: Array) -> Any:
@@ -14,10 +16,17 @@ def chunks_of(a: Array) -> Any:
     return a.chunks if a._metadata.chunk_grid.chunk_shape is not None else a._metadata.chunk_grid
 
 
+def type_of(source: Array | AnyArray) -> DTypeLike:
+    """Return the data type for a new array like `source`: that of an array whose elements may be missing, else the dtype."""
+    if isinstance(source, Array) and source._metadata.data_type.may_be_missing:
+        return source._metadata.data_type
+    return source.dtype
+
+
 def like(a: object, zarr_format: int | None, given: Mapping[str, object]) -> dict[str, Any]:
     """Take keywords of `create` from an array-like, unless given. Codecs are taken within one format only."""
     source = array_like(a)
-    taken: dict[str, object] = {"shape": source.shape, "dtype": source.dtype, "zarr_format": zarr_format}
+    taken: dict[str, object] = {"shape": source.shape, "dtype": type_of(source), "zarr_format": zarr_format}
     if isinstance(source, Array):
         number = zarr_format or source.zarr_format
         taken |= {"chunks": chunks_of(source), "fill_value": source.fill_value, "zarr_format": number}

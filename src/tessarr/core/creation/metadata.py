@@ -149,6 +149,8 @@ def _older_metadata(
     from tessarr.metadata.v2 import chain_from_v2
 
     zarr_format, data_type = common["zarr_format"], common["data_type"]
+    if data_type.may_be_missing:
+        data_type.to_v2()  # raises
     if shards is not None:
         message = f"Zarr format {zarr_format} arrays can only be created with `shard_shape` set to `None`."
         raise BaseZarrError(f"{message} Got `shard_shape={shards}` instead.", hint="Use zarr_format=3 for shards")
@@ -286,6 +288,10 @@ def default_serializer(data_type: DataType, endian: str | None = None) -> Codec:
     """Choose the array → bytes codec for a data type, when the user gives none."""
     if data_type.itemsize is not None:
         return BytesCodec((endian or "little") if data_type.has_byteorder else None)  # type: ignore[arg-type]
+    if data_type.may_be_missing:
+        from tessarr.codecs.array_to_bytes.optional import default_optional
+
+        return default_optional(data_type, lambda inner: default_serializer(inner, endian))
     from tessarr.codecs.array_to_bytes.vlen import VLenBytesCodec, VLenUTF8Codec
 
     if data_type.name in ("string", "json"):

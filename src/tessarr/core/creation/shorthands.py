@@ -16,7 +16,7 @@ from tessarr.core.asynchronous.sans_io import async_variant, sans_io, steps_of
 from tessarr.core.creation.arguments import CreateOptions, FullOptions, LikeOptions, ShapedCreateOptions
 from tessarr.core.creation.array_config import DEFAULT, ArrayConfigLike
 from tessarr.core.creation.arrays import create, create_array, refuse_aliasing
-from tessarr.core.creation.like import chunks_of, like
+from tessarr.core.creation.like import chunks_of, like, type_of
 from tessarr.core.creation.metadata import array_like
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
@@ -131,7 +131,7 @@ def from_array(
         store,
         name=name,
         shape=source.shape,
-        dtype=source.dtype,
+        dtype=type_of(source),
         fill_value=kept["fill_value"] if fill_value is DEFAULT else fill_value,
         order=order or kept["order"],
         zarr_format=zarr_format or kept["zarr_format"],

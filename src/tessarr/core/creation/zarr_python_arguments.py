@@ -110,7 +110,11 @@ def check_v2_unit(data_type: DataType) -> None:
 
 def default_fill(data_type: DataType) -> Scalar:
     """Return the default fill value: of records zeros, as with zarr-python, where tessarr's times are NaT."""
-    return data_type.cast_given_fill(0) if data_type.dtype.names and are_judged() else data_type.default_fill()
+    return data_type.cast_given_fill(0) if _is_judged_record(data_type) else data_type.default_fill()
+
+
+def _is_judged_record(data_type: DataType) -> bool:
+    return bool(data_type.dtype.names) and not data_type.may_be_missing and are_judged()
 
 
 def order_of(zarr_format: int, order: str | None, configured: str) -> tuple[str | None, str]:

@@ -343,11 +343,11 @@ class ArrayFollower(Follower[AnyArray]):
 
     def _read(self, rows: slice) -> AnyArray:
         ((array, selection),) = self._selections(rows)
-        return np.asarray(array[selection])
+        return np.asanyarray(array[selection])
 
     async def _read_async(self, rows: slice) -> AnyArray:
         ((array, selection),) = self._selections(rows)
-        return np.asarray(await array.read_async(selection))
+        return np.asanyarray(await array.read_async(selection))
 
 
 # -- arguments -----------------------------------------------------------------------------------------------------------

@@ -28,6 +28,8 @@ _LARGEST_CHUNK = 1 << 32
 def describe(bound: BoundArray) -> JSONObject:
     """Make the description from which `tessarr._native.Array` is made. Raises `UnsupportedError`."""
     data_type = bound.metadata.data_type
+    if data_type.may_be_missing:
+        raise UnsupportedError("elements that may be missing")
     if data_type.itemsize is None or bound.dtype.hasobject:
         raise UnsupportedError(f"elements of the data type {data_type.name} differ in size")
     if prod(map(_longest, bound.axes)) * data_type.itemsize > _LARGEST_CHUNK:

@@ -13,7 +13,7 @@ from tessarr.types import AnyArray
 
 def packing_of(array: Array) -> Packing | None:
     """Return how the numbers of an array are packed; ``None`` where its attributes are not CF's, or are malformed."""
-    if array.dtype.kind not in "biufc":
+    if array.dtype.kind not in "biufc" or array._metadata.data_type.may_be_missing:
         return None
     attributes = array._metadata.attributes
     own_fill = array.fill_value if DIMENSIONS in attributes else None  # where xarray keeps `_FillValue` in v2
@@ -27,7 +27,12 @@ def time_units(array: Array) -> tuple[str, str | None] | None:
     """Return ``units`` and ``calendar`` of an array of times; ``None`` for any other array."""
     attributes = array._metadata.attributes
     units, calendar = attributes.get("units"), attributes.get("calendar")
-    if array.dtype.kind not in "iuf" or not isinstance(units, str) or not cftime.is_time(units):
+    if (
+        array.dtype.kind not in "iuf"
+        or array._metadata.data_type.may_be_missing
+        or not isinstance(units, str)
+        or not cftime.is_time(units)
+    ):
         return None
     return units, calendar if isinstance(calendar, str) else None
 

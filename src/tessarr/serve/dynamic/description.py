@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
+import numpy as np
+
 from tessarr.conventions import layout, multiscales
 from tessarr.conventions.ome import images
 from tessarr.conventions.xarray import read_dimensions
@@ -49,7 +51,8 @@ def brief(metadata: ArrayMetadata) -> JSONObject:
 
 def of_array(array: Array, names: Sequence[str | None]) -> JSONObject:
     """Describe an array."""
-    dtype = array.dtype
+    missing = array._metadata.data_type.may_be_missing
+    dtype = np.dtype(np.object_) if missing else array.dtype
     packing, times = packing_of(array), time_units(array)
     has_meaning = packing is not None and (packing.packed or packing.missing or packing.unsigned is not None)
     grid: JSON

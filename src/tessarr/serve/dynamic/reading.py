@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr.core.array import Array
+from tessarr.dtypes.optional import unmasked
 from tessarr.grids.base import Axis
 from tessarr.serve.dynamic.budget import MAX_DECODED_NBYTES, Budget, check_decoded, check_result
 from tessarr.serve.dynamic.query import Pick
@@ -62,6 +63,8 @@ def read_values(array: Array, picks: Sequence[Pick], budget: Budget, *, sample: 
             data = array[tuple(chosen)]
         else:
             data = array.oindex[tuple(chosen)]
+    if array._metadata.data_type.may_be_missing:
+        data = unmasked(data, np.dtype(np.object_))
     return Values(np.asarray(data), kept != counts)
 
 

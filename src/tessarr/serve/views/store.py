@@ -15,6 +15,7 @@ from tessarr.codecs.chain import BoundChain
 from tessarr.core.array import Array
 from tessarr.core.stored.parse_cache import parse_entry
 from tessarr.core.stored.walk import NAMES, Entry, read_entries
+from tessarr.dtypes.optional import unmasked
 from tessarr.errors import TessarrError
 from tessarr.indexing.boxes import Box, chunk_box
 from tessarr.metadata import serialize
@@ -162,7 +163,9 @@ class ViewStore(Store):
             return None
         assert isinstance(node.metadata, ArrayMetadata)
         array = Array._opened(self._stored, node.entry.path, node.metadata, read_only=True, config=None)
-        values = converted(self._values(array, chunk_box(axes, coords), shown.level), metadata.dtype)
+        read = self._values(array, chunk_box(axes, coords), shown.level)
+        convert = unmasked if metadata.data_type.may_be_missing else converted
+        values = convert(read, metadata.dtype)
         shape = metadata.chunk_grid.chunk_shape
         fill = metadata.fill_value
         assert shape is not None

@@ -32,7 +32,7 @@ from tessarr.core.group import Group
 from tessarr.core.notebook.bar import shows_progress
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.walk import read_entries
-from tessarr.errors import ArrayNotFoundError, ReadOnlyError
+from tessarr.errors import ArrayNotFoundError, ReadOnlyError, UnsupportedOperationError
 from tessarr.stores.url import StoreLike
 from tessarr.tools.pyramid.describe import Describing, attributes_of, list_label
 from tessarr.tools.pyramid.levels import MIN_SIZE, Factors, Level, factors_of, level_metadata, plan
@@ -138,6 +138,8 @@ def levels_of(
     if not isinstance(base, Array):
         raise ArrayNotFoundError("no array to build levels from", store=where._store.url, path=f"/{where._join(array)}")
     chosen: Method = method or ("mode" if labels else "mean")
+    if base._metadata.data_type.may_be_missing:
+        raise UnsupportedOperationError("elements that may be missing have no levels", path=base.name)
     check_method(chosen, base.dtype, labels=labels)
     check_missing(missing, base.dtype)
     per_axis = factors_of(factors, base.dims, base.ndim)
