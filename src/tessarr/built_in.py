@@ -203,10 +203,11 @@ FUNCTIONS = {
     "tessarr.AsyncGroup": "tessarr.core.asynchronous.async_group:AsyncGroup",
     "tessarr.create": "tessarr.core.creation.arrays:create",
     "tessarr.create_async": "tessarr.core.creation.arrays:create_async",
+    "tessarr.plan.abandoned": "tessarr.plan.abandoned:collect",
     "tessarr.plan.carry_out": "tessarr.plan.kinds.converting:carry_out",
 }
 """Functions that modules below them need: `load` makes a class of tessarr of what an entry point of another package names;
-`Array.create` calls `create`, which makes arrays, `Array.async_array` wraps an array in `AsyncArray`, and
-`tessarr.tools.convert` carries out the tasks of a plan."""
+`Array.create` calls `create`, which makes arrays, `Array.async_array` wraps an array in `AsyncArray`,
+`tessarr.tools.convert` carries out the tasks of a plan, and `tessarr.tools.gc` collects what plans left."""
 
 registry.add_built_in(TABLE, FUNCTIONS)

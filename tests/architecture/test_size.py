@@ -169,7 +169,6 @@ TOLD_APART = {
     "check": "the verb; the rules of OME-Zarr",
     "convert": "the verb; the tool",
     "diff": "the verb; the tool",
-    "gc": "the verb; the tool",
     "info": "the verb; the summary",
     "manifest": "of a plan; of chunks in other places",
     "migrate": "the verb; the tool",

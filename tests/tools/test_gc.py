@@ -14,11 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tessarr
+from tessarr import plan
 from tessarr.cli import main
+from tessarr.core.asynchronous import clock
+from tessarr.core.claims.intents import RECORD
+from tessarr.core.claims.settle import EXPIRE_S
 from tessarr.errors import ChecksumError, ConflictError, StoreError
 from tessarr.storage import LocalStore, MemoryStore, SQLiteStore
 from tessarr.stores.transformed import versioned
 from tessarr.tools.gc import gc
+from tessarr.tools.gc.idle import SEEN
+from tests.tools.test_pending_appends import with_member
+from tests.transactions.test_publish_new import Time, cut, found, left, time  # noqa: F401 - a fixture
 
 TRANSFORMER: dict[str, Any] = {"name": "tessarr.versioned", "configuration": {"fanout": [2], "page": 3}}
 NONE, WEEK = timedelta(0), timedelta(days=7)
@@ -215,3 +222,132 @@ def test_temporary_files_go_when_they_are_old(tmp_path: Path, capsys: pytest.Cap
     assert (old.exists(), new.exists()) == (False, True)
     with pytest.raises(ValueError, match="grace"):
         gc(tmp_path / "g.zarr", grace=timedelta(-1))
+
+
+# -- what stopped processes left -----------------------------------------------------------------------------------------
+
+
+def backdated(path: Path) -> None:
+    """Make a file, or a tree, a week old."""
+    for one in [path, *path.rglob("*")]:
+        os.utime(one, (one.stat().st_mtime - 8 * 86_400,) * 2)
+
+
+def removed(report: Any) -> list[str]:
+    """The names of places of work that were removed."""
+    return sorted(Path(item.path).name for item in report.items if item.kind == "work" and item.removed)
+
+
+def test_partial_results_in_a_directory_go_when_they_are_old(tmp_path: Path) -> None:
+    root = tmp_path / "g.zarr"
+    tessarr.create_group(root)
+    tessarr.create_array(root / "a", data=np.arange(4))
+    names = [
+        ".a.0123abcd.partial",
+        ".g.zarr.0123abcd.partial",
+        ".a.0123abce.partial",
+        ".gone.0123abcd.partial",
+        ".gone.0123abcf.partial.old",
+    ]
+    places = [(tmp_path if name.startswith(".g.") else root) / name for name in names]
+    for place in places:
+        (place / "c").mkdir(parents=True)
+        (place / "c" / "0").write_bytes(b"x")
+        if "gone" in place.name:
+            (place / "zarr.json").write_text(
+                '{"zarr_format":3,"node_type":"group"}'
+            )  # complete: the process was killed between two renames
+        if "abce" not in place.name:
+            backdated(place)
+    assert removed(gc(root, dry_run=True)) == []
+    assert all(place.exists() for place in places)
+    assert removed(gc(root)) == names[:2]
+    assert [place.exists() for place in places] == [False, False, True, True, True]
+    assert tessarr.open_array(root / "a")[:].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("place", [PLACES[0], PLACES[2]])
+def test_partial_results_elsewhere_go_when_nobody_wrote_to_them_between_two_calls(place: Any, tmp_path: Path) -> None:
+    store = place(tmp_path)
+    tessarr.create_group(store).create_array("a", data=np.arange(4))
+    for key in ("a-0123abcd.partial/c/0", "0123abcd.stages/0/c/0", "b-0123abcd.partial/zarr.json", "c-0123abcd.part/0"):
+        store.set(key, b'{"zarr_format":3,"node_type":"group"}' if key.endswith("zarr.json") else b"x")
+    first = set(store.list())
+    assert removed(gc(store, dry_run=True)) == []
+    assert set(store.list()) == first
+    assert removed(gc(store)) == removed(gc(store)) == []
+    store.set("0123abcd.stages/0/c/1", b"y")  # of a task that goes on
+    later(store)
+    assert removed(gc(store)) == ["a-0123abcd.partial"]
+    later(store)
+    assert removed(gc(store)) == ["0123abcd.stages"]
+    kept = {key for key in first if not key.startswith(("a-", "0123"))}
+    assert (
+        set(store.list()) == kept
+    )  # with the complete one, whose target is missing, and what is no name of this package
+
+
+def later(store: Any) -> None:
+    """Let a week pass since the last call."""
+    seen = json.loads(bytes(store.get(SEEN)))
+    for entry in seen.values():
+        entry["since"] = (datetime.fromisoformat(entry["since"]) - timedelta(days=8)).isoformat()
+    store.set(SEEN, json.dumps(seen).encode())
+
+
+@pytest.mark.filterwarnings("ignore:rows 6 to 9:tessarr.errors.ZarrRuntimeWarning")
+def test_rows_that_were_never_published_are_filled_after_the_grace(tmp_path: Path) -> None:
+    for days in (1, 8):
+        place = with_member(tmp_path / str(days), stop=9, reserved=[[6, 9, "a", clock.CLOCK.now() - days * 86_400]])
+        assert [item.removed for item in gc(place, dry_run=True).items if item.kind == "appends"] == [0]
+        assert [item.removed for item in gc(place).items if item.kind == "appends"] == [int(days == 8)]
+        assert tessarr.open_array(place, path="a", mode="r").shape == ((9,) if days == 8 else (6,))
+
+
+@pytest.mark.filterwarnings("ignore:rows 6 to 9:tessarr.errors.ZarrRuntimeWarning")
+def test_transactions_that_nobody_ends_are_ended_after_the_grace(time: Time) -> None:  # noqa: F811
+    told: set[tuple[str, int]] = set()
+    for number, bucket in cut():
+        state = found(bucket)
+        time.seconds += EXPIRE_S
+        pending = [key for key in left(bucket) if RECORD in key and b'"pending"' in bucket.values[key]]
+        assert all(not item.removed for item in gc(bucket.connect("gc"), dry_run=True).items), number
+        gc(bucket.connect("gc"))
+        assert set(pending) <= set(left(bucket)), number  # it may still go on; one that is committed is completed
+        time.seconds += int(WEEK.total_seconds())
+        for _ in range(3):  # claims of what was undone are found by the next call, and removed by one that is later
+            report = gc(bucket.connect("gc"))
+            told |= {(item.kind, item.removed) for item in report.items}
+            if SEEN in bucket.values:
+                later(bucket.connect("test"))
+        assert [key for key in left(bucket) if not key.startswith("__")] == [], number
+        assert found(bucket)[1:] == state[1:], number
+    assert ("transactions", 1) in told
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_what_an_unfinished_plan_wrote_goes_and_the_plan_can_be_run_again(tmp_path: Path, beside: bool) -> None:
+    source = tessarr.create_array(tmp_path / "a", data=np.arange(64).reshape(8, 8), chunks=(1, 8))
+    store = SQLiteStore(tmp_path / "z.sqlite")
+    dest: Any = {"dest": store, "path": "b"} if beside else {"dest": tmp_path / "b"}
+    made = plan.rechunk(source, **dest, chunks=(8, 1), memory=4096, strategy="staged")
+    made.save(tmp_path / "plan")
+    made.run_part(1, 1, stage=1)
+    assert made.status().done
+    (live,) = gc(tmp_path / "plan").items
+    assert (live.kind, live.removed) == ("plan", 0)
+    for one in tmp_path.iterdir():
+        backdated(one)
+    assert gc(tmp_path / "plan", dry_run=True).items[0].removed == 0
+    assert made.status().done
+    report = gc(tmp_path / "plan", grace=WEEK if not beside else NONE).items[0]
+    assert report.removed == report.unused > 0
+    again = plan.Plan.load(tmp_path / "plan")
+    assert again.status().done == 0
+    assert [key for key in store.list() if not key.startswith("__")] == []
+    assert [one.name for one in tmp_path.iterdir() if one.name.endswith(".partial")] == []
+    again.run()
+    found = tessarr.open_array(store, path="b") if beside else tessarr.open_array(tmp_path / "b")
+    assert found[...].tolist() == source[...].tolist()
+    assert gc(tmp_path / "plan", grace=NONE).items[0].unused == 0
+    assert found[...].tolist() == source[...].tolist()

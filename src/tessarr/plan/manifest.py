@@ -30,6 +30,10 @@ class Place(NamedTuple):
     path: str = ""
 
 
+DOCUMENT = "plan.json"
+"""The name of a saved plan, in its folder."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedNode:
     """A node that is to be written."""

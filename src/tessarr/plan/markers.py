@@ -19,7 +19,7 @@ from tessarr.stores.base import LockContext, Store
 from tessarr.stores.functions import lock
 from tessarr.types import JSON
 
-_FOLDER = "done/"
+FOLDER = "done/"
 
 
 class Receipt(NamedTuple):
@@ -84,7 +84,7 @@ class Ranges:
 
 def done_in(store: Store, prefix: str) -> Ranges:
     """Read the markers of the plan at `prefix`."""
-    names = (key[len(prefix + _FOLDER) :] for key in store.list_prefix(prefix + _FOLDER))
+    names = (key[len(prefix + FOLDER) :] for key in store.list_prefix(prefix + FOLDER))
     found = (name.split("-")[:2] for name in names if name.endswith(".json"))
     return Ranges((int(start), int(stop)) for start, stop in found)
 
@@ -94,7 +94,7 @@ def mark(store: Store, prefix: str, receipts: list[Receipt]) -> None:
     by_task = {receipt.task: receipt for receipt in receipts}
     for start, stop in Ranges((task, task + 1) for task in by_task):
         ended = [by_task[task] for task in range(start, stop)]
-        key = f"{prefix}{_FOLDER}{start}-{stop}-{secrets.token_hex(4)}.json"
+        key = f"{prefix}{FOLDER}{start}-{stop}-{secrets.token_hex(4)}.json"
         marker: dict[str, JSON] = {
             "tasks": [start, stop],
             "nbytes": sum(receipt.nbytes for receipt in ended),
@@ -108,7 +108,7 @@ def mark(store: Store, prefix: str, receipts: list[Receipt]) -> None:
 def results_in(store: Store, prefix: str) -> dict[int, JSON]:
     """Read what the tasks of a plan found, by task."""
     found: dict[int, JSON] = {}
-    for key in store.list_prefix(prefix + _FOLDER):
+    for key in store.list_prefix(prefix + FOLDER):
         if key.endswith(".json") and (data := store.get(key)) is not None:
             marker = strict_json.loads(bytes(data), key=key)
             found.update(zip(range(*marker["tasks"]), marker["results"], strict=True))

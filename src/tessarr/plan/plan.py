@@ -13,7 +13,7 @@ from tessarr.core.notebook.bar import shows_progress
 from tessarr.errors import BaseZarrError, FailedTasksError, UnsupportedOperationError
 from tessarr.plan.executors import Submit, Submits, executor_from, submitted
 from tessarr.plan.kinds import KINDS, RunTask
-from tessarr.plan.manifest import Manifest
+from tessarr.plan.manifest import DOCUMENT, Manifest
 from tessarr.plan.markers import Milestones, Ranges, Receipt, done_in, mark, results_in
 from tessarr.plan.predict import Description, task_costs
 from tessarr.plan.strategies.ready import EndOfStage, Hands, Ready, ReadyOneByOne
@@ -26,7 +26,6 @@ from tessarr.tools.check.report import Report
 from tessarr.tools.digest import Digest
 from tessarr.types import JSON, Progress
 
-_DOCUMENT = "plan.json"
 _FINISHED = "finished"
 _MARK_SECONDS = 10.0
 """A client writes the markers of ended tasks this often: what is lost with a client is repeated."""
@@ -78,12 +77,12 @@ class Plan:
         """
         store, path = store_from(place, mode="r+", storage_options=storage_options)
         prefix = prefix_of(path)
-        document = store.get(prefix + _DOCUMENT)
+        document = store.get(prefix + DOCUMENT)
         if document is None:
             raise BaseZarrError(
                 "no plan is here", store=store.url, path=f"/{path}", hint="Save one with plan.save(place)"
             )
-        plan = cls(Manifest.loads(bytes(document), where=prefix + _DOCUMENT))
+        plan = cls(Manifest.loads(bytes(document), where=prefix + DOCUMENT))
         plan._storage_options = storage_options
         plan._settle(store, prefix)
         return plan
@@ -96,7 +95,7 @@ class Plan:
         document = self._manifest.dumps()
         store, path = store_from(place, mode="a", storage_options=storage_options)
         prefix = prefix_of(path)
-        if not store.set_if_not_exists(prefix + _DOCUMENT, document) and store.get(prefix + _DOCUMENT) != document:
+        if not store.set_if_not_exists(prefix + DOCUMENT, document) and store.get(prefix + DOCUMENT) != document:
             hint = "Choose another place"
             raise BaseZarrError("another plan is here", store=store.url, path=f"/{path}", hint=hint)
         self._settle(store, prefix)

@@ -9,7 +9,14 @@ from tessarr.cli.places import open_store
 from tessarr.cli.printing import OK, add_place, add_verb, counted, human, print_json
 from tessarr.tools.gc import GRACE, Garbage, gc
 
-_WHAT = {"objects": "unused object", "leftovers": "temporary file"}
+_WHAT = {
+    "objects": "unused object",
+    "leftovers": "temporary file",
+    "transactions": "unfinished transaction",
+    "appends": "unfinished append",
+    "work": "partial result",
+    "plan": "unfinished value",
+}
 
 
 def add(verbs: object) -> None:
@@ -18,12 +25,14 @@ def add(verbs: object) -> None:
         verbs,
         "gc",
         summary="remove what nothing needs any more",
-        text="Remove objects that no version of an array refers to, and temporary files that stopped writers left. Objects\n"
-        "are listed by the first call, and removed by one after the grace: what a session still uses stays.",
+        text="Remove objects that no version of an array refers to, and what stopped processes left: temporary files,\n"
+        "partial results of conversions and plans, transactions, reserved rows. Of a saved plan that was not finished: what\n"
+        "it wrote. Where a store tells no times, garbage is listed by the first call, and removed by one after the grace.",
         examples="""
 tessarr gc data.zarr --dry-run
 tessarr gc data.zarr
 tessarr gc s3://bucket/data.zarr --grace 30
+tessarr gc my-plan
 """,
     )
     add_place(verb)
