@@ -203,7 +203,7 @@ FUNCTIONS = {
     "tessarr.AsyncGroup": "tessarr.core.asynchronous.async_group:AsyncGroup",
     "tessarr.create": "tessarr.core.creation.arrays:create",
     "tessarr.create_async": "tessarr.core.creation.arrays:create_async",
-    "tessarr.plan.abandoned": "tessarr.plan.abandoned:collect",
+    "tessarr.plan.abandoned": "tessarr.plan.plan:collect_abandoned",
     "tessarr.plan.carry_out": "tessarr.plan.kinds.converting:carry_out",
 }
 """Functions that modules below them need: `load` makes a class of tessarr of what an entry point of another package names;

@@ -95,8 +95,7 @@ def convert(
       1, 2, 3, or "keep" for that of a Zarr source.
     - `chunks`, `shards`: see `tessarr.tools.copy_tree.ChunksChoice`. `filters`, `compressors`: as in `tessarr.create_array`;
       `codecs`: the whole v3 chain. "keep" is as in the source, where the format can express it.
-    - `include`, `exclude`: patterns of paths, each with all below; `rename`: old name or path → new name.
-    - `plain`: chunks under default keys, which every implementation knows. Storage transformers are never kept.
+    - `include`, `exclude`: patterns of paths, each with all below; `rename`: old → new name; `plain`: default chunk keys.
     - `verify`: read back and compare bit for bit. `jobs`: tasks, and threads that scan without an `executor`, at once.
 
     Raises `BaseZarrError` when something is at `dest` and not `overwrite`, the format cannot hold an array, files disagree, or
@@ -118,8 +117,7 @@ def convert(
     try:
         choices = Choices(
             zarr_format=format_of(opened, zarr_format), chunks=chunks, shards=shards, filters=filters,
-            compressors=compressors, codecs=codecs, include=include, exclude=exclude, rename=rename or {},
-            plain=plain,
+            compressors=compressors, codecs=codecs, include=include, exclude=exclude, rename=rename or {}, plain=plain,
         )  # fmt: skip
         plan, stored = plan_tree(opened, choices), None
         if not dry_run:

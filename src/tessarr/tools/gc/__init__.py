@@ -119,7 +119,7 @@ def gc(
             node = None  # what a plan left before its result was there
         report.items += _collect(node, store, here, grace, idle, dry_run)
     if not dry_run:
-        idle.remember()
+        idle.record()
     return report
 
 

@@ -1,7 +1,7 @@
 """Find out whether something was written below a prefix during the grace.
 
-In a directory the times of files say so. Other stores do not tell times: what a call of `gc` finds it remembers, in the object
-`SEEN`, with a digest of the keys; where a call at least the grace later finds the same keys, nobody has written there.
+In a directory the times of files say so. Other stores do not tell times: what a call of `gc` finds it records, in the object
+`SEEN`, with a digest of the keys; where a call at least the grace later finds the same keys, no process has written there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SEEN = "__tessarr_gc/seen.json"
 
 
 class Idle:
-    """Say for which prefixes the grace is over; `remember` ends the call."""
+    """Say for which prefixes the grace is over; `record` ends the call."""
 
     def __init__(self, store: Store, path: str, grace: timedelta) -> None:
         self._store = store
@@ -53,7 +53,7 @@ class Idle:
         """Leave out what was removed."""
         self._seen.pop(f"{store.url} {prefix}", None)
 
-    def remember(self) -> None:
+    def record(self) -> None:
         """Store what was found, so that a later call knows since when it is there."""
         if isinstance(self._store, LocalStore) or self._seen == self._before:
             return
