@@ -154,6 +154,7 @@ OTHER_VALUES = {
     "plan/markers.py": "markers of tasks that are done, and of what is finished",
     "plan/plan.py": "the manifest of a plan",
     "plan/strategies/regroup.py": "chunks and shards",
+    "tools/gc/idle.py": "what a collection of garbage has seen",
     "tools/probe/__init__.py": "values of a probe, below a name of its own",
     "tools/probe/directory.py": "values of a probe",
     "tools/probe/worker.py": "values of a probe",
