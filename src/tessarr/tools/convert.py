@@ -76,11 +76,10 @@ class Report:
 def convert(
     source: StoreLike | Sequence[str | os.PathLike[str]], dest: StoreLike, *, path: str = "", kind: str | None = None,
     along: str | None = None, gaps: bool = False, unpack: bool = False, zarr_format: int | str = 3,
-    chunks: ChunksChoice = "keep", shards: ChunksChoice = "keep",
-    filters: CodecsLike = "keep", compressors: CodecsLike = "keep",
-    codecs: Sequence[CodecLike] | None = None, include: Sequence[str] = (), exclude: Sequence[str] = (),
-    rename: Mapping[str, str] | None = None, overwrite: bool = False, verify: bool = True, consolidate: bool = False,
-    plain: bool = False, jobs: int = 1, executor: Executor | None = None, dry_run: bool = False,
+    chunks: ChunksChoice = "keep", shards: ChunksChoice = "keep", filters: CodecsLike = "keep",
+    compressors: CodecsLike = "keep", codecs: Sequence[CodecLike] | None = None, include: Sequence[str] = (),
+    exclude: Sequence[str] = (), rename: Mapping[str, str] | None = None, overwrite: bool = False, verify: bool = True,
+    consolidate: bool = False, plain: bool = False, jobs: int = 1, executor: Executor | None = None, dry_run: bool = False,
     progress: Progress | None = None,
     storage_options: Mapping[str, object] | None = None, source_storage_options: Mapping[str, object] | None = None,
 ) -> Report:  # fmt: skip
