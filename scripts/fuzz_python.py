@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -11,6 +12,7 @@ import sys
 import time
 import traceback
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,12 @@ LONGEST = 2**20
 """Damaged inputs of so many bytes are damaged further."""
 MOST = 3000
 """Inputs that one member damages further."""
+CORPUS = ROOT / "tests" / "fixtures" / "fuzz"
+"""Of each target the smallest inputs that reach different errors, committed: ``TARGET.json``, members to inputs."""
+SMALL = 1500
+"""Bytes of an input of the corpus."""
+KEPT = 40
+"""Inputs of a member in the corpus."""
 
 
 def outcome(run: Any, data: bytes) -> tuple[str, str | None]:
@@ -42,25 +50,47 @@ def outcome(run: Any, data: bytes) -> tuple[str, str | None]:
     return "values", None
 
 
+def corpus(name: str, folder: Path = CORPUS) -> dict[str, list[bytes]]:
+    """Read the inputs of a target that are kept, by member, without their first lines."""
+    file = folder / f"{name}.json"
+    found = json.loads(file.read_text()) if file.exists() else {}
+    return {member: [base64.b85decode(data) for data in inputs] for member, inputs in found.items()}
+
+
+def keep(name: str, members: list[Turns], folder: Path) -> None:
+    """Write the corpus of a target: of the inputs that end alike the smallest one."""
+    inputs = {
+        member.name: sorted(member.smallest.values(), key=lambda data: (len(data), data))[:KEPT] for member in members
+    }
+    told = {member: [base64.b85encode(data).decode() for data in found] for member, found in inputs.items()}
+    (folder / f"{name}.json").write_text(json.dumps(told, indent=0, sort_keys=True) + "\n")
+
+
 class Turns:
     """Generate the inputs of one member: first its seeds unchanged, then damaged seeds and inputs that reached a new place."""
 
-    def __init__(self, name: str, member: Any, rng: random.Random) -> None:
+    def __init__(self, name: str, member: Any, rng: random.Random, known: Sequence[bytes] = ()) -> None:
         self.name, self.member, self.rng = name, member, rng
-        self.pool: list[bytes] = list(member.seeds)
+        self.seeds = [*member.seeds, *known]
+        self.pool = list(self.seeds)
         self.seen: set[str] = set()
+        self.smallest: dict[str, bytes] = {}
+        """How an input ends, without the place → the smallest input that ends so."""
         self.executions, self.seconds = 0, 0.0
 
     def next(self) -> bytes:
         """Return the next input, without its first line."""
-        if self.executions < len(self.member.seeds):
-            return bytes(self.member.seeds[self.executions])
+        if self.executions < len(self.seeds):
+            return bytes(self.seeds[self.executions])
         return bytes(self.member.damage(self.rng.choice(self.pool), self.rng))
 
     def ran(self, data: bytes, place: str, finding: str | None, seconds: float) -> None:
         """Record the result of an input, and keep the input if it reached a new place."""
         self.executions += 1
         self.seconds += seconds
+        end = re.sub(r"\[\(.*\)\]", "", place)
+        if finding is None and len(data) <= SMALL and len(data) < len(self.smallest.get(end, bytes(SMALL + 1))):
+            self.smallest[end] = data
         if finding is None and place not in self.seen:
             self.seen.add(place)
             if len(data) <= LONGEST and len(self.pool) < MOST:
@@ -79,7 +109,8 @@ def work(name: str, seconds: float, seed: int, out: Path) -> None:
     rng = random.Random(f"{name} {seed}")
     current = out / f"current-{name}-{os.getpid()}"
     limit_memory(MEMORY)
-    members = [Turns(member, made, rng) for member, made in target.members.items()]
+    known = corpus(name)
+    members = [Turns(member, made, rng, known.get(member, ())) for member, made in target.members.items()]
     print(json.dumps({"missing": target.missing}))
     reported, begin, told = set(), time.process_time(), 0.0
     while (used := time.process_time() - begin) < seconds:
@@ -101,6 +132,8 @@ def work(name: str, seconds: float, seed: int, out: Path) -> None:
             found = {"finding": finding, "member": member.name, "file": saved(out, name, whole)}
             print(json.dumps(found), flush=True)
     tell(members)
+    (out / "corpus").mkdir(exist_ok=True)
+    keep(name, members, out / "corpus")
     current.unlink()
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 
 from tessarr.common import strict_json
 from tessarr.core.stored.parse_cache import parse_document
-from tessarr.errors import MetadataValidationError, UnsupportedOperationError
+from tessarr.errors import MetadataValidationError, TessarrError, UnsupportedOperationError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.plan.strategies.strategy import Strategy, StrategyJSON
@@ -202,10 +202,16 @@ class Manifest:
         try:
             source = obj["source"]
             target, work = (None if obj[name] is None else Place(**obj[name]) for name in ("target", "work"))
-            return cls(
+            manifest = cls(
                 obj["id"], obj["operation"], Place(source["url"], source["path"]), source["kind"], source["identity"],
                 target, work, obj["overwrite"], obj["verify"],
                 tuple(PlannedNode.from_json(**node) for node in obj["nodes"]), obj["options"],
             )  # fmt: skip
-        except (KeyError, TypeError) as error:
+            if manifest.tasks:  # the arithmetic of all of them is that of the last one
+                manifest.locate(manifest.tasks - 1)
+                manifest.locate_block(manifest.blocks - 1)
+        except TessarrError:
+            raise
+        except Exception as error:
             raise MetadataValidationError("the plan is damaged", key=where, got=repr(error)) from error
+        return manifest

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from operator import sub
 from typing import Self, TypeAlias
@@ -90,8 +91,13 @@ class Tiling:
 
     @classmethod
     def from_json(cls, shape: Shape, cuts: JSONCuts) -> Self:
-        """Parse the result of `to_json`."""
-        return cls(tuple(shape), tuple(cut if isinstance(cut, int) else tuple(cut) for cut in cuts))
+        """Parse the result of `to_json`. Raises `ValueError` or `TypeError` for what tiles no array of that shape."""
+        found = tuple(cut if isinstance(cut, int) else tuple(cut) for cut in cuts)
+        for length, cut in zip(shape, found, strict=True):
+            ends = (0, cut) if isinstance(cut, int) else (0, *cut)
+            if any(a >= b for a, b in pairwise(ends)) or not (isinstance(cut, int) or ends[-1] == length):
+                raise ValueError(f"{cut!r} does not tile an axis of length {length}")
+        return cls(tuple(shape), found)
 
 
 def unravelled(number: int, grid: Sequence[int]) -> Coords:

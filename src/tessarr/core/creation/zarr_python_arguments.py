@@ -123,6 +123,8 @@ def order_of(zarr_format: int, order: str | None, configured: str) -> tuple[str 
     With zarr-python `order` has no effect in v3, and in v2 the config stands for a missing `order`.
     """
     if not are_judged():
+        if order not in (None, "C", "F"):
+            raise ValueError(f"order must be 'C' or 'F', got {order!r}")
         return order, order or configured
     if zarr_format == 3:
         if order is not None:
