@@ -90,6 +90,8 @@ class ReadContract:
     @pytest.mark.spec("V3-STORE-04")
     def test_an_empty_value_is_present(self, seeded: Store) -> None:
         assert plain(seeded.get("empty")) == b""
+        for part in (ByteRange(0, 0), ByteRange(3), ByteRange(-2)):
+            assert plain(seeded.get("empty", part)) == b"", part
         assert seeded.exists("empty")
         assert seeded.getsize("empty") == 0
 

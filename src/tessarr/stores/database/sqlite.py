@@ -193,7 +193,9 @@ class SQLiteStore(ConditionalStore):
             size = _MAX_NBYTES if byte_range.stop is None else max(0, byte_range.stop - byte_range.start)
             start = min(byte_range.start, _MAX_NBYTES) + 1
             rows = self._rows("SELECT substr(v, ?, ?) FROM zarr WHERE k = ?", start, min(size, _MAX_NBYTES), key)
-        return None if not rows else _blob(rows[0][0])
+        if not rows:
+            return None
+        return b"" if rows[0][0] is None else _blob(rows[0][0])  # a part of an empty value is NULL
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
         """See `Store.get_ranges`: all ranges of one version; SQLite reads only the pages that have them."""

@@ -134,6 +134,8 @@ class TessarrStore(Store):
 
     async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
         """Yield the keys that begin with `prefix`, which need not end with ``/``."""
+        if prefix.startswith("/"):  # no key does
+            return
         for key in await self.tessarr_store.list_prefix_async(prefix[: prefix.rfind("/") + 1]):
             if key.startswith(prefix):
                 yield key
