@@ -185,6 +185,20 @@ def test_references_are_what_xarray_reads_from_the_files(days: list[str], tmp_pa
     xarray.testing.assert_identical(in_xarray(tmp_path / "out.zarr"), read_by_xarray(days))
 
 
+def test_references_of_format_2_are_what_xarray_reads_from_the_files(days: list[str], tmp_path: Path) -> None:
+    pytest.importorskip("fsspec", reason="belongs to the extra [fsspec]")
+    assert main(["convert", *days, str(tmp_path / "refs.json"), "--references", "--format", "2"]) == 0
+    refs = json.loads((tmp_path / "refs.json").read_text())["refs"]
+    assert {".zgroup", "t2m/.zarray", "t2m/.zattrs", "t2m/7.0.0", "time/0"} <= refs.keys()
+    assert json.loads(refs["mask/.zarray"])["fill_value"] is None  # 0 would mean that zeros are missing
+    # VirtualiZarr reads codecs only among the filters.
+    assert all(json.loads(text)["compressor"] is None for key, text in refs.items() if key.endswith(".zarray"))
+    theirs = in_xarray("reference://", storage_options={"fo": str(tmp_path / "refs.json")})
+    xarray.testing.assert_identical(theirs, read_by_xarray(days))
+    ours = tessarr.open_group(f"reference:{tmp_path}/refs.json", mode="r")
+    np.testing.assert_array_equal(array_of(ours["t2m"])[...], read_by_xarray(days, mask_and_scale=False)["t2m"].values)
+
+
 def test_references_are_kept_as_manifests(days: list[str], tmp_path: Path) -> None:
     assert main(["convert", *days, str(tmp_path / "refs.zarr"), "--references"]) == 0
     options = {"manifest": {"allow": [str(tmp_path)]}}

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Literal
 
 from tessarr import registry
 from tessarr.codecs.parse import CodecLike, CodecsLike
@@ -23,6 +24,7 @@ from tessarr.core.creation.shorthands import consolidate_metadata
 from tessarr.core.group import Group
 from tessarr.core.notebook.bar import shows_progress
 from tessarr.errors import UnsupportedOperationError
+from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.memory.store import MemoryStore
@@ -138,13 +140,15 @@ def convert(
 def save_file_references(
     source: StoreLike | Sequence[str | os.PathLike[str]], dest: StoreLike, *, kind: str | None = None,
     along: str | None = None, gaps: bool = False, include: Sequence[str] = (), exclude: Sequence[str] = (),
-    rename: Mapping[str, str] | None = None, overwrite: bool = False, jobs: int = 1, executor: Executor | None = None,
-    storage_options: Mapping[str, object] | None = None, source_storage_options: Mapping[str, object] | None = None,
+    rename: Mapping[str, str] | None = None, zarr_format: Literal[2, 3] = 3, overwrite: bool = False, jobs: int = 1,
+    executor: Executor | None = None, storage_options: Mapping[str, object] | None = None,
+    source_storage_options: Mapping[str, object] | None = None,
 ) -> int:  # fmt: skip
     """Write references to the chunks of files, or of a Zarr hierarchy, in place of a copy. Returns their number.
 
     Coordinates are copied, each as one chunk, so that opening the result reads no file. `dest`, and the form of references: see
-    `tessarr.virtual.save_references`; the other arguments: see `convert`. Raises the errors of both;
+    `tessarr.virtual.save_references`. `zarr_format`: of the documents in a Kerchunk file; 2 is what kerchunk writes, and
+    VirtualiZarr and zarr-python 2 read. The other arguments: see `convert`. Raises the errors of both;
     `UnsupportedOperationError` for an array that only the format's package can read: it says why.
     """
     opened = open_to_convert(
@@ -158,21 +162,32 @@ def save_file_references(
     )
     with closing(opened):
         if isinstance(opened, ZarrSource):
-            return save_references(opened.node, dest, overwrite=overwrite, storage_options=storage_options)
+            given: dict[str, ArrayMetadata | GroupMetadata] | None = {} if zarr_format == 2 else None
+            return save_references(opened.node, dest, v2=given, overwrite=overwrite, storage_options=storage_options)
         if not isinstance(opened, FilesSource):
             raise UnsupportedOperationError("there are no references to members of an archive", store=_name(source))
+        choices = Choices(
+            zarr_format=zarr_format,
+            filters=None,
+            compressors=None,
+            include=include,
+            exclude=exclude,
+            rename=rename or {},
+        )
+        tree = plan_tree(opened, choices)
         nodes: dict[str, Array | GroupMetadata] = {}
         inline: dict[str, Array] = {}
-        for planned in plan_tree(opened, Choices(include=include, exclude=exclude, rename=rename or {})).nodes:
+        for planned in tree.nodes:
             node, metadata = planned.source, planned.metadata
             if isinstance(metadata, GroupMetadata):
-                nodes[planned.path] = metadata
+                nodes[planned.path] = GroupMetadata(zarr_format=3, attributes=metadata.attributes)
             elif isinstance(node, SourceArray) and node.is_coordinate:
                 inline[planned.path] = Array._opened(MemoryStore(), "", metadata, read_only=False, config=None)
                 inline[planned.path][...] = node.read(tuple(slice(0, n) for n in node.shape))
             else:
                 nodes[planned.path] = opened.stored(node.path)
-        return save_references(nodes, dest, inline=inline, overwrite=overwrite, storage_options=storage_options)
+        v2 = {one.path: one.metadata for one in tree.nodes} if zarr_format == 2 else None
+        return save_references(nodes, dest, inline=inline, v2=v2, overwrite=overwrite, storage_options=storage_options)
 
 
 def _finish(plan: TreePlan, store: Store, path: str, consolidate: bool) -> int | None:
@@ -185,6 +200,7 @@ def _finish(plan: TreePlan, store: Store, path: str, consolidate: bool) -> int |
 def _name(place: object) -> str:
     if isinstance(place, Array | Group):
         return str(place.store_path)
-    if isinstance(place, list | tuple) and place:
-        return f"{place[0]} and {len(place) - 1} more" if len(place) > 1 else str(place[0])
+    if isinstance(place, list | tuple):
+        names = [str(one) for one in place]
+        return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else "".join(names)
     return str(getattr(place, "url", place))

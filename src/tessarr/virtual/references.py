@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from base64 import b64encode
 from collections.abc import Mapping
+from math import prod
 
 from tessarr.common import strict_json
 from tessarr.core.array import Array
@@ -12,9 +14,12 @@ from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.stored.metadata_io import create_node
 from tessarr.errors import BaseZarrError, UnsupportedOperationError
+from tessarr.keys.v2 import V2KeyEncoding
 from tessarr.metadata import serialize
+from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.metadata.v3 import new_transformers
+from tessarr.model.conversion.downgrade import array_to_v2, group_to_v2
 from tessarr.stores.base import Store
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.path import ancestors, join, path_of_file_url, prefix_of
@@ -32,6 +37,7 @@ def save_references(
     place: StoreLike,
     *,
     inline: Mapping[str, Array] | None = None,
+    v2: Mapping[str, ArrayMetadata | GroupMetadata] | None = None,
     overwrite: bool = False,
     storage_options: Mapping[str, object] | None = None,
 ) -> int:
@@ -39,9 +45,13 @@ def save_references(
 
     `source`: an array, a virtual one too; a group with all below; or path → array, or the description of a group. `inline`:
     path → arrays that are copied, such as coordinates. `place`: a path that ends in ``.json`` gets a Kerchunk file, with copied
-    chunks in it; any other place arrays with the storage transformer ``chunk-manifest-json``, of format 3. References are
-    absolute URLs. Raises `UnsupportedOperationError` where a chunk is not a range of a file with a URL, or
-    the chunks of a virtual array are not stored chunks; `BaseZarrError` for an existing place unless `overwrite`.
+    chunks in it; any other place arrays with the storage transformer ``chunk-manifest-json``, of format 3. `v2`: path →
+    attributes and fill values of a Kerchunk file of format 2, which older readers need; without it, the file has format 3.
+    References are absolute URLs.
+
+    Raises `UnsupportedOperationError` where a chunk is not a range of a file with a URL, or the chunks of a virtual array are
+    not stored chunks; `BaseZarrError` for an existing place unless `overwrite`; `MetadataValidationError` where format 2 has
+    no such codecs.
 
     >>> import numpy as np, tempfile, tessarr
     >>> from tessarr import virtual
@@ -57,7 +67,7 @@ def save_references(
     located = {path: located_chunks(array) for path, array in arrays.items()}
     name = os.fspath(place) if isinstance(place, str | os.PathLike) else ""
     if name.endswith(".json"):
-        _write_kerchunk(name, groups, located, inline or {}, overwrite, storage_options)
+        _write_kerchunk(name, groups, located, inline or {}, v2, overwrite, storage_options)
     else:
         store, at, _ = locate(place, None, None, storage_options)
         for path, group in groups.items():
@@ -95,22 +105,24 @@ def _write_kerchunk(
     groups: Mapping[str, GroupMetadata],
     arrays: Mapping[str, LocatedChunks],
     inline: Mapping[str, Array],
+    v2: Mapping[str, ArrayMetadata | GroupMetadata] | None,
     overwrite: bool,
     storage_options: Mapping[str, object] | None,
 ) -> None:
     refs: dict[str, JSON] = {}
     for path, array in inline.items():
-        refs[f"{prefix_of(path)}zarr.json"] = serialize.dumps(array._metadata.documents())["zarr.json"].decode()
+        refs |= _documents(path, array._metadata)
         for coords, key in array.stored_chunks():
-            value = byte_view(array._store.get(key) or b"")
-            refs[prefix_of(path) + array._metadata.chunk_key_encoding.encode(coords)] = (
-                f"base64:{b64encode(value).decode()}"
-            )
+            value = b64encode(byte_view(array._store.get(key) or b"")).decode()
+            refs[prefix_of(path) + array._metadata.chunk_key_encoding.encode(coords)] = f"base64:{value}"
     for path, group in groups.items():
-        refs[f"{prefix_of(path)}zarr.json"] = serialize.dumps(group.documents())["zarr.json"].decode()
+        refs |= _documents(path, group if v2 is None else group_to_v2(group).metadata)
     for path, chunks in arrays.items():
-        refs[f"{prefix_of(path)}zarr.json"] = serialize.dumps(chunks.metadata.documents())["zarr.json"].decode()
-        encode = chunks.metadata.chunk_key_encoding.encode
+        metadata = chunks.metadata if v2 is None else _in_v2(chunks, v2.get(path))
+        refs |= _documents(path, metadata)
+        if v2 is not None:
+            refs[f"{prefix_of(path)}.zarray"] = _as_kerchunk(str(refs[f"{prefix_of(path)}.zarray"]))
+        encode = metadata.chunk_key_encoding.encode
         for coords, where in chunks.places.items():
             refs[prefix_of(path) + encode(coords)] = [_as_fsspec(where.url), where.offset, where.nbytes]
     directory, _, name = place.rpartition("/")
@@ -119,6 +131,28 @@ def _write_kerchunk(
     if store.exists(key) and not overwrite:
         raise BaseZarrError("there is a file of references already", store=store.url, key=key, hint="overwrite=True")
     store.set(key, strict_json.dumps({"version": 1, "refs": refs}))
+
+
+def _documents(path: str, metadata: ArrayMetadata | GroupMetadata) -> dict[str, JSON]:
+    return {prefix_of(path) + name: data.decode() for name, data in serialize.dumps(metadata.documents()).items()}
+
+
+def _as_kerchunk(document: str) -> str:
+    """Make the compressor the last filter: VirtualiZarr reads no other form."""
+    found: dict[str, JSON] = json.loads(document)
+    filters = found["filters"]
+    codecs = [*(filters if isinstance(filters, list) else []), found["compressor"]]
+    return json.dumps({**found, "filters": [codec for codec in codecs if codec] or None, "compressor": None})
+
+
+def _in_v2(chunks: LocatedChunks, stated: ArrayMetadata | GroupMetadata | None) -> ArrayMetadata:
+    """Describe an array in format 2, where a fill value also means that the element is missing."""
+    made: ArrayMetadata = array_to_v2(chunks.metadata, rekey=True).metadata.with_(chunk_key_encoding=V2KeyEncoding("."))
+    if not isinstance(stated, ArrayMetadata):
+        return made
+    counts = (axis.nchunks for axis in made.chunk_grid.axes(made.shape))
+    fill = stated.fill_value if len(chunks.places) == prod(counts) else made.fill_value
+    return made.with_(attributes=stated.attributes, fill_value=fill)
 
 
 def _as_fsspec(url: str) -> str:

@@ -61,7 +61,7 @@ tessarr convert versioned.zarr plain.zarr --plain
     verb.add_argument(
         "--references", action="store_true",
         help="leave the chunks of SOURCE where they are, and write references to them: a Kerchunk file, where DEST "
-        "ends in .json, or arrays with manifests",
+        "ends in .json (with --format 2 as kerchunk writes it), or arrays with manifests",
     )  # fmt: skip
     verb.add_argument(
         "--jobs", type=int, default=1, metavar="N",
@@ -237,6 +237,7 @@ def _save_references(
         count = save_file_references(
             source, arguments.dest, kind=choices["kind"], along=arguments.along, gaps=arguments.allow_gaps,
             include=choices["include"], exclude=choices["exclude"], rename=choices["rename"],
+            zarr_format=2 if choices["zarr_format"] == 2 else 3,
             overwrite=choices["overwrite"], jobs=arguments.jobs, executor=executor,
             storage_options=storage_options(arguments.storage), source_storage_options=source_options,
         )  # fmt: skip
