@@ -227,6 +227,16 @@ def test_what_cannot_be_answered_says_why(weather: Client, target: str, status: 
     assert answer.json["error"]["message"]
 
 
+def test_elements_of_an_array_with_invalid_metadata_are_refused_with_what_is_wrong(tmp_path: Path) -> None:
+    tessarr.open_group(tmp_path, mode="w").create_array("air", data=np.arange(3))
+    document = tmp_path / "air" / "zarr.json"
+    document.write_text(document.read_text().replace('"codecs"', '"codes"'))
+    answer = Client(app(tmp_path)).get("/air.json")
+    assert (answer.status, answer.json["error"]["kind"]) == (500, "metadata")
+    assert "codecs: required" in answer.json["error"]["message"]
+    assert str(tmp_path) not in answer.body.decode()
+
+
 def test_nothing_is_computed_for_what_is_not_an_array_or_private(place: Path) -> None:
     client = Client(app(place))
     tessarr.create_array(place / ".hidden" / "x", data=np.arange(3))

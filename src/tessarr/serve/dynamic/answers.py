@@ -185,6 +185,9 @@ def _refused(answer: Callable[[], Response | None]) -> Response | None:
         return refusal.response()
     except CodecError as error:
         return Refusal(500, error.kind, "a chunk cannot be decoded", "tessarr check PLACE --data says which").response()
+    except MetadataValidationError as error:
+        text = f"the metadata are invalid: {_problem(error)}"
+        return Refusal(500, error.kind, text, "tessarr check PLACE lists what is wrong").response()
     except ArrayIndexError as error:
         return Refusal(400, error.kind, error.what).response()
     except MemoryError:
