@@ -21,7 +21,7 @@ export const MAP_NAMES = Object.keys(POINTS).flatMap((name) => [name, name + REV
 export const LIMITS: Record<string, string> = { robust: "2 % to 98 %", full: "smallest to largest", symmetric: "symmetric about 0" };
 
 /** How numbers between the limits become colours. */
-export const NORMS: Record<string, string> = { linear: "linear", log: "logarithmic", symlog: "logarithmic about 0", sqrt: "square root" };
+export const NORMS: Record<string, string> = { linear: "linear", log: "logarithmic", symlog: "log about 0", sqrt: "square root" };
 
 /** How far below the larger limit `symlog` becomes linear. */
 const SYMLOG_RATIO = 1e3;

@@ -20,7 +20,7 @@ const BINS = 64;
 
 export class Contrast {
   readonly controls: HTMLElement;
-  readonly legend = el("canvas", { class: "legend", role: "img" });
+  readonly legend = el("canvas", { class: "legend", role: "img", "aria-label": "Colour bar" });
   private readonly low = el("input", { type: "text", inputmode: "decimal", size: 8, "aria-label": "Value of the first colour" });
   private readonly high = el("input", { type: "text", inputmode: "decimal", size: 8, "aria-label": "Value of the last colour" });
   private readonly how: HTMLSelectElement;
