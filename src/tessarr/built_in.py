@@ -110,6 +110,8 @@ TABLE: dict[registry.Point, dict[str, str]] = {
         "zfp": _A2B + "zfp:ZfpCodec",
         "n5_default": _A2B + "n5_default:N5DefaultCodec",
         "n5_varlen": _A2B + "n5_varlen:N5VarlenCodec",
+        "tessarr.n5_objects": _A2B + "n5_varlen:N5ObjectsCodec",
+        "tessarr.n5_jpeg": _B2B + "n5_jpeg:N5JpegCodec",
         "tessarr.n5_strings": _A2B + "n5_strings:N5StringsCodec",
         "tessarr.clipped": _A2B + "clipped:ClippedCodec",
         "tessarr.compressed_segmentation": _A2B + "compressed_segmentation:CompressedSegmentationCodec",

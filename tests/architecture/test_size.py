@@ -168,6 +168,7 @@ TOLD_APART = {
     "v3": "of documents; of numcodecs' documents",
     "check": "the verb; the rules of OME-Zarr",
     "convert": "the verb; the tool",
+    "bridge": "the verb; the documents that it writes",
     "diff": "the verb; the tool",
     "info": "the verb; the summary",
     "manifest": "of a plan; of chunks in other places",

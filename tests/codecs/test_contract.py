@@ -186,6 +186,7 @@ def test_an_unknown_member_of_a_configuration_is_an_error(name: str) -> None:
         "n5_default": {"codecs": [{"name": "transpose", "configuration": {"order": [0]}}, "bytes"]},
         "n5_varlen": {"codecs": ["vlen-utf8"]},
         "tessarr.clipped": {"codecs": ["bytes"]},
+        "tessarr.n5_objects": {"codecs": ["crc32c"]},
         "tessarr.compressed_segmentation": {"block_size": [8, 8, 8]},
         "blosc": {"cname": "lz4", "clevel": 1, "shuffle": "noshuffle", "blocksize": 0},
         "numcodecs.bitround": {"keepbits": 3},

@@ -30,6 +30,7 @@ VERBS = (
     "repair",
     "gc",
     "migrate",
+    "bridge",
     "diff",
     "pyramid",
     "copy",

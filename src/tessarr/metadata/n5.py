@@ -29,9 +29,21 @@ VERSION = "4.0.0"
 DOCUMENT = "attributes.json"
 _DATASET = ("dimensions", "blockSize", "dataType", "compression", "compressionType")
 _TYPES = frozenset(
-    (*(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float32", "float64", "string")
+    (*(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float32", "float64", "string", "object")
 )  # fmt: skip
 _SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
+
+
+def axis_names(attributes: Mapping[str, object], ndim: int) -> list[str] | None:
+    """Return the names of the axes of a dataset, fastest first; ``None``: they have no names."""
+    names = attributes.get("axes")
+    fine = isinstance(names, list | tuple) and len(names) == ndim and all(isinstance(name, str) for name in names)
+    return list(names) if fine and isinstance(names, list | tuple) else None
+
+
+def own_attributes(attributes: Mapping[str, JSON]) -> JSONObject:
+    """Return the attributes of a group but for what N5 itself states."""
+    return {name: value for name, value in attributes.items() if name != "n5"}
 
 
 def is_dataset(attributes: Mapping[str, object]) -> bool:
@@ -39,37 +51,46 @@ def is_dataset(attributes: Mapping[str, object]) -> bool:
     return all(name in attributes for name in _DATASET[:3])
 
 
-def to_zarr(attributes: Mapping[str, Any], order: AxisOrder) -> JSONObject:
+def to_zarr(attributes: Mapping[str, Any], order: AxisOrder, names: Sequence[str] | None = None) -> JSONObject:
     """Make the v3 document of a directory with these attributes. Raises `MetadataValidationError` listing every
     problem.
+
+    `names` are those of the axes, slowest first, of a dataset that names none itself.
     """
     if not is_dataset(attributes):
-        kept = {name: value for name, value in attributes.items() if name != "n5"}
-        return {"zarr_format": 3, "node_type": "group", "attributes": kept}
+        return {"zarr_format": 3, "node_type": "group", "attributes": own_attributes(attributes)}
     problems: list[Problem] = []
     sizes = {name: _sizes(attributes[name], name, problems) for name in ("dimensions", "blockSize")}
     ndim = len(sizes["dimensions"])
     if ndim != len(sizes["blockSize"]) or ndim == 0:
         problems.append(Problem(("blockSize",), "value", f"must have as many axes as dimensions, {ndim}, at least one"))
     data_type = attributes["dataType"]
-    if data_type not in _TYPES:
-        problems.append(Problem(("dataType",), "unsupported", f"tessarr reads numbers and text, not {data_type!r}"))
-    compressor = _compressor(attributes, str(data_type), problems)
+    if not isinstance(data_type, str) or data_type not in _TYPES:
+        problems.append(
+            Problem(("dataType",), "unsupported", f"tessarr reads numbers, text and objects, not {data_type!r}")
+        )
+    compressor = None if problems else _compressor(attributes, str(data_type), problems)
     if problems:
         raise MetadataValidationError("invalid N5 dataset", problems)
     shape, chunks = sizes["dimensions"], sizes["blockSize"]
+    if data_type == "object":  # an element is what a block holds
+        shape, chunks = [-(-n // m) for n, m in zip(shape, chunks, strict=True)], [1] * ndim
     turned = order == "C"
-    return {
+    own = axis_names(attributes, ndim)
+    dims = (own[::-1] if turned else own) if own is not None else names
+    plain = (*_DATASET, "n5", *(() if own is None else ("axes",)))
+    document: JSONObject = {
         "zarr_format": 3,
         "node_type": "array",
         "shape": shape[::-1] if turned else shape,
-        "data_type": data_type,
+        "data_type": "bytes" if data_type == "object" else data_type,
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunks[::-1] if turned else chunks}},
         "chunk_key_encoding": keys(ndim, order),
         "fill_value": fill(str(data_type)),
         "codecs": codecs(ndim, str(data_type), order, compressor),
-        "attributes": {name: value for name, value in attributes.items() if name not in (*_DATASET, "n5")},
+        "attributes": {name: value for name, value in attributes.items() if name not in plain},
     }
+    return document if dims is None or len(dims) != ndim else {**document, "dimension_names": list(dims)}
 
 
 def keys(ndim: int, order: AxisOrder) -> JSONObject:
@@ -82,12 +103,15 @@ def keys(ndim: int, order: AxisOrder) -> JSONObject:
 
 def fill(data_type: str) -> JSON:
     """Return the value of elements of missing blocks."""
-    return "" if data_type == "string" else 0
+    return "" if data_type in ("string", "object", "bytes") else 0
 
 
 def codecs(ndim: int, data_type: str, order: AxisOrder, compressor: JSONObject | None) -> list[JSON]:
     """Make the codecs of a dataset."""
     reverse: JSONObject = {"name": "transpose", "configuration": {"order": list(reversed(range(ndim)))}}
+    if data_type in ("object", "bytes"):
+        after: list[JSON] = [] if compressor is None else [compressor]
+        return [{"name": "tessarr.n5_objects", "configuration": {"codecs": after}}]
     raw: JSONObject = {"name": "bytes"}
     if not data_type.endswith("int8"):
         raw["configuration"] = {"endian": "big"}
@@ -126,7 +150,7 @@ def _compressor(attributes: Mapping[str, object], data_type: str, problems: list
         problems.append(Problem(("compression", "type"), "unsupported", f"unknown {kind!r}; known: {known}"))
         return None
     try:
-        found: JSONObject = made(given, data_type)
+        found: JSONObject = made({**given, "width": attributes.get("blockSize")}, data_type)
     except (TypeError, ValueError, IndexError) as error:
         problems.append(Problem(("compression",), "value", f"{given!r}: {error}"))
         return None
@@ -161,6 +185,15 @@ def _blosc(given: Mapping[str, JSON], data_type: str) -> JSONObject:
     }
 
 
+def _jpeg(given: Mapping[str, JSON], _: str) -> JSONObject:
+    kind = given.get("dataType", "uint8")
+    options = {name: given[name] for name in ("min", "max", "gamma") if name in given}
+    quality, sizes = _integer(given, "quality", 100), given["width"]
+    if isinstance(sizes, Sequence):  # the width of the images, which Java takes from the block
+        options["width"] = sizes[0]
+    return {"name": "tessarr.n5_jpeg", "configuration": {"quality": quality, "data_type": kind, **options}}
+
+
 _MAKERS: dict[str, Any] = {
     "gzip": _gzip,
     "bzip2": lambda given, _: {"name": "numcodecs.bz2", "configuration": {"level": _integer(given, "blockSize", 9)}},
@@ -174,6 +207,7 @@ _MAKERS: dict[str, Any] = {
         "configuration": {"level": _integer(given, "level", 3), "checksum": False},
     },
     "blosc": _blosc,
+    "jpeg": _jpeg,
 }
 
 
@@ -198,6 +232,9 @@ def compression(codec: Mapping[str, Any] | None) -> JSONObject | None:
             return {"type": "xz", "preset": 6 if preset is None else preset}
         case "tessarr.lz4java":
             return {"type": "lz4", "blockSize": options["block_size"]}
+        case "tessarr.n5_jpeg":
+            known = {name: options[name] for name in ("quality", "min", "max", "gamma")}
+            return {"type": "jpeg", "dataType": options["data_type"], **known}
         case "zstd" if not options.get("checksum", False):
             return {"type": "zstd", "level": options["level"]}
         case "blosc":
@@ -210,8 +247,10 @@ def compression(codec: Mapping[str, Any] | None) -> JSONObject | None:
 # -- v3 to N5 -----------------------------------------------------------------------------------------------------------
 
 
-def to_n5(document: Mapping[str, Any], order: AxisOrder, old: Mapping[str, JSON]) -> JSONObject:
-    """Make the attributes equivalent to a v3 document; `old` are the attributes that they replace.
+def to_n5(
+    document: Mapping[str, Any], order: AxisOrder, old: Mapping[str, JSON], names: Sequence[str] | None = None
+) -> JSONObject:
+    """Make the attributes equivalent to a v3 document; `old` are the attributes that they replace, `names` as in `to_zarr`.
 
     Members of `old` that describe a dataset keep their spelling where the meaning is the same.
     Raises `MetadataValidationError` for what N5 cannot express.
@@ -224,16 +263,23 @@ def to_n5(document: Mapping[str, Any], order: AxisOrder, old: Mapping[str, JSON]
         raise MetadataValidationError("attributes with names that N5 reserves", problems)
     if document.get("node_type") != "array":
         return {**version, **own}
-    if is_dataset(old) and _same(document, to_zarr(old, order)):
-        return {**version, **{name: old[name] for name in _DATASET if name in old}, **own}
-    return {**version, **_dataset(document, order), **own}
+    spelled = {name: old[name] for name in _DATASET if name in old}
+    if is_dataset(old) and _same(document, to_zarr(old, order, names)):
+        named = axis_names(old, len(document["shape"])) is not None
+        return {**version, **spelled, **({"axes": old["axes"]} if named else {}), **own}
+    made = _dataset(document, order, old)
+    if "axes" not in old and names is not None and document.get("dimension_names") == list(names):
+        made.pop("axes", None)
+    return {**version, **made, **own}
 
 
 def _same(document: Mapping[str, object], other: Mapping[str, object]) -> bool:
     return all(document.get(name) == other[name] for name in other if name != "attributes")
 
 
-def _dataset(document: Mapping[str, Any], order: AxisOrder) -> JSONObject:
+def _dataset(document: Mapping[str, Any], order: AxisOrder, old: Mapping[str, JSON]) -> JSONObject:
+    if document["data_type"] == "bytes":
+        return _objects(document, order, old)
     shape = list(document["shape"])
     grid = document["chunk_grid"]
     chunks = list(grid.get("configuration", {}).get("chunk_shape", [])) if grid.get("name") == "regular" else []
@@ -244,15 +290,28 @@ def _dataset(document: Mapping[str, Any], order: AxisOrder) -> JSONObject:
     compressor = inner[before] if len(inner) > before else None
     found = compression(compressor)
     expected = codecs(len(shape), str(data_type), order, compressor)
-    checks = (
+    checks: list[tuple[str, bool, object]] = [
         ("chunk_grid", len(chunks) == len(shape) > 0, "regular, of one axis or more"),
-        ("data_type", data_type in _TYPES, "integers, float32, float64 or string"),
+        ("data_type", data_type in _TYPES and data_type != "object", "integers, float32, float64, string or bytes"),
         ("fill_value", document.get("fill_value") == fill(str(data_type)), repr(fill(str(data_type)))),
         ("chunk_key_encoding", document["chunk_key_encoding"] == keys(len(shape), order), keys(len(shape), order)),
         ("codecs", _plain(document["codecs"]) == _plain(expected), expected),
         ("codecs", found is not None, "a compression of N5"),
         ("storage_transformers", not document.get("storage_transformers"), "none"),
-    )
+    ]
+    _refuse(document, checks)
+    turned = order == "C"
+    dataset: JSONObject = {
+        "dimensions": shape[::-1] if turned else shape,
+        "blockSize": chunks[::-1] if turned else chunks,
+        "dataType": data_type,
+        "compression": found,
+    }
+    return {**dataset, **_named(document.get("dimension_names"), order)}
+
+
+def _refuse(document: Mapping[str, object], checks: Sequence[tuple[str, bool, object]]) -> None:
+    """Raise `MetadataValidationError` for the checks, of name, result and what N5 has, whose result is ``False``."""
     problems = [
         Problem((name,), "value", f"N5 has {wanted}; got {document.get(name)!r}")
         for name, fine, wanted in checks
@@ -261,17 +320,39 @@ def _dataset(document: Mapping[str, Any], order: AxisOrder) -> JSONObject:
     if problems:
         hint = "Create datasets with tessarr.create_n5"
         raise MetadataValidationError("this array cannot be an N5 dataset", problems, hint=hint)
-    turned = order == "C"
-    dataset: JSONObject = {
-        "dimensions": shape[::-1] if turned else shape,
-        "blockSize": chunks[::-1] if turned else chunks,
-        "dataType": data_type,
-        "compression": found,
-    }
-    names = document.get("dimension_names")
-    if names and all(isinstance(name, str) for name in names):
-        dataset["axes"] = list(names)[::-1] if turned else list(names)
-    return dataset
+
+
+def _named(names: object, order: AxisOrder) -> JSONObject:
+    """Make the member for the names of the axes, where each has a name."""
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
+        return {}
+    return {"axes": list(names)[::-1] if order == "C" else list(names)}
+
+
+def _objects(document: Mapping[str, Any], order: AxisOrder, old: Mapping[str, JSON]) -> JSONObject:
+    """Make the members of a dataset of objects: an element is a block, whose size stays as it was, else is 1."""
+    shape = list(document["shape"])
+    ndim = len(shape)
+    codec = document["codecs"][0] if len(document["codecs"]) == 1 else {}
+    inner = codec.get("configuration", {}).get("codecs", []) if codec.get("name") == "tessarr.n5_objects" else [{}, {}]
+    found = compression(inner[0] if inner else None) if len(inner) < 2 else None
+    grid = document["chunk_grid"].get("configuration", {}).get("chunk_shape", [])
+    checks: list[tuple[str, bool, object]] = [
+        ("chunk_grid", ndim > 0 and list(grid) == [1] * ndim, "blocks of one object"),
+        ("fill_value", document.get("fill_value") in ("", []), "empty objects"),
+        ("chunk_key_encoding", document["chunk_key_encoding"] == keys(ndim, order), keys(ndim, order)),
+        ("codecs", found is not None, "tessarr.n5_objects with a compression of N5"),
+        ("storage_transformers", not document.get("storage_transformers"), "none"),
+    ]
+    _refuse(document, checks)
+    turned = shape[::-1] if order == "C" else shape
+    was = old if is_dataset(old) and old["dataType"] == "object" else {}
+    blocks, kept = _sizes(was.get("blockSize"), "blockSize", []), _sizes(was.get("dimensions"), "dimensions", [])
+    blocks = blocks if len(blocks) == ndim else [1] * ndim
+    same = len(kept) == ndim and [-(-n // m) for n, m in zip(kept, blocks, strict=True)] == turned
+    dimensions = kept if same else [n * m for n, m in zip(turned, blocks, strict=True)]
+    dataset: JSONObject = {"dimensions": dimensions, "blockSize": blocks, "dataType": "object", "compression": found}
+    return {**dataset, **_named(document.get("dimension_names"), order)}
 
 
 def _plain(value: object) -> Any:

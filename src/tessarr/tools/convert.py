@@ -19,11 +19,13 @@ from typing import Literal
 
 from tessarr import registry
 from tessarr.codecs.parse import CodecLike, CodecsLike
+from tessarr.conventions import ome
 from tessarr.core.array import Array
 from tessarr.core.creation.shorthands import consolidate_metadata
 from tessarr.core.group import Group
 from tessarr.core.notebook.bar import shows_progress
 from tessarr.errors import UnsupportedOperationError
+from tessarr.metadata import n5_dialects
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
@@ -35,7 +37,7 @@ from tessarr.tools.files.joined import FilesSource
 from tessarr.tools.files.open import open_to_convert
 from tessarr.tools.sources.base import SourceArray, SourceGroup
 from tessarr.tools.sources.zarr import ZarrSource
-from tessarr.tools.staging import check_free, local_path, staged
+from tessarr.tools.staging import axis_order_of, check_free, local_path, staged
 from tessarr.types import JSONObject, Progress
 from tessarr.virtual.references import save_references
 
@@ -93,7 +95,7 @@ def convert(
       differ. Files are ordered by its coordinate; `gaps` allows steps that are missing between them.
     - `unpack`: write the floats for which packed integers stand (CF ``scale_factor``, ``add_offset``), NaN where missing.
     - `dest`: a path (``….zip`` makes a zip file), a URL or a store; `path`: the node in it, by default the root; `zarr_format`:
-      1, 2, 3, or "keep" for that of a Zarr source.
+      1, 2, 3, or "keep" for that of a Zarr source. In an N5 container (``….n5|n5:``) arrays become datasets.
     - `chunks`, `shards`: see `tessarr.tools.copy_tree.ChunksChoice`. `filters`, `compressors`: as in `tessarr.create_array`;
       `codecs`: the whole v3 chain. "keep" is as in the source, where the format can express it.
     - `include`, `exclude`: patterns of paths, each with all below; `rename`: old → new name; `plain`: default chunk keys.
@@ -113,14 +115,14 @@ def convert(
     check_free(dest, path, overwrite=overwrite, storage_options=storage_options)
     opened = open_to_convert(
         source, kind, along=along, gaps=gaps, unpack=unpack, jobs=max(1, jobs), executor=executor,
-        storage_options=source_storage_options,
-    )  # fmt: skip
+        storage_options=source_storage_options)  # fmt: skip
     try:
         choices = Choices(
-            zarr_format=format_of(opened, zarr_format), chunks=chunks, shards=shards, filters=filters,
-            compressors=compressors, codecs=codecs, include=include, exclude=exclude, rename=rename or {}, plain=plain,
+            axis_order=axis_order_of(dest, storage_options), zarr_format=format_of(opened, zarr_format), chunks=chunks,
+            shards=shards, filters=filters, compressors=compressors, codecs=codecs, include=include, exclude=exclude,
+            rename=rename or {}, plain=plain,
         )  # fmt: skip
-        plan, stored = plan_tree(opened, choices), None
+        plan, stored = _described(plan_tree(opened, choices), choices), None
         if not dry_run:
             with staged(dest, path, overwrite=overwrite, storage_options=storage_options) as (store, at):
                 carry_out = registry.higher("tessarr.plan.carry_out")
@@ -188,6 +190,29 @@ def save_file_references(
                 nodes[planned.path] = opened.stored(node.path)
         v2 = {one.path: one.metadata for one in tree.nodes} if zarr_format == 2 else None
         return save_references(nodes, dest, inline=inline, v2=v2, overwrite=overwrite, storage_options=storage_options)
+
+
+def _described(plan: TreePlan, choices: Choices) -> TreePlan:
+    """Add to images that become N5, and to their levels, the attributes by which programs for N5 find them."""
+    by_path = {node.path: node.metadata for node in plan.nodes}
+    for node in plan.nodes if choices.axis_order is not None else ():
+        images = ome.read(node.metadata.attributes) if isinstance(node.metadata, GroupMetadata) else ()
+        for image in images[:1]:
+            ndim = len(image.axes)
+            if not ndim or not image.levels:
+                continue
+            levels = [
+                n5_dialects.Stated(one.path, one.scale or (1.0,) * ndim, one.translation or (0.0,) * ndim)
+                for one in image.levels
+            ]
+            names, units = [axis.name for axis in image.axes], [axis.unit for axis in image.axes]
+            group, below = n5_dialects.dialects_of(names, units, levels)
+            node.metadata.attributes.update({**group, **node.metadata.attributes})
+            for path, attributes in below.items():
+                found = by_path.get(f"{prefix_of(node.path)}{path}")
+                if isinstance(found, ArrayMetadata):
+                    found.attributes.update({**attributes, **found.attributes})
+    return plan
 
 
 def _finish(plan: TreePlan, store: Store, path: str, consolidate: bool) -> int | None:

@@ -17,12 +17,16 @@ from tessarr.codecs.parse import CodecLike, CodecsLike, NumcodecsCodec, codec_fr
 from tessarr.core.array import Array
 from tessarr.core.creation.array_config import DEFAULT
 from tessarr.core.creation.metadata import new_array_metadata
+from tessarr.core.creation.n5 import dataset_arguments
 from tessarr.core.group import Group
 from tessarr.dtypes.parse import from_numpy
 from tessarr.errors import BaseZarrError, MetadataValidationError, NodeNameError, Problem, TessarrError
+from tessarr.grids.base import ChunkGrid
 from tessarr.grids.guess import ChunksLike, normalize_chunks
+from tessarr.metadata import n5
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
+from tessarr.metadata.n5 import AxisOrder
 from tessarr.model.conversion.downgrade import _config
 from tessarr.stores.path import check_node_name
 from tessarr.tools.sources.attributes import cf_fill_attribute
@@ -57,6 +61,8 @@ class Choices:
     rename: Mapping[str, str] = field(default_factory=dict)
     plain: bool = False
     """Keep no layout of chunks that other implementations may lack: keys have their default encoding."""
+    axis_order: AxisOrder | None = None
+    """The axis order of the N5 container that is written; ``None``: Zarr is written."""
 
     @property
     def decided(self) -> bool:
@@ -158,9 +164,10 @@ def plan_tree(source: Source, choices: Choices) -> TreePlan:
     _check_choices(planned, choices)
     if lost:
         listed = "".join(f"\n  - /{path.lstrip('/')}: {why}" for path, why in lost)
+        what = f"Zarr v{choices.zarr_format or 3}" if choices.axis_order is None else "N5"
         raise BaseZarrError(
-            f"{len(lost)} {'array has' if len(lost) == 1 else 'arrays have'} no form in Zarr "
-            f"v{choices.zarr_format or 3}:{listed}\nLeave them out with exclude (--exclude)"
+            f"{len(lost)} {'array has' if len(lost) == 1 else 'arrays have'} no form in {what}:{listed}\n"
+            "Leave them out with exclude (--exclude)"
         )
     if not planned:
         raise BaseZarrError("nothing is left to convert", hint="See the include and exclude patterns")
@@ -241,6 +248,8 @@ def _array_metadata(node: SourceArray, number: ZarrFormat, choices: Choices, not
         "attributes": attributes,
         "dimension_names": node.dimension_names if number == 3 else None,
     }
+    if choices.axis_order is not None:
+        return _dataset(node, attributes, choices.axis_order, choices, notices)
     given = {
         name: getattr(choices, name) for name in ("filters", "compressors") if not _is_keep(getattr(choices, name))
     }
@@ -259,6 +268,43 @@ def _array_metadata(node: SourceArray, number: ZarrFormat, choices: Choices, not
         made = _valid(**arguments, **given)
         notices.append(f"/{node.path}: Zarr v{number} cannot express the codecs of the source; automatic ones are used")
         return made
+
+
+def _dataset(
+    node: SourceArray, attributes: Mapping[str, object], order: AxisOrder, choices: Choices, notices: list[str]
+) -> ArrayMetadata:
+    """Make the metadata of an N5 dataset, with the first compressor that N5 has, else zstd."""
+    asked, data_type = _chunks(node, choices), from_numpy(node.dtype)
+    grid = (
+        asked if asked is None or isinstance(asked, ChunkGrid) else normalize_chunks(asked, node.shape, node.itemsize)
+    )
+    chunks = (None if grid is None else grid.chunk_shape) or _automatic(node)
+    given = node.keep.get("compressors", ()) if _is_keep(choices.compressors) else choices.compressors
+    given = given if isinstance(given, list | tuple) else [] if given is None else [given]
+    codecs = [codec_from(one) for one in given if not (isinstance(one, str) and one == "auto")]
+    known = [codec for codec in codecs if n5.compression(codec.to_json()) is not None]
+    if len(known) < len(codecs):
+        notices.append(
+            f"/{node.path}: N5 has no {', '.join(c.name for c in codecs if c not in known)}, which is left out"
+        )
+    compressor = known[0] if known else None if not codecs and given == [] and node.keep else codec_from("zstd")
+    if data_type.name == "bytes":
+        chunks = (1,) * len(chunks)
+    if node.fill_value is not UNSET and node.fill_value != data_type.default_fill():
+        notices.append(
+            f"/{node.path}: the fill value {node.fill_value} is not kept: that of N5 is {n5.fill(data_type.name)!r}"
+        )
+    metadata = _valid(
+        shape=node.shape,
+        dtype=data_type,
+        chunks=chunks,
+        attributes=attributes,
+        dimension_names=node.dimension_names,
+        zarr_format=3,
+        **dataset_arguments(chunks, data_type, compressor, order),
+    )
+    n5.to_n5(metadata.to_dict(), order, {})
+    return metadata
 
 
 def _valid(**arguments: Any) -> ArrayMetadata:

@@ -21,10 +21,13 @@ from tessarr.core.stored.consolidated import follow_directory
 from tessarr.core.stored.move import move_node
 from tessarr.core.stored.walk import read_entries
 from tessarr.errors import BaseZarrError, NodeNotFoundError, StoreError, TessarrError, UnsupportedOperationError
+from tessarr.metadata.n5 import AxisOrder
 from tessarr.stores.base import Store
 from tessarr.stores.path import ancestors, normalize_path, path_of_file_url
 from tessarr.stores.protocols import Delete
-from tessarr.stores.url import StoreLike, is_url
+from tessarr.stores.url import StoreLike, as_url, is_url, store_from
+from tessarr.stores.virtual.n5 import N5Store
+from tessarr.stores.wrappers.base import WrapperStore
 
 
 @contextmanager
@@ -59,9 +62,19 @@ def local_path(dest: object) -> str | None:
         return str(os.fspath(dest))
     if not isinstance(dest, str):
         return None
-    if dest.startswith("file:") and "::" not in dest:
+    if dest.startswith("file:") and "::" not in dest and "|" not in dest:
         return path_of_file_url(dest, windows=os.name == "nt")
-    return None if is_url(dest) else os.path.expanduser(dest)
+    return None if is_url(as_url(dest)) else os.path.expanduser(dest)
+
+
+def axis_order_of(dest: object, storage_options: Mapping[str, object] | None = None) -> AxisOrder | None:
+    """Return the axis order of the N5 container at `dest`; ``None``: it is not an N5 container."""
+    if isinstance(dest, str) and "|" not in dest:
+        return None
+    store, _ = store_from(dest, storage_options=storage_options)
+    while isinstance(store, WrapperStore) and not isinstance(store, N5Store):
+        store = store.store
+    return store.axis_order if isinstance(store, N5Store) else None
 
 
 def check_free(

@@ -260,8 +260,9 @@ def _processes(arguments: argparse.Namespace, source: object) -> AbstractContext
 
 def _print(report: Report) -> None:
     nodes: list[dict[str, Any]] = [dict(node.to_json()) for node in report.plan.nodes]
+    kind = f"Zarr v{report.zarr_format}" if "|n5:" not in report.dest else "N5"
     if not report.written:
-        print(f"would write Zarr v{report.zarr_format} to {report.dest}:")
+        print(f"would write {kind} to {report.dest}:")
         rows = [(_name(node), _what(node), human(node["nbytes"]) if node["kind"] == "array" else "") for node in nodes]
         widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
         for name, what, size in rows:
@@ -276,7 +277,7 @@ def _print(report: Report) -> None:
         ratio = report.plan.nbytes / report.nbytes_stored if report.nbytes_stored else 0
         stored = f", stored in {human(report.nbytes_stored)} (ratio {ratio:.2f})"
     verified = "read back and equal bit for bit" if report.verified else "not verified"
-    print(f"{report.dest}: Zarr v{report.zarr_format}, {told}{stored}; {verified}; {report.seconds:.1f} s")
+    print(f"{report.dest}: {kind}, {told}{stored}; {verified}; {report.seconds:.1f} s")
 
 
 def _name(node: Mapping[str, Any]) -> str:

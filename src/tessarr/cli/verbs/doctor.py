@@ -83,8 +83,10 @@ _SAMPLES: dict[str, JSONObject] = {
     "tessarr.compressed_segmentation": {"block_size": [8, 8, 8]},
 }
 """The configuration that a codec needs to store the sample, a small array of float32."""
-_TEXT = {"vlen-utf8": str, "n5_varlen": str, "vlen-bytes": bytes, "tessarr.n5_strings": str}
-_IMAGE = ("jpeg",)
+_TEXT = {
+    "vlen-utf8": str, "n5_varlen": str, "vlen-bytes": bytes, "tessarr.n5_strings": str, "tessarr.n5_objects": bytes,
+}  # fmt: skip
+_IMAGE = ("jpeg", "tessarr.n5_jpeg")
 _LABELS = ("tessarr.compressed_segmentation",)
 _BOOLEAN = ("packbits", "numcodecs.packbits")
 _REFUSED = ("numcodecs.pickle",)
@@ -303,7 +305,8 @@ def sample(name: str, times: int = 1) -> tuple[dict[str, Any], Any] | None:
         else "compressors"
     )
     dtype = _TEXT.get(name, values.dtype)
-    return {"shape": values.shape, "chunks": values.shape, "dtype": dtype, "compressors": None, place: codec}, values
+    chunks = (1,) * values.ndim if name == "tessarr.n5_objects" else values.shape
+    return {"shape": values.shape, "chunks": chunks, "dtype": dtype, "compressors": None, place: codec}, values
 
 
 def _try(name: str) -> str:

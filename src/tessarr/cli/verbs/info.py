@@ -28,9 +28,15 @@ from tessarr.cli.terminal.chunk_map import draw_map
 from tessarr.cli.terminal.screen import screen_of
 from tessarr.core.array import Array
 from tessarr.core.group import Group
+from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
+from tessarr.stores.wrappers.base import WrapperStore
 from tessarr.types import Coords
 
+_AXIS_ORDERS = {
+    "C": "C: slowest axis first, the reverse of what the format lists",
+    "F": "F: fastest axis first, as the format lists them",
+}
 _LABELS = 16
 """Cells of the labels, and the space after them."""
 
@@ -97,6 +103,7 @@ def describe_array(array: Array, stored: Sequence[Coords] | None) -> dict[str, o
         "zarr_format": array.zarr_format,
         "shape": list(array.shape),
         "dimension_names": None if array.dims is None else list(array.dims),
+        "axis_order": _axis_order(array._store),
         "data_type": document.get("data_type", document.get("dtype")),
         "dtype": str(array.dtype),
         "fill_value": document["fill_value"],
@@ -121,6 +128,18 @@ def describe_array(array: Array, stored: Sequence[Coords] | None) -> dict[str, o
         "engine": {"name": array.engine.name, "reason": array.engine.reason},
     }
     return described
+
+
+def _axis_order(store: Store | None) -> str | None:
+    """Return the order in which a store shows the axes of another format; ``None`` for a store of Zarr."""
+    from tessarr.stores.virtual.n5 import N5Store
+    from tessarr.stores.virtual.precomputed import PrecomputedStore
+
+    while isinstance(store, WrapperStore):
+        if isinstance(store, N5Store | PrecomputedStore):
+            return store.axis_order
+        store = store.store
+    return None
 
 
 def _stored(array: Array, stored: Sequence[Coords] | None) -> dict[str, object]:
@@ -176,6 +195,7 @@ def _array_rows(known: dict[str, Any]) -> list[tuple[str, str]]:
         ("array", f"{known['path']} of {known['store']}"),
         ("format", f"Zarr v{known['zarr_format']}"),
         ("shape", lengths(known["shape"], names)),
+        *([("axis order", _AXIS_ORDERS[known["axis_order"]])] if known["axis_order"] else []),
         ("data type", data_type if isinstance(data_type, str) else _short(data_type)),
         ("fill value", _short(known["fill_value"])),
     ]

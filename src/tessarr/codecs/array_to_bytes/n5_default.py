@@ -36,7 +36,7 @@ from tessarr.dtypes.base import DataType
 from tessarr.errors import CodecError, MetadataValidationError, Problem
 from tessarr.types import JSON, AnyArray, Buffer, JSONObject, Shape
 
-DEFAULT, VARLENGTH = 0, 1
+DEFAULT, VARLENGTH, OBJECT = 0, 1, 2
 """Modes of a block."""
 _MOST = 16
 """Largest ratio of a block's elements to those of its chunk."""

@@ -1,6 +1,6 @@
-"""The ``n5_varlen`` codec: N5's blocks in their mode for elements of varying size.
+"""N5's blocks in their modes for elements of varying size: ``n5_varlen`` (mode 1), ``tessarr.n5_objects`` (mode 2).
 
-Source: zarr-extensions pull request 54 (proposed); N5 4.0. v3 name ``n5_varlen``; no v2 id.
+Source: zarr-extensions pull request 54 (proposed); N5 4.0 and its Java source, which writes no shape in mode 2. No v2 ids.
 
 >>> N5VarlenCodec.from_json({"codecs": [{"name": "vlen-utf8"}]}).to_json()["configuration"]
 {'codecs': [{'name': 'vlen-utf8'}]}
@@ -19,6 +19,7 @@ from typing import Self
 import numpy as np
 
 from tessarr.codecs.array_to_bytes.n5_default import (
+    OBJECT,
     VARLENGTH,
     bound_to,
     check_block,
@@ -26,7 +27,7 @@ from tessarr.codecs.array_to_bytes.n5_default import (
     header,
     read_header,
 )
-from tessarr.codecs.base import ArrayToBytes, ChunkSpec, Codec
+from tessarr.codecs.base import ArrayToBytes, BytesToBytes, ChunkSpec, Codec
 from tessarr.codecs.chain import split
 from tessarr.codecs.parse import codecs_member
 from tessarr.codecs.raw import corrupt, flat_bytes
@@ -97,3 +98,73 @@ class N5VarlenCodec(ArrayToBytes):
             )
         block = chain.middle.decode(decoded, spec.with_(shape=shape))
         return fitted(np.asarray(block), spec)
+
+
+@dataclass(frozen=True, slots=True)
+class N5ObjectsCodec(ArrayToBytes):
+    """Store one element, the bytes of an object, behind their number; compressed by `codecs`, at most one compressor.
+
+    >>> codec, spec = N5ObjectsCodec(()), ChunkSpec((1,), __import__("tessarr").dtypes.parse.from_v3("bytes"), np.array(b""))
+    >>> codec.encode(np.array([b"ab"], object), spec).hex()
+    '0002000000026162'
+    """
+
+    name = "tessarr.n5_objects"
+    codecs: tuple[Codec, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "codecs", tuple(self.codecs))
+        if len(self.codecs) > 1 or not all(isinstance(codec, BytesToBytes) for codec in self.codecs):
+            problem = Problem(("codecs",), "value", f"must be at most one compressor; got {list(self.codecs)}")
+            raise MetadataValidationError(f"invalid {self.name} codec", [problem], codec=self.name)
+
+    @classmethod
+    def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
+        return cls(codecs_member(cls.name, configuration))
+
+    def to_json(self) -> JSONObject:
+        return {"name": self.name, "configuration": {"codecs": [codec.to_json() for codec in self.codecs]}}
+
+    def encoded_size(self, spec: ChunkSpec) -> None:
+        if spec.data_type.name != "bytes" or any(length != 1 for length in spec.shape):
+            raise CodecError(
+                "N5 holds one object in such a block",
+                codec=self.name,
+                expected="chunks of one element of the type bytes",
+                got=f"shape {spec.shape} of {spec.data_type.name}",
+            )
+
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
+        value = bytes(chunk.reshape(-1)[0])
+        if len(value) >= 1 << 31:
+            raise CodecError("an N5 block holds less than 2 GiB", codec=self.name, got=f"{len(value)} bytes")
+        data: Buffer = value
+        for codec in self.codecs:
+            data = _compressor(codec).encode(data)
+        return OBJECT.to_bytes(2, "big") + len(value).to_bytes(4, "big") + flat_bytes(data).tobytes()
+
+    def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
+        source = flat_bytes(data)
+        mode, count = int.from_bytes(source[:2].tobytes(), "big"), int.from_bytes(source[2:6].tobytes(), "big")
+        if len(source) < 6 or mode != OBJECT:
+            what = "an N5 block is not one of an object"
+            raise CodecError(what, codec=self.name, expected=f"mode {OBJECT}", got=f"mode {mode}, {len(source)} bytes")
+        decoded: Buffer = source[6:]
+        for codec in self.codecs:
+            decoded = _compressor(codec).decode(decoded, None)
+        value = flat_bytes(decoded).tobytes()
+        if len(value) != count:
+            raise CodecError(
+                "an N5 block does not have the size it states",
+                codec=self.name,
+                expected=f"{count} bytes",
+                got=len(value),
+            )
+        found = np.empty(1, object)
+        found[0] = value
+        return found.reshape(spec.shape)
+
+
+def _compressor(codec: Codec) -> BytesToBytes:
+    assert isinstance(codec, BytesToBytes)  # checked in __post_init__
+    return codec

@@ -6,24 +6,29 @@ Source: N5 4.0; `tessarr.stores.virtual.n5` describes how a container is read as
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypedDict
 
 from tessarr.codecs.array_to_array.transpose import TransposeCodec
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.array_to_bytes.n5_default import N5DefaultCodec
 from tessarr.codecs.array_to_bytes.n5_strings import N5StringsCodec
-from tessarr.codecs.array_to_bytes.n5_varlen import N5VarlenCodec
+from tessarr.codecs.array_to_bytes.n5_varlen import N5ObjectsCodec, N5VarlenCodec
 from tessarr.codecs.base import Codec
+from tessarr.codecs.bytes_to_bytes.n5_jpeg import N5JpegCodec
 from tessarr.codecs.parse import CodecLike, codec_from
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import async_variant, sans_io, steps_of
 from tessarr.core.creation.arrays import create_array
 from tessarr.core.group import Group
 from tessarr.core.open import open
+from tessarr.dtypes.base import DataType, Scalar
 from tessarr.dtypes.parse import DTypeLike, from_numpy
 from tessarr.metadata import n5
 from tessarr.metadata.n5 import AxisOrder
 from tessarr.stores.url import StoreLike
 from tessarr.stores.virtual.n5 import N5Store
+from tessarr.types import JSONObject
 
 
 def _container(store: StoreLike, axis_order: AxisOrder, mode: str, options: Mapping[str, object] | None) -> N5Store:
@@ -53,8 +58,8 @@ async def open_n5(
     in zarr-python 2 and z5py, or ``"F"`` for the order in N5's metadata, as in Java, TensorStore and Neuroglancer. `mode`
     is that of `tessarr.open`. A URL that ends in ``|n5:`` opens the same container with `tessarr.open`, in C order.
 
-    Raises `NodeNotFoundError`, and `MetadataValidationError` for a dataset of Java's objects, or one whose document is
-    malformed.
+    A group that describes resolution levels in a dialect of N5 has the attributes of an OME-Zarr image
+    (`tessarr.metadata.n5_dialects`). Raises `NodeNotFoundError`, and `MetadataValidationError` for a malformed document.
 
     >>> import tessarr
     >>> container = {"a/attributes.json": b'{"dimensions": [4, 6], "blockSize": [2, 3], "dataType": "uint8",'
@@ -83,9 +88,11 @@ async def create_n5(
 ) -> Array:
     """Create a dataset of an N5 container, with groups above it.
 
-    `shape` and `chunks` are in `axis_order` (see `open_n5`). `dtype` is an integer type, float32, float64 or `str`.
-    `compressor` is ``None``, or gzip, zlib, bz2, lzma, zstd, blosc or ``tessarr.lz4java`` (N5's lz4), as an object, a name or
-    JSON. Blocks at the edge are stored whole. `dimension_names` become the attribute ``axes``, in N5's order.
+    `shape` and `chunks` are in `axis_order` (see `open_n5`). `dtype` is an integer type, float32, float64, `str`, or `bytes`
+    for objects, each of which is a block: `chunks` are all 1 then.
+    `compressor` is ``None``, or gzip, zlib, bz2, lzma, zstd, blosc, ``tessarr.lz4java`` (N5's lz4) or ``tessarr.n5_jpeg``, as
+    an object, a name or JSON. Blocks at the edge are stored whole. `dimension_names` become the attribute ``axes``, in the
+    order of N5.
 
     Raises `MetadataValidationError` for metadata that N5 cannot express, `ContainsArrayError`, `ContainsGroupError`.
 
@@ -98,35 +105,61 @@ async def create_n5(
     """
     where = _container(store, axis_order, "a", storage_options)
     order = where.axis_order
-    reverse = TransposeCodec(tuple(reversed(range(len(shape)))))
     data_type = from_numpy(dtype)
-    text = data_type.name == "string"
-    codecs: list[Codec] = (
-        [N5StringsCodec()] if text else [reverse, BytesCodec(None if data_type.itemsize == 1 else "big")]
-    )
-    if compressor is not None:
-        named = (
-            {"name": compressor, "configuration": _USUAL.get(compressor, {})}
-            if isinstance(compressor, str)
-            else compressor
-        )
-        codecs.append(codec_from(named))
+    if isinstance(compressor, str):
+        compressor = {"name": compressor, "configuration": _USUAL.get(compressor, {})}
+    codec = None if compressor is None else codec_from(compressor)
     return await steps_of(create_array)(
         where,
         name=path or None,
         shape=tuple(shape),
         chunks=tuple(chunks),
         dtype=data_type,
-        fill_value=n5.fill(data_type.name),
-        filters=[reverse] if order == "C" else None,
-        serializer=(N5VarlenCodec if text else N5DefaultCodec)(tuple(codecs)),
-        compressors=None,
-        chunk_key_encoding=n5.keys(len(shape), order),
+        **dataset_arguments(chunks, data_type, codec, order),
         attributes=attributes,
         dimension_names=dimension_names,
         overwrite=overwrite,
         zarr_format=3,
     )
+
+
+class DatasetArguments(TypedDict):
+    """Arguments of `create_array` that make the array of a dataset."""
+
+    fill_value: Scalar
+    filters: list[Codec] | None
+    serializer: Codec
+    compressors: None
+    chunk_key_encoding: JSONObject
+
+
+def dataset_arguments(
+    chunks: Sequence[int], data_type: DataType, compressor: Codec | None, order: AxisOrder
+) -> DatasetArguments:
+    """Return the fill value, codecs and keys of a dataset of N5."""
+    ndim = len(chunks)
+    if isinstance(compressor, N5JpegCodec) and ndim:
+        compressor = replace(compressor, width=chunks[-1 if order == "C" else 0])
+    serializer = _blocks(data_type, ndim, compressor)
+    turned = order == "C" and not isinstance(serializer, N5ObjectsCodec)
+    return {
+        "fill_value": data_type.default_fill(),
+        "filters": [TransposeCodec(tuple(reversed(range(ndim))))] if turned else None,
+        "serializer": serializer,
+        "compressors": None,
+        "chunk_key_encoding": n5.keys(ndim, order),
+    }
+
+
+def _blocks(data_type: DataType, ndim: int, compressor: Codec | None) -> Codec:
+    """Make the codec of the blocks of a dataset."""
+    after = () if compressor is None else (compressor,)
+    if data_type.name == "string":
+        return N5VarlenCodec((N5StringsCodec(), *after))
+    if data_type.name == "bytes":
+        return N5ObjectsCodec(after)
+    reverse = TransposeCodec(tuple(reversed(range(ndim))))
+    return N5DefaultCodec((reverse, BytesCodec(None if data_type.itemsize == 1 else "big"), *after))
 
 
 _USUAL: dict[str, dict[str, object]] = {"gzip": {"level": 5}, "zstd": {"level": 3}}
