@@ -81,6 +81,10 @@ _SAMPLES: dict[str, JSONObject] = {
     "n5_varlen": {"codecs": [{"name": "vlen-utf8"}]},
     "tessarr.clipped": {"codecs": [{"name": "bytes", "configuration": _LITTLE}]},
     "tessarr.compressed_segmentation": {"block_size": [8, 8, 8]},
+    "optional": {
+        "mask_codecs": [{"name": "packbits"}],
+        "data_codecs": [{"name": "bytes", "configuration": _LITTLE}],
+    },
 }
 """The configuration that a codec needs to store the sample, a small array of float32."""
 _TEXT = {
@@ -304,7 +308,9 @@ def sample(name: str, times: int = 1) -> tuple[dict[str, Any], Any] | None:
         if isinstance(codec, ArrayToBytes)
         else "compressors"
     )
-    dtype = _TEXT.get(name, values.dtype)
+    dtype: object = _TEXT.get(name, values.dtype)
+    if name == "optional":  # also of zarrs: a prefix is removed above
+        dtype = {"name": "optional", "configuration": {"name": "float32"}}
     chunks = (1,) * values.ndim if name == "tessarr.n5_objects" else values.shape
     return {"shape": values.shape, "chunks": chunks, "dtype": dtype, "compressors": None, place: codec}, values
 
