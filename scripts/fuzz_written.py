@@ -75,7 +75,7 @@ def _round_trips(writes: str, reads: str) -> Member:
 
 def _chunk_nbytes(array: Any) -> int:
     try:
-        return prod(array.shards or array.chunks) * int(array.dtype.itemsize)
+        return int(prod(array.shards or array.chunks)) * int(array.dtype.itemsize)
     except NotImplementedError:  # the chunks have many shapes, and cover the array
         return 0
 
