@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self, cast
 
 import numpy as np
-from zarr.core.dtype.common import DataTypeValidationError, HasEndianness, HasItemSize
+import zarr.errors
+from zarr.core.dtype.common import HasEndianness, HasItemSize
 from zarr.core.dtype.wrapper import ZDType
 
 if TYPE_CHECKING:
@@ -29,6 +30,18 @@ if TYPE_CHECKING:
     from tessarr.types import JSON, ZarrFormat
 
 _DType = np.dtype[np.generic]
+
+
+def _other_type() -> type[ValueError]:
+    """Return the error by which a data type says that a document names another one. Its old place warns since 3.4."""
+    if hasattr(zarr.errors, "DataTypeValidationError"):
+        return cast("type[ValueError]", zarr.errors.DataTypeValidationError)
+    from zarr.dtype import DataTypeValidationError
+
+    return DataTypeValidationError
+
+
+_OtherTypeError = _other_type()
 
 
 class _Ours(ZDType[_DType, np.generic], HasItemSize):
@@ -56,13 +69,13 @@ class _Ours(ZDType[_DType, np.generic], HasItemSize):
     @classmethod
     def from_native_dtype(cls, dtype: _DType) -> Self:
         if cls.is_named_only or dtype.name != cls._zarr_v3_name:
-            raise DataTypeValidationError(f"{dtype} is not {cls._zarr_v3_name}")
+            raise _OtherTypeError(f"{dtype} is not {cls._zarr_v3_name}")
         return cls() if dtype.byteorder != ">" else cls._big()
 
     @classmethod
     def _big(cls) -> Self:
         """The type in big-endian order. Overridden where there is one."""
-        raise DataTypeValidationError(f"{cls._zarr_v3_name} has no byte order")
+        raise _OtherTypeError(f"{cls._zarr_v3_name} has no byte order")
 
     def to_native_dtype(self) -> _DType:
         return cast("_DType", self.ours.dtype)
@@ -70,13 +83,13 @@ class _Ours(ZDType[_DType, np.generic], HasItemSize):
     @classmethod
     def _from_json_v2(cls, data: object) -> Self:
         if data != {"name": cls._zarr_v3_name, "object_codec_id": None}:
-            raise DataTypeValidationError(f"{data!r} is not {cls._zarr_v3_name}")
+            raise _OtherTypeError(f"{data!r} is not {cls._zarr_v3_name}")
         return cls()
 
     @classmethod
     def _from_json_v3(cls, data: object) -> Self:
         if data not in (cls._zarr_v3_name, {"name": cls._zarr_v3_name}):
-            raise DataTypeValidationError(f"{data!r} is not {cls._zarr_v3_name}")
+            raise _OtherTypeError(f"{data!r} is not {cls._zarr_v3_name}")
         return cls()
 
     def to_json(self, zarr_format: ZarrFormat) -> JSON:  # type: ignore[override] # their overloads are by literal
