@@ -24,7 +24,7 @@ SECONDS_PER_TARGET ?= 60
 # For `make freethreaded`: packages that have wheels for free-threaded Python and leave its GIL off, and the tests that need
 # no other package. (zfpy and zarrs have none; lmdb and netCDF4 need the GIL; one test asks mypy.)
 FREE := build/freethreaded
-FREE_PACKAGES := fsspec icechunk ml_dtypes msgpack mongomock obstore pcodec pyarrow redis rich tensorstore zarr
+FREE_PACKAGES := dask fsspec icechunk ml_dtypes msgpack mongomock obstore pcodec pillow pyarrow redis rich tblib tensorstore xarray zarr
 FREE_TESTS ?= tests/native tests/core tests/codecs tests/indexing tests/properties tests/dtypes tests/grids tests/keys \
 	tests/metadata tests/model tests/safety $(wildcard tests/stores/test_*.py tests/test_*.py) \
 	--ignore=tests/native/test_foreign.py -k "not zfp and not of_another_type and not lmdb and not type_checker"

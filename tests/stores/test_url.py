@@ -178,8 +178,10 @@ def test_stores_that_few_use_are_registered_by_entry_points_alone(tmp_path: Path
     assert not {"dbm", "mongodb"} & built_in.TABLE["store_url"].keys()
     points = {point.name for point in importlib.metadata.entry_points(group="tessarr.store_url")}
     assert {"dbm", "mongodb"} <= points
-    store_from(f"dbm:{tmp_path}/a.db")[0].set("a", b"1")
-    assert bytes(store_from(f"dbm:{tmp_path}/a.db", mode="r")[0]["a"]) == b"1"
+    with store_from(f"dbm:{tmp_path}/a.db")[0] as store:
+        store.set("a", b"1")
+    with store_from(f"dbm:{tmp_path}/a.db", mode="r")[0] as store:
+        assert bytes(store["a"]) == b"1"
 
 
 def test_fsspec_and_obstore_objects_are_recognised() -> None:
