@@ -183,6 +183,8 @@ def test_an_unknown_member_of_a_configuration_is_an_error(name: str) -> None:
         "singleton_dim": {"operations": []},
         "pad": {"location": "start", "nbytes": 0},
         "conditional": {"codecs": ["crc32c"]},
+        "optional": {"mask_codecs": ["packbits"], "data_codecs": ["bytes"]},
+        "zarrs.optional": {"mask_codecs": ["packbits"], "data_codecs": ["bytes"]},
         "n5_default": {"codecs": [{"name": "transpose", "configuration": {"order": [0]}}, "bytes"]},
         "n5_varlen": {"codecs": ["vlen-utf8"]},
         "tessarr.clipped": {"codecs": ["bytes"]},
