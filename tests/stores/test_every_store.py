@@ -39,6 +39,7 @@ WITHOUT = {
     "ViewStore": "its documents and chunks are made from those of another store: tests/serve/views",
     "VirtualStore": "its chunks are made of the elements of arrays: tests/virtual",
     "PrecomputedStore": "read-only, and its documents are made from that of a volume: tests/stores/virtual",
+    "FilesStore": "read-only, and its keys are chunks of scanned files: tests/tools/test_convert_files.py",
     "ManifestStore": "read-only, and its values are chunks of one array: tests/stores/transformed",
     "RelocatedStore": "a base: ManifestStore and PartsStore are run there",
     "LocalSnapshot": "what a directory was at one moment, of keys that it has: tests/transactions/test_snapshots.py",
@@ -148,6 +149,7 @@ def shipped() -> set[str]:
     for name in (
         *modules,
         "tessarr.serve.contained",
+        "tessarr.tools.files.files_store",
         "tessarr.tools.sources.store",
         "tessarr.transactions.overlay",
         "tessarr.transactions.recorded",
