@@ -34,8 +34,9 @@ _DType = np.dtype[np.generic]
 
 def _other_type() -> type[ValueError]:
     """Return the error by which a data type says that a document names another one. Its old place warns since 3.4."""
-    if hasattr(zarr.errors, "DataTypeValidationError"):
-        return cast("type[ValueError]", zarr.errors.DataTypeValidationError)
+    moved = getattr(zarr.errors, "DataTypeValidationError", None)
+    if moved is not None:
+        return cast("type[ValueError]", moved)
     from zarr.dtype import DataTypeValidationError
 
     return DataTypeValidationError
