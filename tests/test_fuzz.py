@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -92,8 +93,12 @@ def test_what_was_found_to_end_differently_is_accepted_or_refused(load: Any, nam
     target = load("fuzz_targets").TARGETS[name]()
     kept = python.corpus(name)
     assert kept
-    assert kept.keys() <= target.members.keys()
-    ends = [python.outcome(target.members[member].run, data) for member, inputs in kept.items() for data in inputs]
+    missing = kept.keys() - target.members.keys()
+    if find_spec("zfpy") is None:
+        missing = {member for member in missing if not member.endswith("zfpy")}
+    assert missing == set()
+    known = kept.keys() & target.members.keys()
+    ends = [python.outcome(target.members[member].run, data) for member in known for data in kept[member]]
     assert [finding for _, finding in ends if finding] == []
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessarr import registry
+from tessarr import built_in, registry
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes
 from tessarr.codecs.numcodecs import V2Codec
 from tessarr.errors import CodecError, MetadataValidationError
@@ -164,7 +164,7 @@ class TestArrays:
 
 
 @pytest.mark.spec("V3-EXT-12")
-@pytest.mark.parametrize("name", sorted(set(registry._TABLE["codec"]) - {"numcodecs.pickle"}))
+@pytest.mark.parametrize("name", sorted({*built_in.TABLE["codec"]} - {"numcodecs.pickle"}))
 def test_an_unknown_member_of_a_configuration_is_an_error(name: str) -> None:
     examples: dict[str, dict[str, Any]] = {
         "gzip": {"level": 1},
