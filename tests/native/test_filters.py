@@ -156,9 +156,7 @@ def with_one_nan(data: bytes, dtype: np.dtype[Any]) -> bytes:
     return values.tobytes()
 
 
-def compare(
-    make: Any, values: npt.NDArray[Any], *, exact: bool = True, summed: np.dtype[Any] | None = None
-) -> None:
+def compare(make: Any, values: npt.NDArray[Any], *, exact: bool = True, summed: np.dtype[Any] | None = None) -> None:
     """Both engines write the same bytes, or fail alike, and read what either wrote alike.
 
     With `exact` false the bytes may differ, as those of two deflate implementations do. `summed` is the data type of

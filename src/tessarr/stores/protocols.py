@@ -89,8 +89,8 @@ class _AbilityMeta(_ProtocolMeta):
         for name in needs.attributes:
             if getattr(store, name, None) is None:
                 return False
-        for ability in needs.asked:  # noqa: SIM110 - without a frame for a generator: this is called for every request
-            if not cast("HasAbility", store).has_ability(ability):
+        for ability in needs.asked:  # noqa: SIM110 - without frames for a generator and `cast`: this is called for every request
+            if not store.has_ability(ability):  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
                 return False
         return True
 

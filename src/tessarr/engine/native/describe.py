@@ -15,6 +15,7 @@ from tessarr.dtypes.element import converted
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.native.step import UnsupportedError, named
 from tessarr.grids.base import Axis
+from tessarr.keys.base import Slot
 from tessarr.stores.base import Store
 from tessarr.stores.functions import deletes_safely
 from tessarr.stores.local.lock import NAME_BYTES
@@ -48,7 +49,7 @@ def describe(bound: BoundArray) -> JSONObject:
         "axes": [_axis(axis) for axis in bound.axes],
         "item": data_type.itemsize,
         "fill": list(converted(bound.fill, bound.dtype).tobytes()),
-        "key": [*prefix, *(part if isinstance(part, str) else dict(part._asdict()) for part in template)],
+        "key": [*prefix, *map(_key_part, template)],
         "codecs": _chain(bound.chain(shape)),
         "store": _store(bound),
         "write_empty_chunks": bound.options.write_empty_chunks or not bound.access.deletes,
@@ -56,6 +57,10 @@ def describe(bound: BoundArray) -> JSONObject:
         "read_missing": bound.options.read_missing_chunks,
         "durable": bool(getattr(bound.store, "durable", False)),
     }
+
+
+def _key_part(part: str | Slot) -> JSON:
+    return part if isinstance(part, str) else {"axis": part.axis, "width": part.width, "group": part.group}
 
 
 def _store(bound: BoundArray) -> JSONObject:
