@@ -206,10 +206,13 @@ FUNCTIONS = {
     "tessarr.create": "tessarr.core.creation.arrays:create",
     "tessarr.create_async": "tessarr.core.creation.arrays:create_async",
     "tessarr.plan.abandoned": "tessarr.plan.plan:collect_abandoned",
+    "tessarr.plan.build_levels": "tessarr.plan.kinds.pyramids:build_levels",
     "tessarr.plan.carry_out": "tessarr.plan.kinds.converting:carry_out",
+    "tessarr.plan.check_values": "tessarr.plan.kinds.checking:check_values",
+    "tessarr.plan.digest_at_once": "tessarr.plan.kinds.digesting:digest_at_once",
 }
 """Functions that modules below them need: `load` makes a class of tessarr of what an entry point of another package names;
 `Array.create` calls `create`, which makes arrays, `Array.async_array` wraps an array in `AsyncArray`,
-`tessarr.tools.convert` carries out the tasks of a plan, and `tessarr.tools.gc` collects what plans left."""
+`tessarr.tools` carries out the tasks of plans (convert, pyramid, check, digest), and collects what plans left (gc)."""
 
 registry.add_built_in(TABLE, FUNCTIONS)

@@ -192,6 +192,9 @@ def test_tools_keep_what_is_missing(tmp_path: Path, inner: str) -> None:
     before = digest(z).nodes[""]
     z[3, 0] = None
     assert digest(z).nodes[""] != before
+    made_by_plan = plan.digest(z)
+    made_by_plan.run()
+    assert made_by_plan.result() == digest(z)
     with pytest.raises(DataTypeValidationError, match="v2 has no data type"):
         convert(tmp_path / "a", tmp_path / "c", zarr_format=2)
     with pytest.raises(UnsupportedOperationError):

@@ -301,6 +301,17 @@ def _damage(source: Path) -> None:
         (source / stray).write_bytes(b"?")
 
 
+def test_a_plan_digests_text_without_dimensions() -> None:
+    text = tessarr.create_array({}, shape=(), dtype="string")
+    text[...] = "abc"
+    plan = tessarr.plan.digest(text)
+    assert plan.run().finished
+    text[...] = "abd"
+    again = tessarr.plan.digest(text)
+    assert again.run().finished
+    assert again.result() != plan.result()
+
+
 @pytest.fixture
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several tasks for the arrays here; digests are others then."""

@@ -5,8 +5,10 @@ Its size depends on the number of arrays, not on their sizes: task `i` is comput
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple, Self
 
@@ -89,7 +91,7 @@ class PlannedNode:
         return cls(path, source, metadata, Strategy.from_json(metadata.shape, strategy), tuple(read))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Manifest:
     """See the head of this module."""
 
@@ -118,16 +120,19 @@ class Manifest:
     @property
     def tasks(self) -> int:
         """The number of tasks."""
-        return sum(node.tasks for node in self.nodes)
+        return self._ends[-1] if self._ends else 0
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        """The number of tasks of each node and those before it."""
+        return list(accumulate(node.tasks for node in self.nodes))
 
     def locate(self, task: int) -> tuple[PlannedNode, int]:
         """Return the node that a task writes to, and the number of its box. Raises `IndexError`."""
-        before = 0
-        for node, end in zip(self.nodes, accumulate(node.tasks for node in self.nodes), strict=True):
-            if before <= task < end:
-                return node, task - before
-            before = end
-        raise IndexError(f"task {task} of {self.tasks}")
+        if not 0 <= task < self.tasks:
+            raise IndexError(f"task {task} of {self.tasks}")
+        node = bisect_right(self._ends, task)
+        return self.nodes[node], task - (self._ends[node - 1] if node else 0)
 
     @property
     def blocks(self) -> int:

@@ -23,17 +23,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tessarr import registry
 from tessarr.common.strict_json import plain
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.core.notebook.bar import shows_progress
 from tessarr.dtypes.base import DataType
 from tessarr.dtypes.optional import OptionalValue
-from tessarr.engine.jobs import Jobs
 from tessarr.errors import MetadataValidationError
 from tessarr.indexing.boxes import Box, tiles
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.tools.transfer import values_in
 from tessarr.types import JSONObject, Progress, Shape
 
 BLOCK_ELEMENTS = 1 << 22
@@ -75,15 +74,14 @@ class Digest:
 
 @shows_progress()
 def digest(node: object, *, attributes: bool = True, jobs: int = 4, progress: Progress | None = None) -> Digest:
-    """Compute the digests of an opened array or group and everything below it.
+    """Compute the digests of an opened array or group and everything below it: a plan, carried out in this process.
 
     Without `attributes` only structure and values are digested. Memory: `jobs` blocks of `BLOCK_ELEMENTS` elements.
     """
-    nodes = nodes_of(node)
-    work = ((array, box) for _, array in nodes if isinstance(array, Array) for box in blocks(array.shape))
-    with Jobs(jobs) as pool:
-        found = pool.map(lambda block: block_digest(values_in(*block)), work)
-        return combined(nodes, found, attributes=attributes, progress=progress)
+    made: Digest = registry.higher("tessarr.plan.digest_at_once")(
+        node, attributes=attributes, jobs=jobs, progress=progress
+    )
+    return made
 
 
 def nodes_of(node: object) -> list[tuple[str, Array | Group]]:
@@ -94,20 +92,12 @@ def nodes_of(node: object) -> list[tuple[str, Array | Group]]:
     return [("", node), *sorted(node.members(max_depth=None))]
 
 
-def combined(
-    nodes: Sequence[tuple[str, Array | Group]],
-    found: Iterable[bytes],
-    *,
-    attributes: bool = True,
-    progress: Progress | None = None,
-) -> Digest:
+def combined(nodes: Sequence[tuple[str, Array | Group]], found: Iterable[bytes], *, attributes: bool = True) -> Digest:
     """Combine the digests of blocks, those of all arrays in the order of `nodes`, to the digests of these."""
     digests = iter(found)
     tree: dict[str, dict[str, str]] = {path: {} for path, node in nodes if isinstance(node, Group)}
     made: dict[str, str] = {}
-    for number, (path, node) in enumerate(nodes):
-        if progress:
-            progress(number, len(nodes), f"/{path}")
+    for path, node in nodes:
         if isinstance(node, Array):
             sha = hashlib.sha256(_hash(describe(node._metadata, attributes)).encode())
             for block in islice(digests, count_blocks(node.shape)):

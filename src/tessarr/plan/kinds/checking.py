@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import nullcontext
 from math import prod
-from typing import cast
+from typing import Protocol, cast
 
 from tessarr.core.stored.walk import walk
 from tessarr.engine.jobs import Jobs
@@ -20,11 +21,13 @@ from tessarr.plan.markers import Milestones, Receipt
 from tessarr.plan.strategies.strategy import direct
 from tessarr.plan.tiling import tiled
 from tessarr.stores.base import Store
+from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.path import join
 from tessarr.stores.url import store_from
 from tessarr.tools.check import Level, check_documents
-from tessarr.tools.check.chunks import ArrayCheck, Share, add_examined, examined
-from tessarr.types import JSON
+from tessarr.tools.check.chunks import ArrayCheck, Keys, Listed, Share, add_examined, examined
+from tessarr.tools.check.report import Report
+from tessarr.types import JSON, Progress
 
 _CHUNKS, _TASKS = 100, 64
 """Chunks of a task at least, and tasks of an array at most: each lists all keys of the array."""
@@ -32,10 +35,10 @@ _JOBS = 4
 """Chunks that a task reads at once."""
 
 
-def planned_check(path: str, metadata: ArrayMetadata) -> PlannedNode:
-    """Plan the check of the stored values of an array."""
+def planned_check(path: str, metadata: ArrayMetadata, most: int = _TASKS) -> PlannedNode:
+    """Plan the check of the stored values of an array, as `most` tasks or fewer."""
     axes = metadata.chunk_grid.axes(metadata.shape)
-    rest = min(_TASKS, -(-prod(axis.nchunks for axis in axes) // _CHUNKS))
+    rest = min(most, -(-prod(axis.nchunks for axis in axes) // _CHUNKS))
     lengths = []
     for axis, longest in zip(axes, longest_chunks(axes), strict=True):
         pieces = max(1, min(rest, axis.nchunks))
@@ -56,9 +59,13 @@ def state_of(store: Store, path: str) -> str:
 class Checking:
     """The work of a plan that checks."""
 
-    def __init__(self, manifest: Manifest, store: Store, path: str) -> None:
+    def __init__(
+        self, manifest: Manifest, store: Store, path: str, pool: Jobs | None = None, keys: Keys | None = None
+    ) -> None:
+        """Set up the work. `pool` reads chunks, and may be shared; `keys` lists a prefix, instead of the store."""
         self._manifest = manifest
         self._store, self._path = store, path
+        self._pool, self._keys = pool, keys
         self._level: Level | None = cast("Level | None", manifest.options["data"])
 
     def run(self, task: int) -> Receipt:
@@ -71,18 +78,24 @@ class Checking:
         chunks = (
             range(axis.find(part.start), axis.find(part.stop - 1) + 1) for axis, part in zip(axes, box, strict=True)
         )
-        done = self._examined(node.path, node.metadata, Share(tuple(chunks), first=number == 0))
+        share = Share(tuple(chunks), first=number == 0) if node.tasks > 1 else None
+        done = self._examined(node.path, node.metadata, share)
         return Receipt(task, int(str(done["nbytes"])), "", done)
 
     def _examined(self, path: str, metadata: ArrayMetadata, share: Share | None) -> dict[str, JSON]:
         assert self._level is not None
-        with Jobs(_JOBS) as pool:
-            return examined(ArrayCheck(self._store, path, metadata, self._level, pool, share=share))
+        with nullcontext(self._pool) if self._pool is not None else Jobs(_JOBS) as pool:
+            return examined(ArrayCheck(self._store, path, metadata, self._level, pool, self._keys, share))
 
     def finish(self, milestones: Milestones, results: Mapping[int, JSON]) -> JSON:
-        """Check the documents, and add what the tasks found; arrays without chunks are checked here."""
+        """Check the documents, and add what the tasks found."""
         conventions = bool(self._manifest.options["conventions"])
         report, _ = check_documents(self._store, self._path, self._level, conventions=conventions)
+        self.add(report, results)
+        return report.to_json()
+
+    def add(self, report: Report, results: Mapping[int, JSON]) -> None:
+        """Add what the tasks found to a report; arrays without chunks are checked here."""
         first = 0
         for node in self._manifest.nodes:
             if isinstance(node.metadata, ArrayMetadata) and not node.tasks:
@@ -92,7 +105,6 @@ class Checking:
                 assert isinstance(done, dict)
                 add_examined(report, done)
             first += node.tasks
-        return report.to_json()
 
 
 def open_check(manifest: Manifest, storage_options: Mapping[str, object] | None) -> Checking:
@@ -106,3 +118,38 @@ def open_check(manifest: Manifest, storage_options: Mapping[str, object] | None)
             store=place.url, expected=manifest.identity, got=found, hint="Make the plan again",
         )  # fmt: skip
     return Checking(manifest, store, path)
+
+
+class _Journal(Protocol):
+    """What is recorded of a check, so that it can be resumed."""
+
+    def finished(self, path: str) -> dict[str, JSON] | None: ...
+
+    def record(self, path: str, done: dict[str, JSON]) -> None: ...
+
+
+def check_values(
+    store: Store, path: str, arrays: Mapping[str, ArrayMetadata], report: Report, *, jobs: int, journal: _Journal,
+    progress: Progress | None,
+) -> None:  # fmt: skip
+    """Check the stored values of arrays in this process: a task of a plan for each, `jobs` chunks at once. Adds to `report`."""
+    nodes = tuple(planned_check(at, metadata, 1) for at, metadata in arrays.items())
+    place = Place("", path)
+    manifest = Manifest("", "check", place, "zarr", "", None, None, False, False, nodes, {"data": report.data})
+    keys = Listed(store).below if isinstance(store, MemoryStore) else None
+    results: dict[int, JSON] = {}
+    with Jobs(jobs) as pool:
+        work = Checking(manifest, store, path, pool, keys)
+
+        def carried_out(task: int) -> tuple[str, JSON, bool]:
+            at = manifest.locate(task)[0].path
+            known = journal.finished(at)
+            return at, work.run(task).result if known is None else known, known is None
+
+        for task, (at, done, is_new) in enumerate(pool.map(carried_out, range(manifest.tasks))):
+            if progress is not None:
+                progress(task, manifest.tasks, f"/{at} values")
+            if is_new:
+                journal.record(at, cast("dict[str, JSON]", done))
+            results[task] = done
+        work.add(report, results)

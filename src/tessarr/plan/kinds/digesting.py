@@ -7,15 +7,17 @@ from dataclasses import replace
 
 from tessarr.core.array import Array
 from tessarr.core.group import Group
+from tessarr.engine.jobs import Jobs
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.cost import longest_chunks
-from tessarr.plan.manifest import Manifest, PlannedNode
+from tessarr.plan.manifest import Manifest, Place, PlannedNode
 from tessarr.plan.markers import Milestones, Receipt
 from tessarr.plan.predict import Description, described
 from tessarr.plan.strategies.strategy import direct
 from tessarr.plan.tiling import Tiling
-from tessarr.tools.digest import block_digest, block_shape, combined, nodes_of
-from tessarr.types import JSON, AnyArray
+from tessarr.tools.digest import Digest, block_digest, block_shape, combined, nodes_of
+from tessarr.tools.transfer import values_in
+from tessarr.types import JSON, JSONObject, Progress
 
 
 def planned_digests(node: Array | Group) -> Iterator[PlannedNode]:
@@ -48,11 +50,26 @@ class Digesting:
         """Digest a block."""
         node, number = self._manifest.locate(task)
         assert node.tiling is not None
-        values: AnyArray = self._arrays[node.path][node.tiling.box(number)]
+        values = values_in(self._arrays[node.path], node.tiling.box(number))
         found = block_digest(values).hex()
         return Receipt(task, values.nbytes, found, found)
 
-    def finish(self, milestones: Milestones, results: Mapping[int, JSON]) -> JSON:
+    def finish(self, milestones: Milestones, results: Mapping[int, JSON]) -> JSONObject:
         """Combine the digests of the blocks."""
         found = (bytes.fromhex(str(results[task])) for task in range(self._manifest.tasks))
         return combined(self._nodes, found, attributes=bool(self._manifest.options["attributes"])).to_json()
+
+
+def digest_at_once(node: Array | Group, *, attributes: bool, jobs: int, progress: Progress | None) -> Digest:
+    """Digest a node in this process: the tasks of a plan, `jobs` at once. The first error ends it."""
+    manifest = Manifest(
+        "", "digest", Place(""), "zarr", "", None, None, False, False, tuple(planned_digests(node)),
+        {"attributes": attributes},
+    )  # fmt: skip
+    work, results = Digesting(manifest, node), dict[int, JSON]()
+    with Jobs(jobs) as pool:
+        for receipt in pool.map(work.run, range(manifest.tasks)):
+            results[receipt.task] = receipt.result
+            if progress is not None:
+                progress(len(results), manifest.tasks, f"/{manifest.locate(receipt.task)[0].path}")
+    return Digest.from_json(work.finish(Milestones(None), results))

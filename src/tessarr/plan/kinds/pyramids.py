@@ -7,6 +7,7 @@ are written when all levels are complete, and then the group's attributes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import isfinite, prod
 from threading import Lock
@@ -20,12 +21,14 @@ from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.core.open import open as open_node
 from tessarr.core.stored.parse_cache import parse_document
+from tessarr.engine.jobs import Jobs
 from tessarr.engine.processors import processors
 from tessarr.grids.base import Axis
 from tessarr.grids.regular import RegularGrid
+from tessarr.indexing.boxes import Box, box_shape
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.cost import FOR_THREADS, Sizes, choose_box, longest_chunks
-from tessarr.plan.manifest import Manifest, PlannedNode
+from tessarr.plan.manifest import Manifest, Place, PlannedNode
 from tessarr.plan.markers import Milestones, Receipt
 from tessarr.plan.predict import ArrayCosts, Description
 from tessarr.plan.publish import is_node, replace_node, write_documents
@@ -45,6 +48,7 @@ from tessarr.tools.pyramid.levels import Level, level_metadata
 from tessarr.tools.pyramid.pieces import piece
 from tessarr.tools.pyramid.reduce import Method
 from tessarr.tools.sources.base import Source
+from tessarr.tools.sources.zarr import ZarrSource
 from tessarr.types import JSON, AnyArray, JSONObject, Shape
 
 FOR_PIECES = 4
@@ -239,15 +243,28 @@ def described_levels(manifest: Manifest) -> Description:
 class Levels:
     """The work of a plan that builds a pyramid."""
 
-    def __init__(self, manifest: Manifest, source: Source, store: Store, path: str) -> None:
+    def __init__(
+        self, manifest: Manifest, source: Source, store: Store, path: str, *, pyramid: Pyramid | None = None,
+        digests: bool = True,
+    ) -> None:  # fmt: skip
         base = getattr(source, "node", None)
         assert isinstance(base, Array)
-        self._manifest, self._pyramid = manifest, Pyramid.of(manifest)
+        self._manifest, self._pyramid = manifest, pyramid or Pyramid.of(manifest)
+        self._digests = digests
         self._base = base
         self._store, self._path = store, path
         self._pieces = [piece_shape for _, piece_shape, _ in _pieces(manifest, self._pyramid)] if manifest.nodes else []
         self._arrays: dict[int, Array] = {}
         self._lock = Lock()
+
+    def nbytes_of(self, task: int) -> int:
+        """Return the bytes of the elements that a task writes."""
+        node, number = self._manifest.locate(task)
+        assert node.strategy is not None
+        _, stage, whole = node.strategy.stages.locate(number)
+        box = cut.in_level(whole, self._pyramid.levels[stage + 1].total)
+        nbytes: int = self._level(stage).dtype.itemsize * prod(part.stop - part.start for part in box)
+        return nbytes
 
     def run(self, task: int) -> Receipt:
         """Write a box of a level. Raises `BaseZarrError` where the values read back differ."""
@@ -257,17 +274,23 @@ class Levels:
         level = self._pyramid.levels[stage + 1]
         box = cut.in_level(whole, level.total)
         source, target = self._base if stage == 0 else self._level(stage - 1), self._level(stage)
-        with limited(min(processors(), node.strategy.threads)):
-            values: AnyArray = np.empty([part.stop - part.start for part in box], target.dtype)
-            for part in cut.pieces(box, self._pieces[stage]):
-                here = tuple(
-                    slice(one.start - low.start, one.stop - low.start) for one, low in zip(part, box, strict=True)
-                )
-                values[here or ...] = piece(source, part, level.factors, self._pyramid.method, self._pyramid.missing)
+        with limited(min(processors(), node.strategy.threads)) if node.strategy.threads else nullcontext():
+            values = self._reduced(source, target, level, list(cut.pieces(box, self._pieces[stage])), box)
             target[box or ...] = values
             if self._manifest.verify:
                 compare(values, target, box)
-        return Receipt(task, int(values.nbytes), block_digest(values).hex())
+        return Receipt(task, int(values.nbytes), block_digest(values).hex() if self._digests else "")
+
+    def _reduced(self, source: Array, target: Array, level: Level, pieces: Sequence[Box], box: Box) -> AnyArray:
+        """Compute the values of a box of a level, piece by piece."""
+        method, missing = self._pyramid.method, self._pyramid.missing
+        if len(pieces) == 1:
+            return piece(source, box, level.factors, method, missing)
+        values: AnyArray = np.empty([part.stop - part.start for part in box], target.dtype)
+        for part in pieces:
+            here = tuple(slice(one.start - low.start, one.stop - low.start) for one, low in zip(part, box, strict=True))
+            values[here or ...] = piece(source, part, level.factors, method, missing)
+        return values
 
     def _level(self, stage: int) -> Array:
         with self._lock:
@@ -311,3 +334,54 @@ def discard_levels(manifest: Manifest, storage_options: Mapping[str, object] | N
         at = join(join(path, work.path), place)
         if place != level.name or not is_node(store, at):
             store.delete_prefix(prefix_of(at))
+
+
+_UNBOUNDED = 1 << 62
+
+
+def build_levels(
+    group: Group, base: Array, levels: Sequence[Level], method: Method, missing: float | int | None, *, memory: int,
+    jobs: int, done: Mapping[str, int],
+) -> Iterator[tuple[str, int, bool]]:  # fmt: skip
+    """Fill levels whose documents are in `group` in this process: the tasks of a plan, level by level, `jobs` at once.
+
+    `memory`: the most bytes of a level's source in a box, or one stored chunk of the level. `done`: how many tasks of each
+    level are not repeated, from the first one on. Yields, for each task in order, the name of its level, its bytes, and
+    whether it was carried out.
+    """
+    documents = tuple(level_metadata(base, level, method) for level in levels[1:])
+    befores = (base._metadata, *documents)
+    tilings = [
+        _boxes(after, before, level, memory)
+        for after, before, level in zip(documents, befores, levels[1:], strict=False)
+    ]
+    stages = cut.stages_of(tilings, levels, method, one_block=True)
+    if not stages.count:
+        return
+    given = Pyramid(
+        levels=tuple(levels), documents=documents, places=tuple(level.name for level in levels[1:]), method=method,
+        missing=missing, labels=False, convention="multiscales-0.1", name=None, axes=None, scale=None, translation=None,
+        piece_nbytes=_UNBOUNDED,
+    )  # fmt: skip
+    node = PlannedNode(levels[0].name, "", base._metadata, Strategy("direct", stages))
+    place = Place("", group.path)
+    manifest = Manifest("", "pyramid", place, "zarr", "", place, place, True, False, (node,))
+    work = Levels(manifest, ZarrSource(base), group._store, group.path, pyramid=given, digests=False)
+    with Jobs(jobs) as pool:
+        for level, tasks in zip(
+            levels[1:], stages.ranges(0) if len(tilings) > 1 else [range(stages.count)], strict=True
+        ):
+            first = done.get(level.name, 0)
+            for task in tasks[:first]:
+                yield level.name, work.nbytes_of(task), False
+            for receipt in pool.map(work.run, tasks[first:]):
+                yield level.name, receipt.nbytes, True
+
+
+def _boxes(level: ArrayMetadata, before: ArrayMetadata, made: Level, memory: int) -> Tiling:
+    """Tile a level by boxes of whole stored chunks, made of whole chunks of the level before as far as `memory` allows."""
+    axes = level.chunk_grid.axes(level.shape)
+    chunks = longest_chunks(before.chunk_grid.axes(before.shape))
+    read = tuple(-(-size // factor) for size, factor in zip(chunks, made.factors, strict=True))
+    most = max(1, memory // prod(made.factors))
+    return tiled(axes, box_shape(level.shape, longest_chunks(axes), read, _itemsize(level), most))

@@ -25,8 +25,8 @@ REDUCING: dict[Method, tuple[int, int]] = {
 """What reducing holds at most besides its elements: bytes per element, and how many times its size."""
 
 
-def stages_of(tilings: Sequence[Tiling], levels: Sequence[Level], method: Method) -> Stages:
-    """Number the boxes of the new levels, `tilings`, as stages. `levels`: the array itself first.
+def stages_of(tilings: Sequence[Tiling], levels: Sequence[Level], method: Method, *, one_block: bool = False) -> Stages:
+    """Number the boxes of the new levels, `tilings`, as stages. `levels`: the array itself first. `one_block`: level by level.
 
     >>> levels = [Level("0", (8,), (1,), (1,)), Level("1", (4,), (2,), (2,)), Level("2", (2,), (2,), (4,))]
     >>> stages = stages_of([Tiling((4,), (1,)), Tiling((2,), (1,))], levels, "mean")
@@ -35,7 +35,8 @@ def stages_of(tilings: Sequence[Tiling], levels: Sequence[Level], method: Method
     """
     shape = levels[0].shape
     scaled = [_scaled(tiling, shape, level.total) for tiling, level in zip(tilings, levels[1:], strict=True)]
-    if len(scaled) > 1 and any(halo(method, factor) != (0, 0) for level in levels[2:] for factor in level.factors):
+    looks_beyond = any(halo(method, factor) != (0, 0) for level in levels[2:] for factor in level.factors)
+    if len(scaled) > 1 and (one_block or looks_beyond):
         return Stages(Tiling(shape, tuple(max(1, n) for n in shape)), tuple(scaled))
     return Stages.of(*scaled)
 

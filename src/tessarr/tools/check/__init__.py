@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 import unicodedata
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tessarr import registry
 from tessarr.core.array_parts.reservation_io import BESIDE
 from tessarr.core.asynchronous import clock
 from tessarr.core.claims.intents import CLAIM, RECORD, Record
@@ -29,14 +28,12 @@ from tessarr.core.claims.settle import is_fresh
 from tessarr.core.locate import locate
 from tessarr.core.notebook.bar import shows_progress
 from tessarr.core.stored.walk import Entry, read_entries, walk
-from tessarr.engine.jobs import Jobs
 from tessarr.errors import JournalError, NodeNotFoundError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.functions import publishes
-from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.url import StoreLike
-from tessarr.tools.check.chunks import STAGING, UNKNOWN, ArrayCheck, add_examined, examined
+from tessarr.tools.check.chunks import STAGING, UNKNOWN
 from tessarr.tools.check.documents import check_consolidated, check_entry
 from tessarr.tools.check.report import RULES, Action, Finding, Level, Report
 from tessarr.types import JSON, Buffer, Progress, ZarrFormat
@@ -71,7 +68,9 @@ def check(
     place, path, _ = locate(store, path, "r")
     report, nodes = check_documents(place, path, data, conventions=conventions, progress=progress)
     if data is not None:
-        _check_data(place, nodes, report, data, jobs or 4, _Journal(resume, place.url, data), progress)
+        check_values = registry.higher("tessarr.plan.check_values")
+        journal = _Journal(resume, place.url, data)
+        check_values(place, path, nodes, report, jobs=jobs or 4, journal=journal, progress=progress)
     return report
 
 
@@ -284,53 +283,13 @@ def _conventions(nodes: Mapping[str, JSON]) -> Iterator[Finding]:
         yield Finding(problem.rule, message, path, loc=loc, fix=problem.fix, stated=stated)
 
 
-def _check_data(
-    store: Store,
-    arrays: Mapping[str, ArrayMetadata],
-    report: Report,
-    data: Level,
-    jobs: int,
-    journal: _Journal,
-    progress: Progress | None,
-) -> None:
-    keys = _Listed(store).below if isinstance(store, MemoryStore) else None
-
-    def examine(item: tuple[str, ArrayMetadata]) -> tuple[str, dict[str, JSON], bool]:
-        path, metadata = item
-        known = journal.finished(path)
-        if known is not None:
-            return path, known, False
-        return path, examined(ArrayCheck(store, path, metadata, data, pool, keys)), True
-
-    with Jobs(jobs) as pool:
-        for number, (path, done, is_new) in enumerate(pool.map(examine, arrays.items())):
-            if progress:
-                progress(number, len(arrays), f"/{path} values")
-            if is_new:
-                journal.record(path, done)
-            add_examined(report, done)
-
-
-class _Listed:
-    """Index the keys of a store in memory, which would scan all keys for each prefix."""
-
-    def __init__(self, store: Store) -> None:
-        self.keys = sorted(store.list())
-
-    def below(self, prefix: str) -> list[str]:
-        """Return the keys that begin with `prefix`."""
-        start = bisect_left(self.keys, prefix)
-        stop = bisect_left(self.keys, prefix + chr(sys.maxunicode), start) if prefix else len(self.keys)
-        return self.keys[start:stop]
-
-
 class _Journal:
     """Record each finished array as a line of JSON, after a first line that identifies the check."""
 
     def __init__(self, file: str | os.PathLike[str] | None, store: str, data: Level | None) -> None:
         self.file = None if file is None else Path(file)
         self.head = {"store": store, "data": data}
-        self.done: dict[str, object] = {}
+        self.done: dict[str, dict[str, JSON]] = {}
         if self.file is not None and self.file.exists():
             lines = self.file.read_text(encoding="utf-8").splitlines()
             parsed = [found for line in lines if (found := _line(line)) is not None]
@@ -340,7 +299,7 @@ class _Journal:
         if self.file is not None:
             self.file.write_text(json.dumps(self.head) + "\n", encoding="utf-8")
 
-    def finished(self, path: str) -> Any:
+    def finished(self, path: str) -> dict[str, JSON] | None:
         """Return the findings in the array at `path` before the check was stopped; ``None`` for an unfinished array."""
         return self.done.get(path)
 

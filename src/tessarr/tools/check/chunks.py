@@ -6,6 +6,8 @@ store.
 
 from __future__ import annotations
 
+import sys
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -264,6 +266,19 @@ class _FindingFactory:
         action = Action("quarantine", self.key) if quarantine else None
         fix = "Restore the value from a copy" if quarantine else ""
         return Finding(rule, message, self.path, self.key, self.coords, fix=fix, action=action)
+
+
+class Listed:
+    """Index the keys of a store in memory, which would scan all keys for each prefix."""
+
+    def __init__(self, store: Store) -> None:
+        self.keys = sorted(store.list())
+
+    def below(self, prefix: str) -> list[str]:
+        """Return the keys that begin with `prefix`."""
+        start = bisect_left(self.keys, prefix)
+        stop = bisect_left(self.keys, prefix + chr(sys.maxunicode), start) if prefix else len(self.keys)
+        return self.keys[start:stop]
 
 
 def examined(check: ArrayCheck) -> dict[str, JSON]:

@@ -13,7 +13,7 @@ Every level is made from the one before it. A level has the array's data type, c
 length along an axis is the length before divided by the factor, rounded up. Order of writing:
 
 1. the metadata of all levels, and a checkpoint (``.NAME.pyramid.partial`` beside the array)
-2. the values, in pieces of whole stored chunks; each piece is held in memory
+2. the values, level by level: the tasks of a plan (`tessarr.plan`), each a box of whole stored chunks, held in memory
 3. the group's attributes, which make it a pyramid; then the checkpoint is removed
 
 Call again with the same arguments to resume a stopped run: pieces that the checkpoint counts are not repeated, unless the
@@ -24,8 +24,11 @@ delete, levels are stored only when they are complete (`tessarr.tools.pyramid.st
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import closing
+from math import prod
 from typing import Literal
 
+from tessarr import registry
 from tessarr.conventions import ome
 from tessarr.core.array import Array
 from tessarr.core.group import Group
@@ -36,7 +39,7 @@ from tessarr.errors import ArrayNotFoundError, ReadOnlyError, UnsupportedOperati
 from tessarr.stores.url import StoreLike
 from tessarr.tools.pyramid.describe import Describing, attributes_of, list_label
 from tessarr.tools.pyramid.levels import MIN_SIZE, Factors, Level, factors_of, level_metadata, plan
-from tessarr.tools.pyramid.pieces import PIECE_NBYTES, Checkpoint, build_level
+from tessarr.tools.pyramid.pieces import PIECE_NBYTES, Checkpoint
 from tessarr.tools.pyramid.reduce import Method, check_method, check_missing
 from tessarr.tools.pyramid.staged_levels import copy_levels, publish, staging_group
 
@@ -115,16 +118,7 @@ def _make(
         check_free(where, levels, checkpoint.owned() if built is where else set())
     if not begun:
         _create(built, base, levels, method, checkpoint)
-    _fill(
-        [base, *(built[level.name] for level in levels[1:])],
-        levels,
-        method,
-        missing,
-        checkpoint,
-        memory,
-        jobs,
-        progress,
-    )
+    _fill(built, base, levels, method, missing, checkpoint, memory, jobs, progress)
     checkpoint.put()
     copy_levels(where, built, levels[1:])
 
@@ -182,29 +176,22 @@ def _create(group: Group, base: Array, levels: Sequence[Level], method: Method, 
 
 
 def _fill(
-    arrays: Sequence[object], levels: Sequence[Level], method: Method, missing: float | int | None, checkpoint: Checkpoint,
+    built: Group, base: Array, levels: Sequence[Level], method: Method, missing: float | int | None, checkpoint: Checkpoint,
     memory: int, jobs: int, progress: Progress | None,
 ) -> None:  # fmt: skip
-    total = sum(array.nbytes for array in arrays[1:] if isinstance(array, Array))
-    done = 0
-
-    def tell(level: Level, nbytes: int) -> None:
-        nonlocal done
-        done += nbytes
-        if progress is not None:
-            progress(done, total, level.name)
-
+    """Carry out the tasks of a plan in this process; those that the checkpoint counts are skipped."""
+    total = sum(prod(level.shape) for level in levels[1:]) * base.dtype.itemsize
+    written = 0
+    build = registry.higher("tessarr.plan.build_levels")
+    tasks = build(built, base, levels, method, missing, memory=memory, jobs=jobs, done=dict(checkpoint.done))
     try:
-        for source, target, level in zip(arrays, arrays[1:], levels[1:], strict=False):
-            assert isinstance(source, Array)
-            assert isinstance(target, Array)
-
-            def advance(nbytes: int, level: Level = level) -> None:
-                tell(level, nbytes)
-
-            build_level(
-                source, target, level, method, missing, checkpoint=checkpoint, memory=memory, jobs=jobs, done=advance
-            )
+        with closing(tasks):
+            for name, nbytes, is_new in tasks:
+                if is_new:
+                    checkpoint.advance(name)
+                written += nbytes
+                if progress is not None:
+                    progress(written, total, name)
     finally:
         checkpoint.keep()
 

@@ -1,4 +1,4 @@
-"""Build a level in pieces of whole stored chunks, and record finished pieces in a checkpoint.
+"""Compute pieces of levels, and record finished ones in a checkpoint.
 
 The checkpoint is a JSON value beside the array; it identifies the work (shapes, factors, method, state of the array's values
 …) and counts the finished pieces of each level, from the first on. It is written about once a second and when a run stops,
@@ -10,9 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
-from itertools import islice
-from math import prod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +25,6 @@ from tessarr.stores.protocols import Remote
 from tessarr.stores.zip.store import ZipStore
 from tessarr.tools.pyramid.levels import Level
 from tessarr.tools.pyramid.reduce import Method, halo, reduce
-from tessarr.tools.transfer import boxes
 from tessarr.types import AnyArray
 
 PIECE_NBYTES = 32 << 20
@@ -144,40 +141,6 @@ def state_of(array: Array, jobs: int = 1) -> str:
         for line in pool.map(version_of, sorted(store.list_prefix(prefix_of(array.path)))):
             digest.update(line)
     return digest.hexdigest()
-
-
-def build_level(
-    source: Array,
-    target: Array,
-    level: Level,
-    method: Method,
-    missing: float | int | None,
-    *,
-    checkpoint: Checkpoint,
-    memory: int,
-    jobs: int,
-    done: Callable[[int], None],
-) -> None:
-    """Fill `target` from `source`, `jobs` pieces at a time; pieces that the checkpoint counts are skipped."""
-    chunks = source._metadata.chunk_grid.chunk_shape
-    read = tuple(-(-size // factor) for size, factor in zip(chunks, level.factors, strict=True)) if chunks else None
-    pieces = boxes(target, read, max(1, memory // prod(level.factors)))
-    for box in islice(pieces, checkpoint.done.get(level.name, 0)):
-        done(_nbytes(box, target))
-
-    def make(box: Box) -> Box:
-        target[box or ...] = piece(source, box, level.factors, method, missing)
-        return box
-
-    with Jobs(jobs) as pool:
-        for box in pool.map(make, pieces):  # the checkpoint counts pieces in order
-            checkpoint.advance(level.name)
-            done(_nbytes(box, target))
-
-
-def _nbytes(box: Box, target: Array) -> int:
-    size: int = prod(part.stop - part.start for part in box)
-    return size * target.dtype.itemsize
 
 
 def piece(source: Array, box: Box, factors: tuple[int, ...], method: Method, missing: float | int | None) -> AnyArray:
