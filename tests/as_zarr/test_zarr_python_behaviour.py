@@ -391,11 +391,72 @@ def test_chunk_shapes_that_zarr_python_corrects_are_read_under_the_alias(
     with pytest.warns(errors.ZarrUserWarning, match=warning) if warning else nullcontext():
         array = tessarr.open_array(store)
     assert chunks is None or array.chunks == chunks
-    array[2] = 7
+    array[2:2] = 7
     assert store[key] == before
+    array[2] = 7
+    corrected = list(chunks) if chunks else [[1, 7], [[4, 1]]] if not warning else [2, [4]]
+    assert stored_chunks() == corrected if warning else store[key] == before
     array.resize(array.shape)
-    assert stored_chunks() == (list(chunks) if chunks else [[1, 7], [[4, 1]]] if not warning else [2, [4]])
+    assert stored_chunks() == corrected
     assert tessarr.open_array(store)[1:4].tolist() == [[0] * 4, [7] * 4, [0] * 4]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_corrected_chunk_shape_is_stored_before_the_chunks_as_the_document_is_then(
+    as_zarr: None, is_async: bool
+) -> None:
+    store: dict[str, Any] = {}
+    key, _ = _with_chunks(store, 3, [0, 4], chunks=(1, 4))
+    with pytest.warns(errors.ZarrUserWarning, match="Array '.*': The stored chunk shape"):
+        array = tessarr.open_array(store)
+    others = json.loads(store[key])
+    store[key] = json.dumps({**others, "shape": [9, 4], "attributes": {"by": "another writer"}}).encode()
+
+    if is_async:
+        asyncio.run(array.write_async(slice(2, 3), 7))
+    else:
+        array[2] = 7
+
+    document = json.loads(store[key])
+    assert document["chunk_grid"]["configuration"]["chunk_shape"] == [1, 4]
+    assert (document["shape"], document["attributes"]) == ([9, 4], {"by": "another writer"})
+    before = store[key] = json.dumps(document, separators=(",", ":")).encode()
+    array[3] = 8
+    assert store[key] == before
+    assert tessarr.open_array(store)[1:5, 0].tolist() == [0, 7, 8, 0]
+
+
+def test_chunks_are_not_written_where_the_document_means_others_by_now(as_zarr: None) -> None:
+    store: dict[str, Any] = {}
+    key, _ = _with_chunks(store, 3, [0, 4], chunks=(1, 4))
+    with pytest.warns(errors.ZarrUserWarning, match="is read as"):
+        array = tessarr.open_array(store)
+    document = json.loads(store[key])
+    document["chunk_grid"]["configuration"]["chunk_shape"] = [4, 4]
+    store[key] = json.dumps(document).encode()
+    values = dict(store)
+    with pytest.raises(errors.StaleNodeError, match="has changed since this array was opened; reopen"):
+        array[2] = 7
+    assert store == values
+
+
+@pytest.mark.filterwarnings("ignore:Consolidated metadata is currently")
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_consolidating_warns_of_chunk_shapes_that_readers_will_correct(as_zarr: None, zarr_format: Any) -> None:
+    store: dict[str, Any] = {}
+    group = tessarr.create_group(store, zarr_format=zarr_format)
+    group.create_array("a", shape=(3,), dtype="i2")
+    key = {2: "a/.zarray", 3: "a/zarr.json"}[zarr_format]
+    document = json.loads(store[key])
+    (document if zarr_format == 2 else document["chunk_grid"]["configuration"])[
+        {2: "chunks", 3: "chunk_shape"}[zarr_format]
+    ] = [0]
+    store[key] = json.dumps(document).encode()
+    with pytest.warns(errors.ZarrUserWarning, match="Array '.*/a': The stored chunk shape"):
+        tessarr.consolidate_metadata(store)
+    consolidated = tessarr.open_group(store, use_consolidated=True)
+    with pytest.warns(errors.ZarrUserWarning, match="Array '.*/a': The stored chunk shape"):
+        assert consolidated["a"].chunks == (1,)
 
 
 @pytest.mark.parametrize("stored", [[True, 4], [0, 4], [False, 4]])

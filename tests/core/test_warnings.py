@@ -367,7 +367,10 @@ CASES = [
     *(Case(site, kind, message, reading_later(documents)) for site, kind, message, documents in DOCUMENTS),
     *(
         Case(
-            "metadata/formats.py:_parse_corrected", ZarrUserWarning, "The stored chunk shape [0, 3] is invalid", provoke
+            "metadata/formats.py:_as_zarr_python_reads",
+            ZarrUserWarning,
+            "The stored chunk shape [0, 3] is invalid",
+            provoke,
         )
         for provoke in (
             as_zarr_python(lambda: tessarr.open(stored(v2(chunks=[0, 3])))),

@@ -24,6 +24,8 @@ class Diagnostic(NamedTuple):
 
     message: str
     category: type[Warning] = ZarrRuntimeWarning
+    names_array: bool = False
+    """Whether the warning begins with the place of the array, as zarr-python's does."""
 
 
 class Location(NamedTuple):
@@ -67,10 +69,10 @@ def warn_as_zarr_python(message: str, category: type[Warning] = ZarrUserWarning,
         warn(message, category, module=module)
 
 
-def report(diagnostics: Iterable[Diagnostic]) -> None:
-    """Issue a warning at the caller's line for each of `diagnostics`."""
-    for message, category in diagnostics:
-        warn(message, category)
+def report(diagnostics: Iterable[Diagnostic], place: str = "") -> None:
+    """Issue a warning at the caller's line for each of `diagnostics` of the node at `place`, a URL."""
+    for message, category, names_array in diagnostics:
+        warn(f"Array {place!r}: {message}" if names_array and place else message, category)
 
 
 def caller(through: frozenset[str] = frozenset()) -> Location:

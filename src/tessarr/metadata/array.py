@@ -56,6 +56,8 @@ class ArrayMetadata:
     """v2: the filters as in the document."""
     not_writable: str | None = None
     """Why this array can be read and must not be written; ``None`` when it is writable."""
+    is_corrected: bool = False
+    """Whether the stored document states no valid chunk shape, so that the corrected one is stored before chunks are."""
 
     def __post_init__(self) -> None:
         """Normalize the fill value to the one the document can state: v1 and v2 have one NaN, without sign and payload.

@@ -84,9 +84,7 @@ def _parse_corrected(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> P
     name = KEYS[zarr_format].array
     if is_strict() or not isinstance(documents.get(name), dict):
         return None
-    document, warning = documents[name], ""
-    if config.get("zarr_python.documents"):
-        document, warning = legacy.zarr_python_reads(name, document)
+    document, diagnostic = _as_zarr_python_reads(name, documents[name])
     document, said = legacy.readable(name, document)
     if document is documents[name]:
         return None
@@ -94,13 +92,31 @@ def _parse_corrected(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> P
         node, diagnostics = _parse_node(zarr_format, {**documents, name: document})
     except MetadataValidationError:
         return None
-    if warning:
-        diagnostics = (*diagnostics, Diagnostic(warning, ZarrUserWarning))
+    if diagnostic is not None:
+        diagnostics = (*diagnostics, diagnostic)
+        node = node.with_(is_corrected=True)
     if said:
         hint = "`tessarr repair` corrects the document"
         message = f"{name} breaks its specification and is read as meant: {'; '.join(said)}. {hint}"
         diagnostics = (*diagnostics, Diagnostic(message))
     return Parsed(node, diagnostics)
+
+
+def _as_zarr_python_reads(name: str, document: JSONObject) -> tuple[JSONObject, Diagnostic | None]:
+    """Correct the document called `name` where zarr-python does and the settings ask for that; return its warning, too."""
+    from tessarr.metadata import legacy
+
+    if not config.get("zarr_python.documents"):
+        return document, None
+    document, warning = legacy.zarr_python_reads(name, document)
+    return document, Diagnostic(warning, ZarrUserWarning, names_array=True) if warning else None
+
+
+def diagnose_corrections(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> list[Diagnostic]:
+    """Return the warning that parsing the documents of a node would give of corrected chunk shapes, without parsing them."""
+    name = KEYS[zarr_format].array
+    diagnostic = _as_zarr_python_reads(name, documents[name])[1] if name in documents else None
+    return [] if diagnostic is None else [diagnostic]
 
 
 def _parse_node(zarr_format: ZarrFormat, documents: Mapping[str, object]) -> Parsed:

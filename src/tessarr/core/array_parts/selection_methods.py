@@ -324,10 +324,20 @@ class SelectionMethods(ChunkProperties):
             raise ReadOnlyError(
                 f"the array is read-only: {bound.read_only}", store=bound.store.url, path=f"/{bound.path}"
             )
+        if bound.metadata.is_corrected and 0 not in request.shape:
+            self._correct_stored_grid()
         if bound.may_be_missing:
             return request.value(self._as_elements(value, bound.dtype))
         as_cells = bound.dtype.kind == "O"
         return request.value(cells(value, len(request.shape)) if as_cells else as_elements(value, bound.dtype))
+
+    def _correct_stored_grid(self) -> None:
+        """Store the corrected document, by which the chunks that are about to be written will be found."""
+        from tessarr.core.asynchronous.sans_io import run_steps
+        from tessarr.core.stored import metadata_io
+
+        run_steps(metadata_io.correct_chunk_grid_steps(self._store, self._path, self._metadata))
+        self._adopt(self._metadata.with_(is_corrected=False))
 
     def _as_elements(self, value: object, dtype: AnyDType) -> AnyArray:
         """Convert `value` to elements of `dtype`, as engines hold them."""
@@ -382,7 +392,13 @@ class SelectionMethods(ChunkProperties):
 
             await asyncio.to_thread(self._put_fields, bound, request, value, fields)
         else:
-            await self._engine.write_async(bound, request.selection, self._prepared(request, value))
+            if bound.metadata.is_corrected:
+                import asyncio
+
+                values = await asyncio.to_thread(self._prepared, request, value)
+            else:
+                values = self._prepared(request, value)
+            await self._engine.write_async(bound, request.selection, values)
 
 
 def _read_if_stored(value: object) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -127,7 +128,7 @@ class Members(Node):
     async def _read_member_steps(self, path: str) -> NodeMetadata | None:
         consolidated, relative = self._metadata.consolidated_metadata, self._within(path)
         if consolidated is not None and relative is not None:
-            node: NodeMetadata | None = consolidated.parsed(relative, parse_node)
+            node: NodeMetadata | None = consolidated.parsed(relative, partial(parse_node, store=self._store, path=path))
             return node
         return (await read_nodes.read_nodes_steps(self._store, [path], self._metadata.zarr_format))[0]
 
@@ -194,7 +195,7 @@ class Members(Node):
             block = self._metadata.consolidated_metadata
             paths = block.children("") if depth == 0 else block.paths()
             return [
-                (prefix + path, block.parsed(path, parse_node))
+                (prefix + path, block.parsed(path, partial(parse_node, store=self._store, path=prefix + path)))
                 for path in paths
                 if depth is None or path.count("/") <= depth
             ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from tessarr.common import strict_json
+from tessarr.common.warn import report
 from tessarr.core.asynchronous.sans_io import run_steps
 from tessarr.core.stored.metadata_io import change_steps, put_document_steps, require_document
 from tessarr.core.stored.read_nodes import NodeMetadata, require_node_steps
@@ -13,7 +14,7 @@ from tessarr.metadata import consolidated, formats, serialize
 from tessarr.metadata.consolidated import V2_KEY
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
-from tessarr.stores.path import prefix_of
+from tessarr.stores.path import join, prefix_of
 from tessarr.types import JSON, ZarrFormat
 
 
@@ -39,6 +40,9 @@ async def consolidate_steps(store: Store, path: str, zarr_format: int | None, me
         text = strict_json.dumps(below, indent=None, allow_nan=True)  # NaN, in attributes, equals nothing
         if text == written:
             return
+        if written is None:
+            for relative, documents in below.items():
+                report(formats.diagnose_corrections(number, documents), join(store.url, path, relative))
         written = text
         if number == 3:
             block = consolidated.dump_v3(below)

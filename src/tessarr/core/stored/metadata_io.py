@@ -297,6 +297,34 @@ async def rewrite_document_steps(
     await change_steps(store, path, name, lambda document: change(formats.corrected(name, document)), follow, sent)
 
 
+async def correct_chunk_grid_steps(store: Store, path: str, metadata: ArrayMetadata) -> None:
+    """Store the corrected document of an array whose metadata `is_corrected`, before chunks are written that others find by it.
+
+    A valid document, which another writer may have stored, is left as it is. Raises `StaleNodeError` where the document
+    means other chunks than `metadata`.
+    """
+    name = formats.KEYS[metadata.zarr_format].array
+    key = prefix_of(path) + name
+
+    def corrected(stored: Buffer | None) -> Buffer | None:
+        document = require_document(
+            store, path, {} if stored is None else formats.loads(name, stored, key=key), metadata
+        )
+        new = formats.corrected(name, document)
+        if _layout(formats.parse_node(metadata.zarr_format, {name: new}).node) != _layout(metadata):
+            raise _stale(store, path, "the document has changed since this array was opened; reopen it", new)
+        return stored if new is document else serialize.dumps({name: new})[name]
+
+    await update_settled_steps(store, key, corrected)
+    await follow_change_steps(store, path, names=_holders_of(metadata.zarr_format))
+
+
+def _layout(metadata: NodeMetadata) -> dict[str, JSON]:
+    """Return the members of a document by which chunks are found and decoded, whatever the shape of the array is."""
+    other = ("shape", "fill_value", "attributes", "dimension_names")
+    return {name: value for name, value in metadata.to_dict().items() if name not in other}
+
+
 def require_document(store: Store, path: str, document: dict[str, T], metadata: NodeMetadata) -> dict[str, T]:
     """Return the document of a node that is to be changed.
 

@@ -21,10 +21,12 @@ from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import config, is_strict
+from tessarr.stores.path import join
 from tessarr.types import ZarrFormat
 
 if TYPE_CHECKING:
     from tessarr.core.stored.walk import Entry
+    from tessarr.stores.base import Store
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -40,16 +42,16 @@ _stored: dict[_Stored, tuple[ArrayMetadata, bytes]] = {}
 """Stored documents of an array → its metadata without attributes, and the attributes, marshalled: each array has its own."""
 
 
-def parse_entry(entry: Entry, zarr_format: ZarrFormat) -> ArrayMetadata | GroupMetadata:
+def parse_entry(entry: Entry, zarr_format: ZarrFormat, store: Store | None = None) -> ArrayMetadata | GroupMetadata:
     """Parse the stored documents of one format of a node; a cache hit skips the JSON as well.
 
-    Warns of unusual documents. Raises `MetadataValidationError`.
+    Warns of unusual documents, some with the name of the node in `store`. Raises `MetadataValidationError`.
     """
     key = _stored_key(entry, zarr_format)
     if key is not None and (found := _stored.get(key)) is not None:
         metadata, attributes = found
         return _private_copy(metadata).with_attributes(marshal.loads(attributes))
-    node, is_cached = _parse(zarr_format, entry.documents(zarr_format))
+    node, is_cached = _parse(zarr_format, entry.documents(zarr_format), store, entry.path)
     if key is not None and is_cached and isinstance(node, ArrayMetadata):
         try:
             attributes = marshal.dumps(node.attributes, 2)
@@ -59,15 +61,20 @@ def parse_entry(entry: Entry, zarr_format: ZarrFormat) -> ArrayMetadata | GroupM
     return node
 
 
-def parse_node(zarr_format: ZarrFormat, documents: Mapping[str, object]) -> ArrayMetadata | GroupMetadata:
+def parse_node(
+    zarr_format: ZarrFormat, documents: Mapping[str, object], store: Store | None = None, path: str = ""
+) -> ArrayMetadata | GroupMetadata:
     """Parse the documents (relative key → JSON) of one node; a cache hit skips the interpretation.
 
-    Warns of unusual documents. Raises `MetadataValidationError`.
+    Warns of unusual documents, some with the name of the node, which is at `path` of `store`. Raises
+    `MetadataValidationError`.
     """
-    return _parse(zarr_format, documents)[0]
+    return _parse(zarr_format, documents, store, path)[0]
 
 
-def _parse(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> tuple[ArrayMetadata | GroupMetadata, bool]:
+def _parse(
+    zarr_format: ZarrFormat, documents: Mapping[str, Any], store: Store | None, path: str
+) -> tuple[ArrayMetadata | GroupMetadata, bool]:
     """Parse the documents of one node, and say whether its metadata is cached."""
     keys = formats.KEYS[zarr_format]
     document: Any = documents.get(keys.array)
@@ -84,7 +91,8 @@ def _parse(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> tuple[Array
         if found is not None:
             return _private_copy(found).with_attributes(dict(attributes)), True
     node, diagnostics = formats.parse_node(zarr_format, documents)
-    report(diagnostics)
+    if diagnostics:
+        report(diagnostics, join("" if store is None else store.url, path))
     if key is None or diagnostics or not isinstance(node, ArrayMetadata) or not _is_cacheable(node):
         return node, False
     _insert(_cache, key, _private_copy(node).with_attributes({}))

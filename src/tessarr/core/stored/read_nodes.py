@@ -109,7 +109,7 @@ async def _read_steps(
 def parsed(store: Store, entry: Entry, zarr_format: ZarrFormat | None = None) -> NodeMetadata | None:
     """Parse the documents that were read at one path of `store`; ``None`` when no node is there."""
     try:
-        return _with_separator(store, _parse(entry, zarr_format))
+        return _with_separator(store, _parse(store, entry, zarr_format))
     except TessarrError as error:
         if isinstance(error, MetadataValidationError) and any(map(_names_no_codec, error.problems)):
             raise UnknownStoredCodecError(error.what, error.problems, key=error.key).at(
@@ -154,7 +154,7 @@ def _names(is_root: bool, zarr_format: ZarrFormat | None, kind: Kind | None) -> 
     return tuple(name for name in names if zarr_format or name != _V1.attributes)
 
 
-def _parse(entry: Entry, zarr_format: ZarrFormat | None) -> NodeMetadata | None:
+def _parse(store: Store, entry: Entry, zarr_format: ZarrFormat | None) -> NodeMetadata | None:
     """Parse the documents of `zarr_format`, or of the newest format among them; ``None`` when there is none."""
     candidates: tuple[ZarrFormat, ...] = (zarr_format,) if zarr_format else (3, 2, 1)
     found: list[ZarrFormat] = [number for number in candidates if entry.values.keys() & set(formats.KEYS[number][:2])]
@@ -167,7 +167,7 @@ def _parse(entry: Entry, zarr_format: ZarrFormat | None) -> NodeMetadata | None:
             f"{entry.prefix or '/'}. Zarr format 3 is used."
         )
         warn(message, ZarrUserWarning)
-    return parse_entry(entry, found[0])
+    return parse_entry(entry, found[0], store)
 
 
 def _with_separator(store: Store, node: NodeMetadata | None) -> NodeMetadata | None:
