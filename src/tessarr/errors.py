@@ -4,7 +4,8 @@
     ├── BaseZarrError (ValueError)
     │   ├── NodeNotFoundError (FileNotFoundError) ── ArrayNotFoundError, GroupNotFoundError
     │   ├── ContainsArrayError, ContainsGroupError (FileExistsError) ── CopyError (both); ContainsArrayAndGroupError
-    │   ├── MetadataValidationError ── NodeTypeValidationError, DataTypeValidationError
+    │   ├── MetadataValidationError ── NodeTypeValidationError, DataTypeValidationError,
+    │   │                              InvalidJSONError (json.JSONDecodeError)
     │   ├── UnknownCodecError ── PickleCodecDisabledError
     │   ├── CodecError ── ChecksumError, ShardIndexError
     │   ├── ChunkNotFoundError
@@ -26,6 +27,7 @@ does not know which chunk it decodes), adds it with `TessarrError.at`, and re-ra
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from json import JSONDecodeError
 from typing import ClassVar, NamedTuple, Self, cast
 
 _PLACE = ("store", "path", "chunk", "key", "codec")
@@ -181,6 +183,33 @@ class MetadataValidationError(BaseZarrError):
 
     def __str__(self) -> str:
         return super().__str__() + "".join(f"\n  - {problem}" for problem in self.problems)
+
+
+class InvalidJSONError(JSONDecodeError, MetadataValidationError):
+    """A metadata document is not JSON. `msg`, `doc`, `pos`, `lineno` and `colno` are those of `json.JSONDecodeError`."""
+
+    kind = "json"
+
+    def __init__(
+        self,
+        what: str,
+        problems: Sequence[Problem] | str = (),
+        *parts: object,
+        error: JSONDecodeError | None = None,
+        **facts: object,
+    ) -> None:
+        MetadataValidationError.__init__(self, what, problems, *parts, **facts)
+        if error is not None:
+            self.msg, self.doc, self.pos, self.lineno, self.colno = (
+                error.msg,
+                error.doc,
+                error.pos,
+                error.lineno,
+                error.colno,
+            )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return MetadataValidationError.__reduce__(self)
 
 
 def problems_of(error: TessarrError, *loc: str | int) -> list[Problem]:

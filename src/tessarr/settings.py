@@ -71,6 +71,9 @@ DEFAULTS: dict[str, Any] = {
         "documents": False,  # read chunk lengths that zarr-python corrects: 0, true, 4.0
         "absolute_names": False,  # a member's name that begins with "/" is a path from the root of the store
         "consolidated_on_request": False,  # groups use consolidated metadata only where the caller asks for it
+        "given_attributes": False,  # attributes set through an object stay as given, a tuple also, until it is opened again
+        "info": False,  # `Array.info` and `Group.info` have zarr-python's labels
+        "memory_urls": False,  # memory://… is the memory of fsspec, where that is installed
         "all_members": False,  # write `dimension_separator` and `storage_transformers` when they have their defaults too
     },
     "buffer": "numpy.ndarray",

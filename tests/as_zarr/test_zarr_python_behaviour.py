@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import enum
 import json
+import pickle
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -19,7 +21,10 @@ from tessarr import errors
 from tessarr.codecs import BloscCodec, BytesCodec, ShardingCodec
 from tessarr.errors import BaseZarrError, MetadataValidationError, ZarrRuntimeWarning
 from tessarr.facade.zarr3 import codecs as facade_codecs
+from tessarr.facade.zarr3.codecs.numcodecs import _codecs as facade_numcodecs
 from tessarr.grids.guess import guess_chunks_by_halving, guess_shards_by_count
+from tessarr.keys.default import DefaultKeyEncoding
+from tessarr.keys.v2 import V2KeyEncoding
 from tessarr.metadata.public import ArrayV2Metadata
 from tessarr.settings import config
 
@@ -605,3 +610,90 @@ def test_a_document_of_an_unknown_format_is_invalid_metadata() -> None:
     document = {**tessarr.create_array({}, shape=(2,), dtype="i4").metadata.to_dict(), "zarr_format": "invalid"}
     with pytest.raises(MetadataValidationError, match="expected 1, 2 or 3, got 'invalid'"):
         tessarr.Array.from_dict({}, document)
+
+
+def test_attributes_that_were_set_stay_as_given_until_the_node_is_opened_again(as_zarr: None) -> None:
+    store: dict[str, Any] = {}
+    group = tessarr.create_group(store)
+    group.attrs["pair"] = (1, 2)
+    group.attrs.update({"nested": {"a": (3,)}, "list": [4]})
+    assert (group.attrs["pair"], group.attrs["nested"], group.attrs["list"]) == ((1, 2), {"a": (3,)}, [4])
+    assert group.attrs.asdict() == {"pair": (1, 2), "nested": {"a": (3,)}, "list": [4]}
+    other = tessarr.open_group(store)
+    assert other.attrs["pair"] == [1, 2]
+    other.attrs["pair"] = "of another object"
+    group.refresh()
+    assert group.attrs["pair"] == "of another object"
+    with config.set({"zarr_python.given_attributes": False}):
+        other.attrs["pair"] = (5, 6)
+        assert other.attrs["pair"] == [5, 6]
+
+
+def test_a_document_that_is_no_json_is_a_json_error(tmp_path: Path) -> None:
+    (tmp_path / "zarr.json").write_text('{"zarr_format": 3,\n oh}')
+    with pytest.raises(json.JSONDecodeError) as caught:
+        tessarr.open(tmp_path, mode="r")
+    assert (caught.value.lineno, caught.value.colno) == (2, 2)
+    assert isinstance(caught.value, MetadataValidationError)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), again.pos, type(again)) == (str(caught.value), caught.value.pos, errors.InvalidJSONError)
+
+
+def test_opening_a_place_without_a_node_finds_no_group(as_zarr: None) -> None:
+    with pytest.raises(errors.GroupNotFoundError, match="No group found in store"):
+        tessarr.open({}, mode="r")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_info_has_the_labels_of_zarr_python(as_zarr: None, zarr_format: Any) -> None:
+    array = tessarr.create_array({}, shape=(4,), dtype=">f4", zarr_format=zarr_format)
+    array[:] = 1
+    lines = dict(line.split(" : ") for line in re.sub(" +:", " :", str(array.info_complete())).splitlines())
+    assert lines["Data type"] == f"Float32(endianness={'big' if zarr_format == 2 else 'little'!r})"
+    assert [*lines][6:] == [
+        "Order", "Read-only", "Store type", "Filters", *["Serializer"][: zarr_format - 2], "Compressors", "No. bytes",
+        "No. bytes stored", "Storage ratio", "Chunks Initialized",
+    ]  # fmt: skip
+    assert "Store type" in str(tessarr.create_group({}).info)
+
+
+def test_urls_of_memory_are_those_of_fsspec(as_zarr: None) -> None:
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    tessarr.create_array("memory://place-of-a-test/a", shape=(2,), dtype="i4")[:] = 1
+    assert memory.exists("/place-of-a-test/a/zarr.json")
+    assert tessarr.open_array("memory://place-of-a-test/a", mode="r")[:].tolist() == [1, 1]
+    memory.rm("/place-of-a-test", recursive=True)
+    store = tessarr.storage.ManagedMemoryStore("of-tessarr")
+    tessarr.create_array(store, shape=(2,), dtype="i4")
+    assert tessarr.open_array("memory://of-tessarr").shape == (2,)
+
+
+def test_references_of_fsspec_are_opened() -> None:
+    fsspec = pytest.importorskip("fsspec")
+    document = {"shape": [2], "chunks": [2], "dtype": "<i4", "compressor": None, "filters": None, "fill_value": 0}
+    references = {
+        ".zgroup": '{"zarr_format": 2}',
+        "a/.zarray": json.dumps({**document, "zarr_format": 2, "order": "C"}),
+        "a/0": "base64:AQAAAAIAAAA=",
+    }
+    filesystem = fsspec.filesystem("reference", fo=references)
+    group = tessarr.open_group(tessarr.storage.FsspecStore(filesystem, read_only=True), mode="r")
+    assert [*group] == ["a"]
+    assert tessarr.open_array(group.store, path="a", mode="r")[:].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(("key", "coords"), [("c/1/23", (1, 23)), ("c", ()), ("c/0", (0,))])
+def test_a_chunk_key_is_decoded(key: str, coords: tuple[int, ...]) -> None:
+    encoding = DefaultKeyEncoding()
+    assert encoding.decode_chunk_key(key) == coords
+    assert V2KeyEncoding().decode_chunk_key("0") == (0,)
+    with pytest.raises(ValueError, match="'c/x' is not a key of the default chunk key encoding"):
+        encoding.decode_chunk_key("c/x")
+
+
+def test_a_codec_is_derived_from_the_classes_of_numcodecs_with_its_name() -> None:
+    class Delta(facade_numcodecs._NumcodecsArrayArrayCodec, codec_name="delta"):  # type: ignore[misc,call-arg]  # found at run time
+        pass
+
+    assert issubclass(Delta, facade_numcodecs._NumcodecsCodec)
+    assert Delta(dtype="i4").to_json() == {"name": "numcodecs.delta", "configuration": {"dtype": "i4"}}

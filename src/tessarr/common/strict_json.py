@@ -15,7 +15,7 @@ from typing import Any, NoReturn, Self, TypeAlias
 
 import numpy as np
 
-from tessarr.errors import MetadataValidationError, Problem
+from tessarr.errors import InvalidJSONError, MetadataValidationError, Problem
 
 
 class FloatLiteral(float):
@@ -108,7 +108,7 @@ def loads(data: Any, *, key: str, allow_nan: bool = False, duplicates: list[Loc]
         raise MetadataValidationError("invalid JSON: not UTF-8", key=key, got=str(error)) from error
     except json.JSONDecodeError as error:
         hint = "Remove the byte-order mark that it begins with" if text.startswith("\ufeff") else None
-        raise MetadataValidationError("invalid JSON", key=key, got=str(error), hint=hint) from error
+        raise InvalidJSONError("invalid JSON", error=error, key=key, got=str(error), hint=hint) from error
     except RecursionError as error:
         raise MetadataValidationError("invalid JSON: nested too deeply", key=key) from error
     except ValueError as error:  # an integer with more digits than Python's limit

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Generic, Self, SupportsIndex, TypeAlias, TypeVar
 
 from tessarr.common import strict_json
 from tessarr.core.asynchronous.sans_io import async_variant, run_steps, sans_io, steps_of
+from tessarr.settings import config as settings
 
 if TYPE_CHECKING:
     from _typeshed import SupportsKeysAndGetItem
@@ -41,7 +43,17 @@ class Attributes(MutableMapping[str, Any]):
         return self._node._metadata.attributes
 
     def __getitem__(self, name: str) -> Any:
-        return _live(self._values[name], lambda value: self.update({name: value}))
+        return _live(self._current(name), lambda value: self.update({name: value}))
+
+    def _current(self, name: str) -> object:
+        """Return the value as it was given, with the setting for that while it is the stored one; else as it is stored."""
+        value: object = self._values[name]
+        given = self._node._given_attributes.get(name)
+        return given if given is not None and strict_json.plain(given) == value else value
+
+    def _keep_given(self, given: Mapping[str, object]) -> None:
+        if settings.get("zarr_python.given_attributes"):
+            self._node._given_attributes = {**self._node._given_attributes, **given}
 
     def __contains__(self, name: object) -> bool:
         return name in self._values
@@ -63,14 +75,18 @@ class Attributes(MutableMapping[str, Any]):
     @sans_io
     async def update(self, items: Items = (), /, **named: object) -> None:
         """Set several attributes in one write."""
-        new = strict_json.plain(dict(items, **named))
+        given = dict(items, **named)
+        new = strict_json.plain(given)
         await self._node._change_attributes_steps(lambda old: {**old, **new})
+        self._keep_given(given)
 
     @sans_io
     async def put(self, attributes: Mapping[str, object]) -> None:
         """Replace all attributes in one write. Raises `TypeError` for what JSON cannot hold."""
-        new = strict_json.plain(dict(attributes))
+        given = dict(attributes)
+        new = strict_json.plain(given)
         await self._node._change_attributes_steps(lambda old: new)
+        self._keep_given(given)
 
     @sans_io
     async def clear(self) -> None:
@@ -79,6 +95,8 @@ class Attributes(MutableMapping[str, Any]):
 
     def asdict(self) -> dict[str, object]:
         """Return a copy as plain dicts and lists."""
+        if settings.get("zarr_python.given_attributes"):
+            return {name: deepcopy(self._current(name)) for name in self._values}
         copy: dict[str, object] = strict_json.plain(self._values)
         return copy
 
@@ -111,6 +129,8 @@ def _live(value: object, save: Save) -> object:
     """Wrap a dict or list so that a change stores the whole attribute; return any other value unchanged."""
     if isinstance(value, dict):
         return _LiveDict(value, save)
+    if isinstance(value, tuple) and settings.get("zarr_python.given_attributes"):
+        return tuple(_live(item, save) for item in value)
     if isinstance(value, list | tuple):
         return _LiveList(value, save)
     return float(value) if isinstance(value, strict_json.FloatLiteral) else value

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tessarr.core.asynchronous.sans_io import gather_calls, store_call
+from tessarr.settings import config as settings
+from tessarr.stores.url import public_store
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -57,6 +59,13 @@ def human(nbytes: float) -> str:
 
 def array_info(array: Array, stored: int | None = None, nchunks: int = 0) -> ArrayInfo:
     """Make the summary of `Array.info`; with bytes and number of chunks stored, that of `Array.info_complete`."""
+    make = _items_in_zarr_python if settings.get("zarr_python.info") else _items
+    info = ArrayInfo(make(array, stored, nchunks), array.zarr_format)
+    info._compressors = array.compressors
+    return info
+
+
+def _items(array: Array, stored: int | None, nchunks: int) -> list[tuple[str, str]]:
     rectilinear = array._metadata.chunk_grid.chunk_shape is None
     sharded = array._sharding is not None
     items = [
@@ -93,20 +102,52 @@ def array_info(array: Array, stored: int | None = None, nchunks: int = 0) -> Arr
             ("Storage ratio", ratio),
             ("Chunks initialized", f"{nchunks}/{array.nchunks}"),
         ]
-    info = ArrayInfo(items, array.zarr_format)
-    info._compressors = array.compressors
-    return info
+    return items
+
+
+def _items_in_zarr_python(array: Array, stored: int | None, nchunks: int) -> list[tuple[str, str]]:
+    """Return the labels and values of zarr-python's summary."""
+    name, order = array._metadata.data_type.name, {"<": "little", ">": "big"}.get(array.dtype.str[0])
+    kind = f"UI{name[2:]}" if name.startswith("uint") else name.capitalize()
+    items = [
+        ("Type", "Array"),
+        ("Zarr format", str(array.zarr_format)),
+        ("Data type", f"{kind}({f'endianness={order!r}' if order else ''})"),
+        ("Fill value", str(array.fill_value)),
+        ("Shape", str(array.shape)),
+    ]
+    rectilinear, sharded = array._metadata.chunk_grid.chunk_shape is None, array._sharding is not None
+    if sharded:
+        items.append(("Shard shape", "<variable>" if rectilinear else str(array.shards)))
+    items += [
+        ("Chunk shape", "<variable>" if rectilinear and not sharded else str(array.chunks)),
+        ("Order", array.order),
+        ("Read-only", str(array.read_only)),
+        ("Store type", type(public_store(array._store)).__name__),
+        ("Filters", repr(tuple(array.filters or ()))),
+    ]
+    if array.zarr_format == 3:
+        items.append(("Serializer", repr(array.serializer)))
+    items += [("Compressors", repr(tuple(array.compressors))), ("No. bytes", _size(array.nbytes))]
+    if stored is not None:
+        ratio = f"{array.nbytes / stored:.1f}" if stored else "-"
+        items += [("No. bytes stored", _size(stored)), ("Storage ratio", ratio), ("Chunks Initialized", str(nchunks))]
+    return items
+
+
+def _size(nbytes: int) -> str:
+    return str(nbytes) if nbytes < 1024 else f"{nbytes} ({human(nbytes)})"
 
 
 def group_info(group: Members, kinds: Sequence[bool] | None = None) -> GroupInfo:
     """Make the summary of `Group.info`; with `kinds` (per member at any depth: is an array) of `Group.info_complete`."""
-    items = [
-        ("Name", group.name),
-        ("Type", "Group"),
-        ("Zarr format", str(group.zarr_format)),
-        ("Store", repr(group._store)),
-        ("Read-only", str(group.read_only)),
-    ]
+    store = ("Store", repr(group._store))
+    read_only = ("Read-only", str(group.read_only))
+    if settings.get("zarr_python.info"):
+        name, end = group.path, [read_only, ("Store type", type(public_store(group._store)).__name__)]
+    else:
+        name, end = group.name, [store, read_only]
+    items = [("Name", name), ("Type", "Group"), ("Zarr format", str(group.zarr_format)), *end]
     if kinds is not None:
         items += [
             ("No. members", str(len(kinds))),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.core.asynchronous.sans_io import async_variant
@@ -47,6 +48,8 @@ class Node:
     """A sentinel that is replaced with every change of `_metadata`, for compare-and-swap between threads."""
     _attributes_order: int = 0
     """Sequence number of the change of attributes that `_metadata` holds."""
+    _given_attributes: Mapping[str, object] = MappingProxyType({})
+    """The last values that were set through this object, with the setting ``zarr_python.given_attributes``."""
     _format_path: str | None
     """Path of the node at which the format was found: the group that led here; ``None`` where the user gave the format.
     Not set: at this node."""

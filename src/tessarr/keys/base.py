@@ -40,6 +40,8 @@ class Slot(NamedTuple):
         return "/".join([str(count - 1), *(digits[at : at + self.group] for at in starts)])
 
 
+_MAX_NDIM = 64
+"""NumPy's limit."""
 KeyTemplate: TypeAlias = tuple[str | Slot, ...]
 """A chunk key of an array with a known number of axes, each of which has one slot."""
 
@@ -73,6 +75,14 @@ class ChunkKeyEncoding(FromDict):
     def encode_chunk_key(self, chunk_coords: Coords) -> str:
         """Return `encode`, under zarr-python's name."""
         return self.encode(chunk_coords)
+
+    def decode_chunk_key(self, chunk_key: str) -> Coords:
+        """Return the coords that `chunk_key` encodes, under zarr-python's name. Raises `ValueError` for another text."""
+        for ndim in (*range(1, _MAX_NDIM + 1), 0):  # "0" of the encoding ``v2`` is the first chunk of an axis
+            coords = self.decode(chunk_key, ndim)
+            if coords is not None:
+                return coords
+        raise ValueError(f"{chunk_key!r} is not a key of the {self.name} chunk key encoding")
 
     def template(self, ndim: int) -> KeyTemplate | None:
         """Return the key template for arrays of `ndim` axes; ``None`` for encodings without one, which the reference

@@ -15,7 +15,7 @@ from tessarr.errors import MetadataValidationError, Problem, ZarrUserWarning
 from tessarr.metadata.field import Parsed
 from tessarr.metadata.group import parse_group
 from tessarr.settings import config
-from tessarr.types import Buffer, JSONObject, ZarrFormat
+from tessarr.types import JSON, Buffer, JSONObject, ZarrFormat
 
 
 class Keys(NamedTuple):
@@ -112,10 +112,11 @@ def _as_zarr_python_reads(name: str, document: JSONObject) -> tuple[JSONObject, 
     return document, Diagnostic(warning, ZarrUserWarning, names_array=True) if warning else None
 
 
-def diagnose_corrections(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> list[Diagnostic]:
+def diagnose_corrections(zarr_format: ZarrFormat, documents: Mapping[str, JSON]) -> list[Diagnostic]:
     """Return the warning that parsing the documents of a node would give of corrected chunk shapes, without parsing them."""
     name = KEYS[zarr_format].array
-    diagnostic = _as_zarr_python_reads(name, documents[name])[1] if name in documents else None
+    document = documents.get(name)
+    diagnostic = _as_zarr_python_reads(name, document)[1] if isinstance(document, dict) else None
     return [] if diagnostic is None else [diagnostic]
 
 

@@ -6,7 +6,7 @@ r"""Resolve a store-like value to a store, and tell whether two stores are over 
 | ``None`` | a new `MemoryStore` |
 | a dictionary, any mutable mapping | `MemoryStore`, `MappingStore` over it |
 | a path (`str`, `pathlib.Path`), ``file:///…`` | `LocalStore`; `ZipStore` for a zip file, and a new ``….zip`` |
-| ``memory://name/path`` | the `ManagedMemoryStore` of that name |
+| ``memory://name/path`` | the `ManagedMemoryStore` of that name; fsspec's memory by the setting ``zarr_python.memory_urls`` |
 | ``s3://…``, ``gs://…``, ``az://…``, ``https://…`` | `ObjectStore` (`tessarr.stores.remote.obstore.open`) |
 | ``redis[s]://…``, ``mongodb[+srv]://…``, ``sqlite:…``, ``lmdb:…``, ``dbm:…`` | the store of that name |
 | ``reference:…`` (a JSON file or a directory of Parquet) | `ReferenceStore` |
@@ -35,10 +35,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, MutableMapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from tessarr import registry
 from tessarr.errors import StoreError
+from tessarr.settings import config
 from tessarr.stores.base import Store
 from tessarr.stores.path import StorePath, join, path_of_file_url
 from tessarr.stores.protocols import Get
@@ -215,12 +217,14 @@ def _from_string(
     if scheme == "memory" and not chained:
         from urllib.parse import unquote
 
-        from tessarr.stores.memory.store import open_memory
+        from tessarr.stores.memory.store import is_open, open_memory
 
-        if options:
-            raise TypeError(f"storage_options are for remote stores; {text!r} is an in-process store")
         name, _, path = text.partition(":")[2].lstrip("/").partition("/")
-        return open_memory(unquote(name), join(*unquote(path).split("/")), read_only=read_only)
+        if not config.get("zarr_python.memory_urls") or is_open(unquote(name)) or find_spec("fsspec") is None:
+            if options:
+                raise TypeError(f"storage_options are for remote stores; {text!r} is an in-process store")
+            return open_memory(unquote(name), join(*unquote(path).split("/")), read_only=read_only)
+        text = f"fsspec+{text}"
     return open_url(text, storage_options=options, read_only=read_only), ""
 
 

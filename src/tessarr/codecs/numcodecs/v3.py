@@ -48,7 +48,10 @@ class NumcodecsCodec(Codec):
             module="zarr.codecs.numcodecs._codecs",
         )
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, *, codec_name: str | None = None) -> None:
+        """Name the codec. `codec_name` is the id, given as packages for zarr-python give it."""
+        if codec_name is not None:
+            cls.codec_id = codec_name
         if "codec_id" in cls.__dict__:
             cls.name = cls.codec_id if cls.codec_id.startswith("imagecodecs_") else f"numcodecs.{cls.codec_id}"
 

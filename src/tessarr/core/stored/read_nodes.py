@@ -215,7 +215,8 @@ async def expect_kind_steps(
     if node is not None and (kind is None or isinstance(node, kind)):
         return node
     place = {"store": store.url, "path": f"/{path}"}
-    wanted = {ArrayMetadata: "array", GroupMetadata: "group"}.get(kind, "node") if kind else "node"
+    either = "group" if settings.get("zarr_python.arguments") else "node"
+    wanted = {ArrayMetadata: "array", GroupMetadata: "group"}.get(kind, either) if kind else either
     missing = {"array": ArrayNotFoundError, "group": GroupNotFoundError}.get(wanted, NodeNotFoundError)
     other = None
     remote = isinstance(store, Remote)

@@ -367,6 +367,11 @@ def _reopen(name: str, path: str, read_only: bool, process: int) -> ManagedMemor
     return ManagedMemoryStore(name, path=path, read_only=read_only)
 
 
+def is_open(name: str) -> bool:
+    """Whether a store of that name is in this process."""
+    return name in _OPEN or name in _NAMED or name in _NAMELESS
+
+
 def open_memory(name: str, path: str = "", *, read_only: bool = False) -> tuple[Store, str]:
     """Open ``memory://name/path``. Returns the store, and the path in the store."""
     store = _OPEN.get(name)

@@ -170,7 +170,11 @@ class FsspecStore(NetworkStore):
 
     def _name(self, key: str) -> str:
         check_key(key)
-        return f"{self.path}/{key}"
+        return self._at(key)
+
+    def _at(self, relative: str) -> str:
+        """Return a path in the filesystem. Names in one of references begin with no slash."""
+        return relative if self._protocol == "reference" and not self.path else f"{self.path}/{relative}"
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -268,7 +272,7 @@ class FsspecStore(NetworkStore):
 
     async def list_prefix_async(self, prefix: str) -> _List[str]:
         check_prefix(prefix)
-        place = f"{self.path}/{prefix}".rstrip("/") or "/"
+        place = self._at(prefix).rstrip("/") or self._at("")
         # `_find` invalidates fsspec's cache of listings: another process may have written.
         found = await self._send(prefix, "LIST", lambda: in_thread(self._find, place)) or []
         return [key for key in map(self._key, found) if key.startswith(prefix) and not _is_partial(key)]
@@ -279,7 +283,7 @@ class FsspecStore(NetworkStore):
 
     async def list_dir_async(self, prefix: str) -> Listing:
         check_prefix(prefix)
-        place = f"{self.path}/{prefix}".rstrip("/") or "/"
+        place = self._at(prefix).rstrip("/") or self._at("")
         self.fs.invalidate_cache()
         found = await self._send(prefix, "LIST", lambda: in_thread(self.fs.ls, place, detail=True)) or []
         keys, prefixes = set(), set()

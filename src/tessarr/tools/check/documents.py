@@ -82,7 +82,7 @@ def _parse(entry: Entry, zarr_format: ZarrFormat) -> tuple[object, list[Finding]
         return None, found
     except TessarrError as error:
         return None, [Finding("DOC-INVALID", str(error), entry.path)]
-    found += [Finding("DOC-LENIENT", message, entry.path) for message, _ in diagnostics]
+    found += [Finding("DOC-LENIENT", said.message, entry.path) for said in diagnostics]
     return metadata, found
 
 
