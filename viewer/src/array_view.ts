@@ -2,24 +2,28 @@
 
 import type { Api, ArrayNode } from "./api.js";
 import { Axes } from "./axes.js";
+import { type Companions, readCompanions } from "./companions.js";
 import { el, fill } from "./dom.js";
-import { isKnown } from "./elements.js";
+import { isKnown, NOTATIONS } from "./elements.js";
 import { channelAxis } from "./image.js";
+import { LineControls, linePartOf, lineStyleOf } from "./line_controls.js";
 import { Picture } from "./picture.js";
 import { colorAxis, planeAxes } from "./plane_axes.js";
+import { Scatter } from "./scatter.js";
 import { Series } from "./series.js";
 import type { State } from "./state.js";
+import { Surface } from "./surface.js";
 import { Table } from "./table.js";
 
-const NAMES: Record<string, string> = { heatmap: "Heat map", channels: "Channels", rgb: "RGB", line: "Line", table: "Table" };
+const NAMES: Record<string, string> = { heatmap: "Heat map", surface: "Surface", channels: "Channels", rgb: "RGB", line: "Line", scatter: "Scatter", table: "Table" };
 
 /** The views that suit an array, the one to begin with first. Pure. */
 export function viewsOf(node: ArrayNode): string[] {
   const drawn = node.is_raw && isKnown(node.numpy) && node.shape.every((length) => length > 0);
   const axes = node.shape.length;
   if (!drawn || axes === 0) return ["table"];
-  if (axes === 1) return ["line", "table"];
-  const views = ["heatmap", "line", "table"];
+  if (axes === 1) return ["line", "scatter", "table"];
+  const views = ["heatmap", "surface", "line", "scatter", "table"];
   if (axes > 2 && channelAxis(node) !== undefined) return ["channels", ...views];
   return colorAxis(node) === undefined ? views : ["rgb", ...views];
 }
@@ -46,6 +50,7 @@ export class ArrayView {
   private readonly readout = el("output", { class: "readout", "aria-live": "polite" }, " ");
   private readonly axes: Axes;
   private readonly state: State;
+  private companions: Promise<Companions> | null = null;
   private shown: Shown | null = null;
   private timer = 0;
 
@@ -104,7 +109,7 @@ export class ArrayView {
   /** Return the axes along which one index is shown. */
   private get free(): number[] {
     const { x, y } = this.plane;
-    const used = this.view === "line" ? [x] : [x, y, this.color];
+    const used = ["line", "scatter"].includes(this.view) ? [x] : [x, y, this.color];
     return this.node.shape.map((_, axis) => axis).filter((axis) => !used.includes(axis));
   }
 
@@ -124,7 +129,8 @@ export class ArrayView {
     );
     const bar = el("div", { class: "controls tabs" }, el("div", { class: "group", role: "group", "aria-label": "View" }, ...tabs), ...this.axisControls());
     const sliders = el("div", { class: "sliders" }, ...this.free.map((axis) => this.slider(axis)));
-    const [shown, ...parts] = this.view === "line" ? this.line() : this.view === "table" ? this.table() : this.picture();
+    const views: Record<string, () => [Shown, ...HTMLElement[]]> = { line: () => this.line(), scatter: () => this.scatter(), surface: () => this.surface(), table: () => this.table() };
+    const [shown, ...parts] = (views[this.view] ?? (() => this.picture()))();
     fill(this.element, bar, sliders, ...parts, this.readout);
     this.shown = shown;
     this.render();
@@ -144,12 +150,12 @@ export class ArrayView {
         const axis = Number(select.value);
         const other = name === "x" ? "y" : "x";
         const before = this.plane;
-        for (const member of ["box", "at", "along", "span"] as const) delete this.state[member];
+        for (const member of ["box", "at", "along", "span", "domain", "against", "tint"] as const) delete this.state[member];
         this.rebuild({ [name]: axis, ...(before[other] === axis ? { [other]: before[name] } : {}) });
       });
       return el("label", {}, `${label} `, select);
     };
-    if (this.view === "line") return [choice("x", x, "Along")];
+    if (["line", "scatter"].includes(this.view)) return [choice("x", x, "Along")];
     return this.view === "table" ? [choice("x", x, "Columns"), choice("y", y, "Rows")] : [choice("x", x, "Along x"), choice("y", y, "Along y")];
   }
 
@@ -219,11 +225,15 @@ export class ArrayView {
 
   private line(): [Shown, ...HTMLElement[]] {
     const { x } = this.plane;
+    const { state } = this;
+    let companions: Companions = { errors: null, siblings: [] };
     const series = new Series(this.api, this.node, this.axes, {
-      part: this.state.part ?? "abs",
-      span: this.state.span,
+      part: () => linePartOf(state),
+      style: () => lineStyleOf(state),
+      beside: () => ({ errors: state.errors === false ? null : companions.errors, also: state.also ?? [] }),
+      span: state.span,
       onSpan: (span) => {
-        if (span === null) delete this.state.span;
+        if (span === null) delete state.span;
         this.change(span === null ? {} : { span });
       },
       onCursor: (text) => (this.readout.textContent = text),
@@ -235,7 +245,49 @@ export class ArrayView {
       series.refresh();
       render();
     };
-    return [{ close: () => series.close(), render, refresh, probe: () => series.probe() }, series.element];
+    const controls = new LineControls({
+      node: this.node, along: x, state,
+      onStyle: (change) => {
+        this.change(change);
+        series.restyle();
+      },
+      onRead: (change) => {
+        this.change(change);
+        controls.show(companions);
+        series.restyle();
+        refresh();
+      },
+    });
+    void (this.companions ??= readCompanions(this.api, this.node)).then((found) => {
+      if (!controls.element.isConnected) return;
+      companions = found;
+      controls.show(found);
+      if (found.errors !== null || state.also !== undefined) refresh();
+    });
+    return [{ close: () => series.close(), render, refresh, probe: () => series.probe() }, controls.element, series.element];
+  }
+
+  private scatter(): [Shown, ...HTMLElement[]] {
+    const scatter = new Scatter(this.api, this.node, this.axes, {
+      state: this.state,
+      along: this.plane.x,
+      indices: () => this.indices,
+      companions: (this.companions ??= readCompanions(this.api, this.node)),
+      onChange: this.change,
+      onReadout: (text) => (this.readout.textContent = text),
+      onError: this.options.onError,
+    });
+    return [scatter, ...scatter.elements];
+  }
+
+  private surface(): [Shown, ...HTMLElement[]] {
+    const surface = new Surface(this.api, this.node, this.axes, {
+      state: this.state,
+      plane: () => ({ ...this.plane, indices: this.indices }),
+      onChange: this.change,
+      onError: this.options.onError,
+    });
+    return [surface, ...surface.elements];
   }
 
   private table(): [Shown, ...HTMLElement[]] {
@@ -244,6 +296,11 @@ export class ArrayView {
     const rows = count === 0 ? undefined : count === 1 ? 0 : y;
     const table = new Table(this.api, this.node, {
       rows, columns: count > 1 ? x : undefined, indices: () => this.indices, labels: (axis, index) => this.axes.placeOf(axis, index), onError: this.options.onError,
+      notation: () => (this.state.notation !== undefined && this.state.notation in NOTATIONS ? this.state.notation : "exact"),
+      onNotation: (notation) => {
+        this.change({ notation });
+        void table.load();
+      },
     });
     const render = (): void => void table.load();
     return [{ close: () => table.close(), render, refresh: render, probe: () => table.probe() }, table.element];

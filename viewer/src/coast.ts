@@ -25,12 +25,12 @@ export async function coastOverlay(longitudes: number[], latitudes: number[]): P
   return (context, scale) => {
     context.save();
     context.beginPath();
-    context.rect(scale.x - scale.left * scale.size, -scale.top * scale.size, width * scale.size, height * scale.size);
+    context.rect(scale.x - scale.left * scale.size, -scale.top * scale.sizeY, width * scale.size, height * scale.sizeY);
     context.clip();
     context.beginPath();
     for (const path of paths) {
       path.forEach(([x, y], at) => {
-        const [px, py] = [scale.x + (x + 0.5 - scale.left) * scale.size, (y + 0.5 - scale.top) * scale.size];
+        const [px, py] = [scale.x + (x + 0.5 - scale.left) * scale.size, (y + 0.5 - scale.top) * scale.sizeY];
         if (at === 0) context.moveTo(px, py);
         else context.lineTo(px, py);
       });

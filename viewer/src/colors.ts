@@ -1,5 +1,7 @@
 /** Colour maps, and the limits between which numbers get colours. Pure. */
 
+import { symlogUnit } from "./scales.js";
+
 /** Colours at evenly spaced points; those of viridis, gray and diverging are the points of `tessarr.tools.picture`. */
 const POINTS: Record<string, string> = {
   viridis: "440154 482878 3e4a89 31688e 26828e 1f9e89 35b779 6ece58 b5de2b fde725",
@@ -21,10 +23,7 @@ export const MAP_NAMES = Object.keys(POINTS).flatMap((name) => [name, name + REV
 export const LIMITS: Record<string, string> = { robust: "2 % to 98 %", full: "smallest to largest", symmetric: "symmetric about 0" };
 
 /** How numbers between the limits become colours. */
-export const NORMS: Record<string, string> = { linear: "linear", log: "logarithmic", symlog: "log about 0", sqrt: "square root" };
-
-/** How far below the larger limit `symlog` becomes linear. */
-const SYMLOG_RATIO = 1e3;
+export const NORMS: Record<string, string> = { linear: "linear", log: "logarithmic", symlog: "log about 0", sqrt: "square root", square: "square" };
 
 const TABLES = new Map<string, Uint8Array>();
 
@@ -66,7 +65,7 @@ export function shareOf(value: number, low: number, high: number, norm = "linear
     return shareOf(Math.asinh(value / unit), Math.asinh(low / unit), Math.asinh(high / unit));
   }
   const share = high > low ? Math.min(1, Math.max(0, (value - low) / (high - low))) : value > low ? 1 : 0;
-  return norm === "sqrt" ? Math.sqrt(share) : share;
+  return norm === "sqrt" ? Math.sqrt(share) : norm === "square" ? share * share : share;
 }
 
 /** Return the number at a share between limits: the inverse of `shareOf`. */
@@ -79,11 +78,7 @@ export function valueAt(share: number, low: number, high: number, norm = "linear
     const unit = symlogUnit(low, high);
     return unit * Math.sinh(valueAt(share, Math.asinh(low / unit), Math.asinh(high / unit)));
   }
-  return low + (norm === "sqrt" ? share * share : share) * (high - low);
-}
-
-function symlogUnit(low: number, high: number): number {
-  return Math.max(Math.abs(low), Math.abs(high)) / SYMLOG_RATIO || 1;
+  return low + (norm === "sqrt" ? share * share : norm === "square" ? Math.sqrt(share) : share) * (high - low);
 }
 
 /** Choose limits for numbers in the way that `LIMITS` names; by default a few extreme values do not dominate. */

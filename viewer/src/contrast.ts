@@ -1,7 +1,7 @@
 /** Controls of colours: the map, the limits and how they follow from the values; and the colour bar with a histogram. */
 
 import { colorTable, histogramOf, LIMITS, limitsOf, MAP_NAMES, NORMS, shareOf, valueAt } from "./colors.js";
-import { el } from "./dom.js";
+import { choice, el } from "./dom.js";
 import { shortText } from "./elements.js";
 import { type Coloring, PARTS } from "./paint.js";
 import type { State } from "./state.js";
@@ -30,11 +30,6 @@ export class Contrast {
 
   constructor(private readonly options: ContrastOptions) {
     const { state } = options;
-    const choice = (label: string, texts: Record<string, string>, chosen: string, act: (value: string) => void): HTMLSelectElement => {
-      const select = el("select", { "aria-label": label }, ...Object.entries(texts).map(([value, text]) => el("option", { value, selected: value === chosen }, text)));
-      select.addEventListener("change", () => act(select.value));
-      return select;
-    };
     const maps = Object.fromEntries(MAP_NAMES.map((name) => [name, name]));
     const map = choice("Colours", maps, this.map, (value) => this.change({ map: value }));
     const norm = choice("Scale of colours", NORMS, state.norm ?? "linear", (value) => this.change({ norm: value }));
@@ -62,8 +57,13 @@ export class Contrast {
     return this.options.isComplex && this.part === "phase";
   }
 
+  /** Whether colours are of the phase, and the limits of the magnitude. */
+  get isBoth(): boolean {
+    return this.options.isComplex && this.part === "both";
+  }
+
   private get map(): string {
-    return this.options.state.map ?? (this.isPhase ? "phase" : "viridis");
+    return this.options.state.map ?? (this.isPhase || this.isBoth ? "phase" : "viridis");
   }
 
   /** Return the colours by the state and the values; `null`: the limits are not known yet. */
@@ -115,7 +115,7 @@ export class Contrast {
     const { limits: [low, high], map, norm } = coloring;
     const length = Math.max(1, height - BAR.top - BAR.bottom);
     const y = (share: number): number => BAR.top + length * (1 - share);
-    const table = colorTable(map);
+    const table = colorTable(this.isBoth ? "gray" : map);
     for (let row = 0; row < length; row++) {
       const entry = 3 * Math.round(255 * (1 - row / Math.max(1, length - 1)));
       context.fillStyle = `rgb(${table[entry]}, ${table[entry + 1]}, ${table[entry + 2]})`;

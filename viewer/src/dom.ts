@@ -29,3 +29,17 @@ export function byId(id: string): HTMLElement {
   if (found === null) throw new Error(`the page has no #${id}`);
   return found;
 }
+
+/** Make a list of texts to choose from, by the value of each. */
+export function choice(label: string, texts: Record<string, string>, chosen: string, act: (value: string) => void): HTMLSelectElement {
+  const select = el("select", { "aria-label": label }, ...Object.entries(texts).map(([value, text]) => el("option", { value, selected: value === chosen }, text)));
+  select.addEventListener("change", () => act(select.value));
+  return select;
+}
+
+/** Make a box to check, with its label. */
+export function check(label: string, checked: boolean, act: (checked: boolean) => void): HTMLElement {
+  const input = el("input", { type: "checkbox", checked });
+  input.addEventListener("change", () => act(input.checked));
+  return el("label", {}, input, ` ${label}`);
+}

@@ -106,6 +106,15 @@ export function textOf(element: Element, dtype: string): string {
   return String(element);
 }
 
+/** How floats are written in tables, with the text of each. */
+export const NOTATIONS: Record<string, string> = { exact: "exact", fixed: "decimal", scientific: "scientific" };
+
+/** Write an element in a notation (`NOTATIONS`): floats with six digits, anything else exactly. */
+export function notedText(element: Element, dtype: string, notation: string): string {
+  if (typeof element !== "number" || notation === "exact" || !/f[248]$/.test(dtype) || !Number.isFinite(element)) return textOf(element, dtype);
+  return notation === "fixed" ? element.toFixed(6) : element.toExponential(6);
+}
+
 function numberText(value: number, dtype: string): string {
   const digits = dtype.endsWith("f4") ? 9 : dtype.endsWith("f2") ? 5 : 0;
   if (Object.is(value, -0)) return "-0";

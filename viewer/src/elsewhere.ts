@@ -44,9 +44,11 @@ function copied(name: string, text: string): HTMLElement {
 /** Make links to the elements that a state shows, as files. */
 export function downloads(api: Api, node: ArrayNode, state: State): HTMLElement {
   const { x, y } = planeAxes(node, state, undefined);
-  const isLine = state.view === "line";
-  const query = node.shape.map((_, axis) => (axis === x || (axis === y && !isLine) ? "" : `${axis}=${state.indices[axis] ?? 0}`)).filter((part) => part !== "").join("&");
-  const kinds = node.shape.length - (query === "" ? 0 : query.split("&").length) === 2 && node.is_raw ? ["png", "npy", "csv", "json"] : ["npy", "csv", "json"];
+  const isLine = state.view === "line" || state.view === "scatter" || node.shape.length === 1;
+  const picked = node.shape.map((_, axis) => axis).filter((axis) => axis !== x && (axis !== y || isLine));
+  const span = isLine && state.span !== undefined ? [`${x}=${state.span.join(":")}`] : [];
+  const query = [...picked.map((axis) => `${axis}=${state.indices[axis] ?? 0}`), ...span].join("&");
+  const kinds = node.shape.length - picked.length === 2 && node.is_raw ? ["png", "npy", "csv", "json"] : ["npy", "csv", "json"];
   const name = `${(node.path === "" ? node.name : encodePath(node.path)).split("/").at(-1) || "array"}`;
   const links = kinds.map((kind) => el("a", { href: api.url(node.path, kind, query), download: `${name}.${kind}` }, kind.toUpperCase()));
   return el("p", { class: "quiet downloads" }, "What is shown, as a file: ", ...links.flatMap((link, at) => (at === 0 ? [link] : [" · ", link])));

@@ -31,6 +31,12 @@ export interface HeatmapOptions {
   box: [number, number, number] | undefined;
   /** The first row is at the bottom, as where latitudes rise. */
   isUpwards: boolean;
+  /** The first column is at the right. */
+  isMirrored: boolean;
+  /** The whole plane fills the room, so that elements are no squares. */
+  isFilled: boolean;
+  /** Lines cross the picture at the marks of its axes. */
+  hasGuides: boolean;
   titleX: string;
   titleY: string;
   ticksX: (from: number, to: number, count: number) => Tick[];
@@ -113,10 +119,10 @@ export class Heatmap {
   fit(): void {
     const [width, height] = sizeOf(this.options.plane);
     const [w, h] = this.room();
-    this.size = Math.min(w / width, h / height);
-    this.size = this.size > 1 ? Math.min(MAX_SIZE, this.size) : this.size;
+    this.size = this.options.isFilled ? w / width : Math.min(w / width, h / height);
+    if (!this.options.isFilled && this.size > 1) this.size = Math.min(MAX_SIZE, this.size);
     this.left = width * this.size <= w ? 0 : width / 2 - w / this.size / 2;
-    this.top = height * this.size <= h ? 0 : height / 2 - h / this.size / 2;
+    this.top = height * this.sizeY <= h ? 0 : height / 2 - h / this.sizeY / 2;
     this.isFitted = true;
     this.options.onBox(undefined);
     this.draw();
@@ -125,19 +131,20 @@ export class Heatmap {
   zoom(factor: number, at: [number, number] | null = null): void {
     const [w, h] = this.room();
     const [px, py] = at ?? [w / 2, h / 2];
-    const [x, y] = [this.left + px / this.size, this.top + py / this.size];
+    const [x, y] = [this.left + px / this.size, this.top + py / this.sizeY];
     const [width, height] = sizeOf(this.options.plane);
-    const least = Math.min(w / width, h / height, 1) / 2;
-    this.size = Math.min(MAX_SIZE, Math.max(least, this.size * factor));
-    this.move(x - px / this.size, y - py / this.size);
+    const least = Math.min(w / width, this.options.isFilled ? Infinity : h / height, 1) / 2;
+    const most = this.options.isFilled ? Math.max(MAX_SIZE, w / width) : MAX_SIZE;
+    this.size = Math.min(most, Math.max(least, this.size * factor));
+    this.move(x - px / this.size, y - py / this.sizeY);
   }
 
   private move(left: number, top: number): void {
     const [width, height] = sizeOf(this.options.plane);
     const [w, h] = this.room();
-    const keep = 20 / this.size;
+    const [keep, keepY] = [20 / this.size, 20 / this.sizeY];
     this.left = Math.min(width - keep, Math.max(keep - w / this.size, left));
-    this.top = Math.min(height - keep, Math.max(keep - h / this.size, top));
+    this.top = Math.min(height - keepY, Math.max(keepY - h / this.sizeY, top));
     this.isFitted = false;
     this.options.onBox([this.left, this.top, this.size]);
     this.draw();
@@ -146,6 +153,14 @@ export class Heatmap {
   private room(): [number, number] {
     const { clientWidth, clientHeight } = this.canvas;
     return [Math.max(1, clientWidth - MARGIN.left), Math.max(1, clientHeight - MARGIN.bottom - MARGIN.top)];
+  }
+
+  /** Pixels of the page per element along y. */
+  private get sizeY(): number {
+    if (!this.options.isFilled) return this.size;
+    const [w, h] = this.room();
+    const [width, height] = sizeOf(this.options.plane);
+    return (this.size * (h / height)) / (w / width);
   }
 
   private resize(): void {
@@ -159,14 +174,23 @@ export class Heatmap {
   /** Return the edges of what is visible, in elements. */
   private visible(): Box {
     const [w, h] = this.room();
-    const [, height] = sizeOf(this.options.plane);
-    const [left, right, top, bottom] = [this.left, this.left + w / this.size, this.top, this.top + h / this.size];
-    return this.options.isUpwards ? { left, right, top: height - bottom, bottom: height - top } : { left, right, top, bottom };
+    const [width, height] = sizeOf(this.options.plane);
+    const [left, right, top, bottom] = [this.left, this.left + w / this.size, this.top, this.top + h / this.sizeY];
+    const { isUpwards, isMirrored } = this.options;
+    return {
+      left: isMirrored ? width - right : left, right: isMirrored ? width - left : right,
+      top: isUpwards ? height - bottom : top, bottom: isUpwards ? height - top : bottom,
+    };
   }
 
   /** Return a row as it is counted from the top of the picture, and back. */
   private turned(row: number): number {
     return this.options.isUpwards ? sizeOf(this.options.plane)[1] - 1 - row : row;
+  }
+
+  /** Return a column as it is counted from the left of the picture, and back. */
+  private mirrored(column: number): number {
+    return this.options.isMirrored ? sizeOf(this.options.plane)[0] - 1 - column : column;
   }
 
   // -- drawing -------------------------------------------------------------------------------------------------------
@@ -198,11 +222,18 @@ export class Heatmap {
     context.beginPath();
     context.rect(MARGIN.left, 0, w, h);
     context.clip();
-    const scale: Scale = { left: this.left, top: this.top, size: this.size, x: MARGIN.left };
-    if (this.options.isUpwards) {
+    const scale: Scale = { left: this.left, top: this.top, size: this.size, sizeY: this.sizeY, x: MARGIN.left };
+    const [width, height] = sizeOf(this.options.plane);
+    const { isUpwards, isMirrored } = this.options;
+    if (isUpwards) {
       scale.top = 0;
-      context.translate(0, Math.round((sizeOf(this.options.plane)[1] - this.top) * this.size * ratio) / ratio);
+      context.translate(0, Math.round((height - this.top) * this.sizeY * ratio) / ratio);
       context.scale(1, -1);
+    }
+    if (isMirrored) {
+      [scale.left, scale.x] = [0, 0];
+      context.translate(MARGIN.left + Math.round((width - this.left) * this.size * ratio) / ratio, 0);
+      context.scale(-1, 1);
     }
     this.paintLayers(context, scale);
     if (this.chunkMap !== null) paintChunks(context, this.options.plane, this.chunkMap, scale);
@@ -212,7 +243,7 @@ export class Heatmap {
     context.restore();
     this.paintAxes(context);
     this.canvas.dataset["pending"] = String(this.options.layers.reduce((sum, layer) => sum + layer.pending, 0));
-    this.canvas.dataset["box"] = [MARGIN.left, MARGIN.top, this.left, this.top, this.size, this.options.isUpwards ? sizeOf(this.options.plane)[1] : 0].join(",");
+    this.canvas.dataset["box"] = [MARGIN.left, MARGIN.top, this.left, this.top, this.size, isUpwards ? height : 0, this.sizeY, isMirrored ? width : 0].join(",");
   }
 
   private paintLayers(context: CanvasRenderingContext2D, scale: Scale): void {
@@ -220,12 +251,12 @@ export class Heatmap {
     if (added > 0) {
       const [width, height] = sizeOf(plane);
       context.fillStyle = "#000";
-      context.fillRect(scale.x - scale.left * scale.size, -scale.top * scale.size, width * scale.size, height * scale.size);
+      context.fillRect(scale.x - scale.left * scale.size, -scale.top * scale.sizeY, width * scale.size, height * scale.sizeY);
     }
     const own = this.own.getContext("2d");
     if (own === null) return;
     layers.forEach((layer, at) => {
-      const wanted = layer.wanted(this.visible(), this.size);
+      const wanted = layer.wanted(this.visible(), this.size, this.sizeY);
       layer.request(wanted);
       [this.own.width, this.own.height] = [this.canvas.width, this.canvas.height];
       own.setTransform(context.getTransform());
@@ -243,22 +274,24 @@ export class Heatmap {
     const [width, height] = sizeOf(this.options.plane);
     const box = this.visible();
     const { titleX, titleY, ticksX, ticksY } = this.options;
-    const bottom = Math.min(h, (height - this.top) * this.size) + MARGIN.top;
+    const bottom = Math.min(h, (height - this.top) * this.sizeY) + MARGIN.top;
     const right = MARGIN.left + Math.min(w, (width - this.left) * this.size);
     context.fillStyle = getComputedStyle(this.canvas).color;
     context.font = "11px system-ui, sans-serif";
     context.textAlign = "center";
     context.textBaseline = "top";
     for (const { at, text } of ticksX(Math.max(0, box.left), Math.min(width, box.right), Math.floor(w / 90))) {
-      const x = MARGIN.left + (at + 0.5 - this.left) * this.size;
+      const x = MARGIN.left + (this.mirrored(at) + 0.5 - this.left) * this.size;
       context.fillRect(x, bottom, 1, 4);
+      if (this.options.hasGuides) context.fillRect(x, MARGIN.top, 1, bottom - MARGIN.top);
       context.fillText(text, x, bottom + 6, 88);
     }
     context.textAlign = "right";
     context.textBaseline = "middle";
     for (const { at, text } of ticksY(Math.max(0, box.top), Math.min(height, box.bottom), Math.floor(h / 40))) {
-      const y = MARGIN.top + (this.turned(at) + 0.5 - this.top) * this.size;
+      const y = MARGIN.top + (this.turned(at) + 0.5 - this.top) * this.sizeY;
       context.fillRect(MARGIN.left - 4, y, 4, 1);
+      if (this.options.hasGuides) context.fillRect(MARGIN.left, y, right - MARGIN.left, 1);
       context.fillText(text, MARGIN.left - 6, Math.max(6, y), MARGIN.left - 24);
     }
     context.font = "600 11px system-ui, sans-serif";
@@ -333,7 +366,7 @@ export class Heatmap {
       const bounds = canvas.getBoundingClientRect();
       return [event.clientX - bounds.left - MARGIN.left, event.clientY - bounds.top - MARGIN.top];
     };
-    const elementAt = ([px, py]: [number, number]): Point => ({ x: Math.floor(this.left + px / this.size), y: this.turned(Math.floor(this.top + py / this.size)) });
+    const elementAt = ([px, py]: [number, number]): Point => ({ x: this.mirrored(Math.floor(this.left + px / this.size)), y: this.turned(Math.floor(this.top + py / this.sizeY)) });
     let drag: { px: number; py: number; left: number; top: number; isClick: boolean } | null = null;
     canvas.addEventListener("pointerdown", (event) => {
       const [px, py] = place(event);
@@ -347,7 +380,7 @@ export class Heatmap {
         return;
       }
       drag.isClick &&= Math.hypot(px - drag.px, py - drag.py) < CLICK;
-      if (!drag.isClick) this.move(drag.left - (px - drag.px) / this.size, drag.top - (py - drag.py) / this.size);
+      if (!drag.isClick) this.move(drag.left - (px - drag.px) / this.size, drag.top - (py - drag.py) / this.sizeY);
     });
     canvas.addEventListener("pointerup", (event) => {
       const at = elementAt(place(event));
@@ -373,8 +406,9 @@ export class Heatmap {
     };
     const jump = event.shiftKey ? 10 : 1;
     const down = this.options.isUpwards ? -jump : jump;
+    const right = this.options.isMirrored ? -jump : jump;
     const moves: Record<string, [number, number]> = {
-      ArrowLeft: [-jump, 0], ArrowRight: [jump, 0], ArrowUp: [0, -down], ArrowDown: [0, down],
+      ArrowLeft: [-right, 0], ArrowRight: [right, 0], ArrowUp: [0, -down], ArrowDown: [0, down],
     };
     const move = moves[event.key];
     if (move !== undefined) {
@@ -391,13 +425,12 @@ export class Heatmap {
 }
 
 function paintMark(context: CanvasRenderingContext2D, scale: Scale, at: Point, color: string): void {
-  const side = Math.max(5, scale.size);
-  const shift = (side - scale.size) / 2;
-  const x = scale.x + (at.x - scale.left) * scale.size - shift;
-  const y = (at.y - scale.top) * scale.size - shift;
+  const [width, height] = [Math.max(5, scale.size), Math.max(5, scale.sizeY)];
+  const x = scale.x + (at.x - scale.left) * scale.size - (width - scale.size) / 2;
+  const y = (at.y - scale.top) * scale.sizeY - (height - scale.sizeY) / 2;
   context.lineWidth = 1;
   context.strokeStyle = "#000";
-  context.strokeRect(x - 1, y - 1, side + 2, side + 2);
+  context.strokeRect(x - 1, y - 1, width + 2, height + 2);
   context.strokeStyle = color;
-  context.strokeRect(x, y, side, side);
+  context.strokeRect(x, y, width, height);
 }

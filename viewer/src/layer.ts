@@ -75,16 +75,16 @@ export class Layer {
 
   /** Return the tile with the elements around one, none left out, and the position of that element; `null`: it was not read. */
   exact(x: number, y: number): { tile: Tile; at: number; color: number } | null {
-    const tile = this.tiles.get(keyOf({ source: 0, step: 1, column: Math.floor(x / TILE), row: Math.floor(y / TILE) }));
+    const tile = this.tiles.get(keyOf({ source: 0, step: 1, stepY: 1, column: Math.floor(x / TILE), row: Math.floor(y / TILE) }));
     if (tile === undefined || tile.isSample) return null;
     const strides = stridesOf(this.plane, tile.shape);
     return { tile, at: (y % TILE) * strides.y + (x % TILE) * strides.x, color: strides.color };
   }
 
-  /** List the tiles for what is visible at a scale: the whole plane first. */
-  wanted(visible: Box, size: number): TileId[] {
-    const { source, step } = choose(this.plane, 1 / (size * (window.devicePixelRatio || 1)));
-    return [overview(this.plane), ...tilesIn(this.plane, visible, source, step)];
+  /** List the tiles for what is visible, at so many pixels per element along x and y: the whole plane first. */
+  wanted(visible: Box, size: number, sizeY: number): TileId[] {
+    const ratio = window.devicePixelRatio || 1;
+    return [overview(this.plane), ...tilesIn(this.plane, visible, choose(this.plane, 1 / (size * ratio), 1 / (sizeY * ratio)))];
   }
 
   /** Request tiles, and forget those that are neither asked for nor in sight. */
@@ -145,10 +145,10 @@ export class Layer {
   /** Return the number of elements of the finest level along an element of a tile. */
   private coarseness(id: TileId): number {
     const source = this.plane.sources[id.source];
-    return id.step * (source === undefined ? 1 : Math.max(source.factorX, source.factorY));
+    return Math.max(id.step * (source?.factorX ?? 1), id.stepY * (source?.factorY ?? 1));
   }
 
-  private drawTile(context: CanvasRenderingContext2D, tile: Tile, paint: Paint, { left, top, size, x: edge }: Scale): void {
+  private drawTile(context: CanvasRenderingContext2D, tile: Tile, paint: Paint, { left, top, size, sizeY, x: edge }: Scale): void {
     const source = this.plane.sources[tile.id.source];
     if (source === undefined || tile.elements.length === 0) return;
     const cover = coverage(this.plane, tile.id);
@@ -156,10 +156,10 @@ export class Layer {
     const ratio = window.devicePixelRatio || 1;
     const snapped = (place: number): number => Math.round(place * ratio) / ratio;
     const x = snapped(edge + (cover.left * source.factorX - left) * size);
-    const y = snapped((cover.top * source.factorY - top) * size);
+    const y = snapped((cover.top * source.factorY - top) * sizeY);
     const right = snapped(edge + ((cover.left + picture.width * tile.id.step) * source.factorX - left) * size);
-    const bottom = snapped(((cover.top + picture.height * tile.id.step) * source.factorY - top) * size);
-    context.imageSmoothingEnabled = size * this.coarseness(tile.id) < 0.9;
+    const bottom = snapped(((cover.top + picture.height * tile.id.stepY) * source.factorY - top) * sizeY);
+    context.imageSmoothingEnabled = Math.max(size * tile.id.step * source.factorX, sizeY * tile.id.stepY * source.factorY) < 0.9;
     context.clearRect(x, y, right - x, bottom - y); // what is transparent here must not show a coarser tile below
     context.drawImage(picture, x, y, right - x, bottom - y);
   }
@@ -167,7 +167,7 @@ export class Layer {
   private pictureOf(tile: Tile, paint: Paint): HTMLCanvasElement {
     const { left, top, right, bottom } = coverage(this.plane, tile.id);
     const width = Math.ceil((right - left) / tile.id.step);
-    const height = Math.ceil((bottom - top) / tile.id.step);
+    const height = Math.ceil((bottom - top) / tile.id.stepY);
     const picture = el("canvas", { width, height });
     const context = picture.getContext("2d");
     if (context === null) throw new Error("this browser draws no canvas");

@@ -1,8 +1,9 @@
-/** A line of numbers on a canvas: per pixel the range of the values there, so that no peak is lost; pan and zoom along it. */
+/** Lines of numbers on a canvas: per pixel the range of the values there, so that no peak is lost; pan and zoom along the axis. */
 
+import { drawBar, drawTick, drawTitles, drawValueAxis, type Frame, frameOf, MARGIN } from "./axis_drawing.js";
 import { el } from "./dom.js";
-import { shortText } from "./elements.js";
-import { type Tick, valueTicks } from "./ticks.js";
+import { edgesOf, type Scaling, scalingOf } from "./scales.js";
+import type { Tick } from "./ticks.js";
 
 /** The elements from the first index to before the second. */
 export type Span = [number, number];
@@ -14,8 +15,31 @@ export interface Samples {
   step: number;
 }
 
-export interface LineOptions {
+export interface Curve {
+  name: string;
   samples: Samples;
+  /** How far each value may be from the true one; `null`: that is not known. */
+  errors: Float64Array | null;
+}
+
+/** How values between two elements are drawn. */
+export const SHAPES: Record<string, string> = { line: "lines", both: "lines and points", points: "points", steps: "steps" };
+
+export interface LineStyle {
+  /** One of `SHAPES`. */
+  shape: string;
+  /** Scale of the values, one of `SCALES`. */
+  scale: string;
+  /** Edges of the axis of values; `null`: they follow from what is in sight. */
+  limits: [number, number] | null;
+  hasErrors: boolean;
+  hasGuides: boolean;
+}
+
+export interface LineOptions {
+  /** The line of the array first; it has the cursor. */
+  curves: Curve[];
+  style: LineStyle;
   /** Number of elements along the axis. */
   length: number;
   /** What is shown; `null`: everything. */
@@ -31,7 +55,8 @@ export interface LineOptions {
   onSpan: (span: Span | null) => void;
 }
 
-const MARGIN = { left: 78, bottom: 40, top: 8, right: 8 };
+/** Colours of further lines: custom properties of the page's style. */
+const COLORS = ["--accent", "--curve-1", "--curve-2", "--curve-3", "--curve-4", "--curve-5"];
 const LEAST = 4;
 /** Pixels by which a pointer may move within a click. */
 const CLICK = 4;
@@ -62,13 +87,14 @@ export function ranges(values: Float64Array, columns: number): { low: Float64Arr
 export class Line {
   readonly canvas = el("canvas", { tabindex: 0, role: "application", "aria-roledescription": "line", class: "plot" });
   private readonly observer: ResizeObserver;
-  private samples: Samples;
+  private curves: Curve[];
+  private style: LineStyle;
   private span: Span | null;
   private cursor: number | null = null;
   private mark: number | null;
 
   constructor(private readonly options: LineOptions) {
-    ({ samples: this.samples, span: this.span, mark: this.mark } = options);
+    ({ curves: this.curves, style: this.style, span: this.span, mark: this.mark } = options);
     this.observer = new ResizeObserver(() => this.draw());
     this.observer.observe(this.canvas);
     this.listen();
@@ -83,8 +109,13 @@ export class Line {
     this.draw();
   }
 
-  setSamples(samples: Samples): void {
-    this.samples = samples;
+  setCurves(curves: Curve[]): void {
+    this.curves = curves;
+    this.draw();
+  }
+
+  setStyle(style: LineStyle): void {
+    this.style = style;
     this.draw();
   }
 
@@ -178,118 +209,137 @@ export class Line {
     return Math.max(1, this.canvas.clientWidth - MARGIN.left - MARGIN.right);
   }
 
-  /** Return the values that are in sight, with one beyond each end, and the position of the first. */
-  private visible(): { values: Float64Array; at: number } {
-    const [from, to] = this.shown();
-    const { values, first, step } = this.samples;
-    const at = Math.max(0, Math.floor((from - first) / step) - 1);
-    return { values: values.subarray(at, Math.max(at, Math.ceil((to - first) / step) + 1)), at };
-  }
-
   private draw(): void {
-    const context = this.canvas.getContext("2d");
-    if (context === null) return;
-    const ratio = window.devicePixelRatio || 1;
-    const [w, h] = [this.width(), Math.max(1, this.canvas.clientHeight - MARGIN.bottom - MARGIN.top)];
-    this.canvas.width = Math.round(this.canvas.clientWidth * ratio);
-    this.canvas.height = Math.round(this.canvas.clientHeight * ratio);
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const found = frameOf(this.canvas);
+    if (found === null) return;
+    const { context, frame } = found;
     const [from, to] = this.shown();
-    const { values, at } = this.visible();
-    const { first, step } = this.samples;
-    const [low, high] = limits(values);
-    const y = (value: number): number => MARGIN.top + h - ((value - low) / (high - low)) * h;
-    const x = (place: number): number => MARGIN.left + ((place - from) / (to - from)) * w;
-    this.drawAxes(context, x, y, [low, high], w, h);
-    const style = getComputedStyle(this.canvas);
+    const parts = this.curves.map((curve) => visiblePart(curve, [from, to], this.style.hasErrors));
+    const edges = this.style.limits ?? edgesOf(parts.flatMap(({ values, bars }) => (bars === null ? [values] : [values, bars.below, bars.above])), this.style.scale);
+    const scaling = scalingOf(this.style.scale, edges);
+    const x = (place: number): number => frame.left + ((place - from) / (to - from)) * frame.width;
+    for (const { at, text } of this.options.ticks(from, to, Math.floor(frame.width / 90))) {
+      if (at + 0.5 >= from && at + 0.5 <= to) drawTick(context, frame, x(at + 0.5), text, this.style.hasGuides);
+    }
+    drawValueAxis(context, frame, scaling, this.style.hasGuides);
+    drawTitles(context, frame, this.options.title, this.options.titleY);
     context.save();
     context.beginPath();
-    context.rect(MARGIN.left, 0, w, MARGIN.top + h + 1);
+    context.rect(frame.left, 0, frame.width, frame.top + frame.height + 1);
     context.clip();
-    context.strokeStyle = style.getPropertyValue("--accent") || "#36c";
-    context.fillStyle = context.strokeStyle;
-    context.lineWidth = 1.5;
-    drawValues(context, values, (one) => x(first + (at + one + 0.5) * step), y, w);
+    parts.forEach((part, at) => this.drawPart(context, frame, scaling, part, x, colorOf(this.canvas, at)));
+    this.drawLegend(context, frame);
+    const style = getComputedStyle(this.canvas);
     if (this.mark !== null) {
       context.fillStyle = style.getPropertyValue("--error") || "#c00";
-      context.fillRect(x(this.mark + 0.5) - 0.5, MARGIN.top, 1.5, h);
+      context.fillRect(x(this.mark + 0.5) - 0.5, frame.top, 1.5, frame.height);
     }
     context.fillStyle = style.color;
-    if (this.cursor !== null) context.fillRect(x(this.cursor + 0.5), MARGIN.top, 1, h);
+    if (this.cursor !== null) context.fillRect(x(this.cursor + 0.5), frame.top, 1, frame.height);
     context.restore();
+    this.canvas.dataset["frame"] = [frame.left, frame.top, frame.width, frame.height, from, to, ...edges].join(",");
   }
 
-  private drawAxes(context: CanvasRenderingContext2D, x: (place: number) => number, y: (value: number) => number, [low, high]: [number, number], w: number, h: number): void {
-    const style = getComputedStyle(this.canvas);
-    const line = style.getPropertyValue("--line") || "#ddd";
-    const [from, to] = this.shown();
+  private drawPart(context: CanvasRenderingContext2D, frame: Frame, scaling: Scaling, part: Part, x: (place: number) => number, color: string): void {
+    const { values, bars, first, step } = part;
+    const y = (value: number): number => frame.top + (1 - scaling.share(value)) * frame.height;
+    const place = (at: number): number => x(first + (at + 0.5) * step);
+    context.strokeStyle = context.fillStyle = color;
+    context.lineWidth = 1;
+    if (bars !== null) drawErrors(context, bars, place, y, frame);
+    context.lineWidth = 1.5;
+    drawValues(context, this.style.shape, values, place, y, frame.width);
+  }
+
+  /** Name the lines, where there are more than one. */
+  private drawLegend(context: CanvasRenderingContext2D, { left, top, width }: Frame): void {
+    if (this.curves.length < 2) return;
     context.font = "11px system-ui, sans-serif";
-    context.textAlign = "center";
-    context.textBaseline = "top";
-    context.fillStyle = style.color;
-    const bottom = MARGIN.top + h;
-    for (const { at, text } of this.options.ticks(from, to, Math.floor(w / 90))) {
-      if (at + 0.5 < from || at + 0.5 > to) continue;
-      context.fillRect(x(at + 0.5), bottom, 1, 4);
-      context.fillText(text, x(at + 0.5), bottom + 6, 88);
-    }
     context.textAlign = "right";
     context.textBaseline = "middle";
-    for (const value of valueTicks(low, high, Math.max(2, Math.floor(h / 36)))) {
-      context.fillStyle = line;
-      context.fillRect(MARGIN.left, y(value), w, 1);
-      context.fillStyle = style.color;
-      context.fillText(shortText(value), MARGIN.left - 6, y(value), MARGIN.left - 24);
-    }
-    context.font = "600 11px system-ui, sans-serif";
-    context.textAlign = "center";
-    context.fillText(this.options.title, MARGIN.left + w / 2, bottom + 30, w);
-    context.save();
-    context.translate(9, MARGIN.top + h / 2);
-    context.rotate(-Math.PI / 2);
-    context.fillText(this.options.titleY, 0, 0, h);
-    context.restore();
+    this.curves.forEach(({ name }, at) => {
+      const y = top + 8 + 15 * at;
+      context.fillStyle = colorOf(this.canvas, at);
+      context.fillRect(left + width - 18, y - 1, 14, 3);
+      context.fillStyle = getComputedStyle(this.canvas).color;
+      context.fillText(name, left + width - 24, y, width / 3);
+    });
   }
 }
 
-/** Return the edges of the axis of values: a little beyond the least and the largest finite value. */
-function limits(values: Float64Array): [number, number] {
-  let [low, high] = [Infinity, -Infinity];
-  for (const value of values) {
-    if (!Number.isFinite(value)) continue;
-    low = Math.min(low, value);
-    high = Math.max(high, value);
-  }
-  if (!(low < high)) return Number.isFinite(low) ? [low - 1, low + 1] : [0, 1];
-  const edge = 0.03 * (high - low);
-  return Number.isFinite(edge) && high + edge > high ? [low - edge, high + edge] : [low, high];
+function colorOf(canvas: HTMLCanvasElement, at: number): string {
+  return getComputedStyle(canvas).getPropertyValue(COLORS[at % COLORS.length] ?? "") || "#36c";
 }
 
-/** Draw values at positions of pixels: a line, or the range of each pixel where there are more values than pixels. */
-function drawValues(context: CanvasRenderingContext2D, values: Float64Array, x: (at: number) => number, y: (value: number) => number, w: number): void {
+/** The values of a curve that are in sight, and both ends of the bars of their errors. */
+interface Part {
+  values: Float64Array;
+  bars: { below: Float64Array; above: Float64Array } | null;
+  /** Position of the first value, in elements. */
+  first: number;
+  step: number;
+}
+
+/** Return the values that are in sight, with one beyond each end. */
+function visiblePart({ samples: { values: all, first, step }, errors }: Curve, [from, to]: Span, hasErrors: boolean): Part {
+  const start = Math.max(0, Math.floor((from - first) / step) - 1);
+  const values = all.subarray(start, Math.max(start, Math.ceil((to - first) / step) + 1));
+  const error = (at: number): number => errors?.[start + at] ?? NaN;
+  const bars = hasErrors && errors !== null ? { below: values.map((value, at) => value - error(at)), above: values.map((value, at) => value + error(at)) } : null;
+  return { values, bars, first: first + start * step, step };
+}
+
+/** Draw errors: a bar at each value, or a band where there are more values than pixels. */
+function drawErrors(context: CanvasRenderingContext2D, { below, above }: { below: Float64Array; above: Float64Array }, x: (at: number) => number, y: (value: number) => number, { width, top, height }: Frame): void {
+  const bottom = (value: number): number => (value <= 0 && Number.isNaN(y(value)) ? top + height : y(value)); // a logarithm has no 0
   context.beginPath();
-  if (values.length <= w * 2) {
-    let isOpen = false;
-    for (let at = 0; at < values.length; at++) {
-      const value = values[at] ?? NaN;
-      if (!Number.isFinite(value)) {
-        isOpen = false;
-        continue;
-      }
-      if (isOpen) context.lineTo(x(at), y(value));
-      else context.moveTo(x(at), y(value));
-      isOpen = true;
-      if (values.length < w / 8) context.fillRect(x(at) - 2, y(value) - 2, 4, 4);
-    }
+  context.globalAlpha = below.length <= width / 4 ? 0.8 : 0.3;
+  if (below.length <= width) {
+    for (let at = 0; at < below.length; at++) drawBar(context, x(at), bottom(below[at] ?? NaN), y(above[at] ?? NaN));
   } else {
-    const columns = Math.floor(w);
-    const { low, high } = ranges(values, columns);
+    const columns = Math.floor(width);
+    const [{ low }, { high }] = [ranges(below, columns), ranges(above, columns)];
     for (let column = 0; column < columns; column++) {
-      if (Number.isNaN(low[column])) continue;
-      const at = x(((column + 0.5) / columns) * values.length - 0.5);
-      context.moveTo(at, y(low[column] ?? 0) + 0.5);
-      context.lineTo(at, y(high[column] ?? 0) - 0.5);
+      const at = x(((column + 0.5) / columns) * below.length - 0.5);
+      context.moveTo(at, bottom(low[column] ?? NaN));
+      context.lineTo(at, y(high[column] ?? NaN));
     }
   }
   context.stroke();
+  context.globalAlpha = 1;
+}
+
+/** Draw values at positions of pixels: in a shape, or the range of each pixel where there are more values than pixels. */
+function drawValues(context: CanvasRenderingContext2D, shape: string, values: Float64Array, x: (at: number) => number, y: (value: number) => number, w: number): void {
+  context.beginPath();
+  if (values.length > w * 2) drawRanges(context, values, x, y, Math.floor(w));
+  else {
+    const hasPoints = shape === "points" || shape === "both" || values.length < w / 8;
+    let isOpen = false;
+    for (let at = 0; at < values.length; at++) {
+      const to = y(values[at] ?? NaN);
+      if (Number.isNaN(to)) {
+        isOpen = false;
+        continue;
+      }
+      const [left, right] = shape === "steps" ? [x(at - 0.5), x(at + 0.5)] : [x(at), x(at)];
+      if (!isOpen || shape === "points") context.moveTo(left, to);
+      else context.lineTo(left, to);
+      if (right > left) context.lineTo(right, to);
+      isOpen = true;
+      if (hasPoints) context.fillRect(x(at) - 2, to - 2, 4, 4);
+    }
+  }
+  context.stroke();
+}
+
+function drawRanges(context: CanvasRenderingContext2D, values: Float64Array, x: (at: number) => number, y: (value: number) => number, columns: number): void {
+  const { low, high } = ranges(values, columns);
+  for (let column = 0; column < columns; column++) {
+    const [from, to] = [y(low[column] ?? NaN), y(high[column] ?? NaN)];
+    if (Number.isNaN(to)) continue;
+    const at = x(((column + 0.5) / columns) * values.length - 0.5);
+    context.moveTo(at, (Number.isNaN(from) ? to : from) + 0.5);
+    context.lineTo(at, to - 0.5);
+  }
 }

@@ -45,21 +45,22 @@ function paintMissing(context: CanvasRenderingContext2D, plane: Plane, map: Chun
       if (!isMissing(plane, map, column, row)) continue;
       const [x0, x1, y0, y1] = [xs[column] ?? 0, xs[column + 1] ?? 0, ys[row] ?? 0, ys[row + 1] ?? 0];
       context.fillRect(
-        scale.x + (x0 - scale.left) * scale.size, (y0 - scale.top) * scale.size, (x1 - x0) * scale.size, (y1 - y0) * scale.size,
+        scale.x + (x0 - scale.left) * scale.size, (y0 - scale.top) * scale.sizeY, (x1 - x0) * scale.size, (y1 - y0) * scale.sizeY,
       );
     }
   }
 }
 
 function paintLines(context: CanvasRenderingContext2D, plane: Plane, edges: number[], isX: boolean, thickness: number, scale: Scale): void {
-  const gap = edges.length > 1 ? ((edges[1] ?? 0) - (edges[0] ?? 0)) * scale.size : Infinity;
+  const pixels = isX ? scale.size : scale.sizeY;
+  const gap = edges.length > 1 ? ((edges[1] ?? 0) - (edges[0] ?? 0)) * pixels : Infinity;
   if (gap < MIN_GAP) return;
   const [width, height] = sizeOf(plane);
-  const [left, top] = [scale.x - scale.left * scale.size, -scale.top * scale.size];
-  const [right, bottom] = [left + width * scale.size, top + height * scale.size];
+  const [left, top] = [scale.x - scale.left * scale.size, -scale.top * scale.sizeY];
+  const [right, bottom] = [left + width * scale.size, top + height * scale.sizeY];
   context.lineWidth = thickness;
   for (const edge of edges) {
-    const at = Math.round((isX ? left : top) + edge * scale.size) + 0.5;
+    const at = Math.round((isX ? left : top) + edge * pixels) + 0.5;
     context.beginPath();
     context.moveTo(isX ? at : left, isX ? top : at);
     context.lineTo(isX ? at : right, isX ? bottom : at);

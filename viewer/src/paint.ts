@@ -8,7 +8,10 @@ import { type Elements, unpack } from "./elements.js";
 export type Paint = (elements: Elements, at: number, color: number, out: Uint8ClampedArray, to: number) => void;
 
 /** Parts of complex numbers that are drawn. */
-export const PARTS: Record<string, string> = { abs: "magnitude", phase: "phase", real: "real part", imag: "imaginary part" };
+export const PARTS: Record<string, string> = { abs: "magnitude", phase: "phase", both: "phase, darkened by the magnitude", real: "real part", imag: "imaginary part" };
+
+/** Parts of complex numbers that are drawn as lines: the last is the phase without its jumps of a whole turn. */
+export const LINE_PARTS: Record<string, string> = { abs: "magnitude", phase: "phase", unwrapped: "phase, unwrapped", real: "real part", imag: "imaginary part" };
 
 export interface Coloring {
   map: string;
@@ -18,7 +21,7 @@ export interface Coloring {
 
 /** Return the number that is drawn for an element: decoded by its packing, or a part of a complex number. */
 export function numberOf(elements: Elements, at: number, packing: Packing | null, part: string): number {
-  if (part === "abs") return unpack(packing, elements.number(at));
+  if (part === "abs" || part === "both") return unpack(packing, elements.number(at));
   const element = elements.at(at);
   if (!Array.isArray(element)) return unpack(packing, elements.number(at));
   if (part === "real") return element[0];
@@ -39,10 +42,35 @@ export function paintNumbers({ map, limits: [low, high], norm }: Coloring, packi
   };
 }
 
-/** Paint bytes of red, green, blue, and opacity where there is a fourth. */
-export function paintParts(parts: number): Paint {
+/** Paint complex numbers: the hue from the phase, the light from where the magnitude is between the limits. */
+export function paintPhases({ map, limits: [low, high], norm }: Coloring): Paint {
+  const table = colorTable(map);
+  return (elements, at, _color, out, to) => {
+    const [light, turn] = [shareOf(numberOf(elements, at, null, "abs"), low, high, norm), shareOf(numberOf(elements, at, null, "phase"), -Math.PI, Math.PI)];
+    if (Number.isNaN(light) || Number.isNaN(turn)) return;
+    const entry = 3 * Math.round(255 * turn);
+    for (let part = 0; part < 3; part++) out[to + part] = light * (table[entry + part] ?? 0);
+    out[to + 3] = 255;
+  };
+}
+
+/** Return phases without jumps of more than half a turn between neighbours; what is no number has no neighbours. Pure. */
+export function unwrapped(phases: Float64Array): Float64Array {
+  let [turns, last] = [0, NaN];
+  return phases.map((phase) => {
+    if (!Number.isNaN(last) && !Number.isNaN(phase)) turns -= Math.round((phase - last) / (2 * Math.PI));
+    if (!Number.isNaN(phase)) last = phase;
+    return phase + turns * 2 * Math.PI;
+  });
+}
+
+/** Paint bytes of red, green, blue (or from blue to red), and opacity where there is a fourth. */
+export function paintParts(parts: number, isReversed = false): Paint {
   return (elements, at, color, out, to) => {
-    for (let part = 0; part < 4; part++) out[to + part] = part < parts ? elements.number(at + part * color) : 255;
+    for (let part = 0; part < 4; part++) {
+      const from = isReversed && part < 3 ? 2 - part : part;
+      out[to + part] = part < parts ? elements.number(at + from * color) : 255;
+    }
   };
 }
 

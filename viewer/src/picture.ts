@@ -4,15 +4,17 @@ import type { Api, ArrayNode } from "./api.js";
 import type { Axes } from "./axes.js";
 import { coastOverlay, isGeographic } from "./coast.js";
 import { Contrast } from "./contrast.js";
-import { el, fill } from "./dom.js";
+import { check, el, fill } from "./dom.js";
 import { type Element, elementText, textOf } from "./elements.js";
 import { type Cursor, Heatmap, type Point } from "./heatmap.js";
 import { type Channel, channelsOf, labelPaths } from "./image.js";
 import { Layer, type Tile } from "./layer.js";
 import { limitsOf } from "./colors.js";
 import { gridText } from "./overlay.js";
-import { numberOf, paintChannel, paintLabels, paintNumbers, paintParts } from "./paint.js";
+import { lineStyleOf } from "./line_controls.js";
+import { numberOf, paintChannel, paintLabels, paintNumbers, paintParts, paintPhases } from "./paint.js";
 import type { Plane, Source } from "./plane.js";
+import { pngOf, saveButton } from "./save.js";
 import { Series } from "./series.js";
 import { readLabelSources, readSources } from "./sources.js";
 import type { State } from "./state.js";
@@ -130,7 +132,8 @@ export class Picture {
     if (labels !== null) layers.push(labels);
     const { state } = this.options;
     const heatmap = new Heatmap(this.api, {
-      plane, layers, added, box: state.box, isUpwards: this.isUpwards(plane.y),
+      plane, layers, added, box: state.box, isUpwards: this.isUpwards(plane.y) !== (state.flipy === true), isMirrored: state.flipx === true,
+      isFilled: state.fill === true, hasGuides: state.guides === true,
       titleX: this.axes.titleOf(plane.x), titleY: this.axes.titleOf(plane.y),
       ticksX: (from, to, count) => this.axes.ticksOf(plane.x, from, to, count),
       ticksY: (from, to, count) => this.axes.ticksOf(plane.y, from, to, count),
@@ -151,7 +154,8 @@ export class Picture {
     this.heatmap?.close();
     this.heatmap = heatmap;
     const [width, height] = [this.node.shape[plane.x] ?? 1, this.node.shape[plane.y] ?? 1];
-    this.plots.style.aspectRatio = `${width} / ${height}`;
+    this.plots.style.aspectRatio = state.fill === true ? "" : `${width} / ${height}`;
+    this.plots.classList.toggle("tall", state.fill === true);
     // The picture before stays on top until there is something to draw.
     while (this.plots.children.length > 1) this.plots.firstElementChild?.remove();
     this.plots.prepend(heatmap.canvas);
@@ -163,7 +167,7 @@ export class Picture {
 
   private mainLayer(plane: Plane): Layer {
     const layer: Layer = new Layer(this.api, plane, {
-      paint: plane.color === undefined ? null : paintParts(this.node.shape[plane.color] ?? 3),
+      paint: plane.color === undefined ? null : paintParts(this.node.shape[plane.color] ?? 3, this.options.state.bgr),
       onTile: (tile) => this.onTile(layer, tile),
       onError: this.fail,
     });
@@ -190,7 +194,7 @@ export class Picture {
   private recolor(): void {
     const coloring = this.contrast?.coloring();
     if (this.contrast === null || coloring === null || coloring === undefined) return;
-    this.main?.recolor(paintNumbers(coloring, this.node.packing, this.contrast.part));
+    this.main?.recolor(this.contrast.isBoth ? paintPhases(coloring) : paintNumbers(coloring, this.node.packing, this.contrast.part));
   }
 
   private layersOfChannels(plane: Plane): Layer[] {
@@ -243,11 +247,6 @@ export class Picture {
   private fillBar(): void {
     const { state } = this.options;
     const button = (label: string, text: string, act: () => void): HTMLElement => el("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
-    const check = (label: string, checked: boolean, act: (checked: boolean) => void): HTMLElement => {
-      const input = el("input", { type: "checkbox", checked });
-      input.addEventListener("change", () => act(input.checked));
-      return el("label", {}, input, ` ${label}`);
-    };
     const grid = check("Chunk grid", state.grid === true, (checked) => {
       this.options.onChange({ grid: checked });
       void this.showChunks();
@@ -259,9 +258,23 @@ export class Picture {
     fill(
       this.bar,
       el("div", { class: "group" }, button("Zoom in", "+", () => this.heatmap?.zoom(1.5)), button("Zoom out", "−", () => this.heatmap?.zoom(1 / 1.5)), button("Show everything", "Fit", () => this.heatmap?.fit())),
-      grid, this.gridNote, coast, this.labelControl(),
+      grid, this.gridNote, coast, this.labelControl(), ...this.axisControls(),
+      saveButton("Save the picture", "PNG", () => `${this.node.name}.png`, () => pngOf([this.heatmap?.canvas, this.contrast?.legend])),
       this.channels.length === 0 ? null : el("div", { class: "channels", role: "group", "aria-label": "Channels" }, ...this.channels.map((channel, at) => this.channelControl(channel, at))),
     );
+  }
+
+  /** Make the controls of the axes: which way they run, whether they keep the shape of elements, and lines at their marks. */
+  private axisControls(): HTMLElement[] {
+    const { state } = this.options;
+    const flag = (label: string, name: "flipx" | "flipy" | "fill" | "guides" | "bgr"): HTMLElement =>
+      check(label, state[name] === true, (checked) => {
+        if (name !== "guides" && name !== "bgr") delete state.box;
+        this.options.onChange({ [name]: checked });
+        this.render();
+      });
+    const isColor = this.options.plane().color !== undefined && !this.options.isChannels;
+    return [flag("Flip x", "flipx"), flag("Flip y", "flipy"), flag("Fill", "fill"), flag("Guides", "guides"), ...(isColor ? [flag("BGR", "bgr")] : [])];
   }
 
   private labelControl(): HTMLElement | null {
@@ -379,7 +392,9 @@ export class Picture {
       this.showSeries();
     } }, "×");
     this.series ??= new Series(this.api, this.node, this.axes, {
-      part: this.contrast?.part ?? "abs",
+      part: () => this.contrast?.part ?? "abs",
+      style: () => ({ ...lineStyleOf(state), limits: null }),
+      beside: () => ({ errors: null, also: [] }),
       onCursor: this.options.onReadout,
       onPick: (index) => {
         const axis = Number(this.seriesPanel.querySelector("select")?.value);

@@ -24,17 +24,20 @@ export interface Plane {
   sources: Source[];
 }
 
-/** Where elements of the finest level are on the canvas: the first element, pixels per element, and the left edge of the picture. */
+/** Where elements of the finest level are on the canvas: the first element, pixels per element along x and y, and the left edge of the picture. */
 export interface Scale {
   left: number;
   top: number;
   size: number;
+  sizeY: number;
   x: number;
 }
 
 export interface TileId {
   source: number;
+  /** Every how many elements are read along x, and along y. */
   step: number;
+  stepY: number;
   column: number;
   row: number;
 }
@@ -52,53 +55,55 @@ export function sizeOf(plane: Plane, source = 0): [number, number] {
   return [shape[plane.x] ?? 1, shape[plane.y] ?? 1];
 }
 
-/** Choose the source and the step (a power of two) for a picture with `elements` elements of the finest level per pixel. */
-export function choose(plane: Plane, elements: number): { source: number; step: number } {
+/** Choose the source and the steps (powers of two) for a picture with so many elements of the finest level per pixel along x, and along y. */
+export function choose(plane: Plane, elements: number, elementsY = elements): { source: number; step: number; stepY: number } {
   let source = 0;
   plane.sources.forEach((one, at) => {
-    if (Math.max(one.factorX, one.factorY) <= Math.max(1, elements) * 1.0001) source = at;
+    if (Math.max(one.factorX, one.factorY) <= Math.max(1, Math.min(elements, elementsY)) * 1.0001) source = at;
   });
   const chosen = plane.sources[source];
   const factor = chosen === undefined ? 1 : Math.max(chosen.factorX, chosen.factorY);
-  return { source, step: 2 ** Math.max(0, Math.floor(Math.log2(Math.max(1, elements / factor)))) };
+  const stepOf = (count: number): number => 2 ** Math.max(0, Math.floor(Math.log2(Math.max(1, count / factor))));
+  return { source, step: stepOf(elements), stepY: stepOf(elementsY) };
 }
 
 /** Return the one tile that holds the whole plane. */
 export function overview(plane: Plane): TileId {
   const source = plane.sources.length - 1;
   const [width, height] = sizeOf(plane, source);
-  return { source, step: 2 ** Math.max(0, Math.ceil(Math.log2(Math.max(width, height) / TILE))), column: 0, row: 0 };
+  const stepOf = (length: number): number => 2 ** Math.max(0, Math.ceil(Math.log2(length / TILE)));
+  return { source, step: stepOf(width), stepY: stepOf(height), column: 0, row: 0 };
 }
 
 export function keyOf(tile: TileId): string {
-  return `${tile.source}/${tile.step}/${tile.column}/${tile.row}`;
+  return `${tile.source}/${tile.step}/${tile.stepY}/${tile.column}/${tile.row}`;
 }
 
 /** Return what a tile covers in elements of its source. */
 export function coverage(plane: Plane, tile: TileId): Box {
   const [width, height] = sizeOf(plane, tile.source);
-  const side = TILE * tile.step;
+  const [side, sideY] = [TILE * tile.step, TILE * tile.stepY];
   return {
     left: tile.column * side,
-    top: tile.row * side,
+    top: tile.row * sideY,
     right: Math.min(width, (tile.column + 1) * side),
-    bottom: Math.min(height, (tile.row + 1) * side),
+    bottom: Math.min(height, (tile.row + 1) * sideY),
   };
 }
 
-/** List the tiles of one source and step that touch a box of the finest level. */
-export function tilesIn(plane: Plane, box: Box, source: number, step: number): TileId[] {
+/** List the tiles of one source and its steps that touch a box of the finest level. */
+export function tilesIn(plane: Plane, box: Box, { source, step, stepY }: { source: number; step: number; stepY: number }): TileId[] {
   const one = plane.sources[source];
   if (one === undefined) return [];
   const [width, height] = sizeOf(plane, source);
-  const side = TILE * step;
-  const first = (edge: number, factor: number): number => Math.max(0, Math.floor(edge / factor / side));
-  const last = (edge: number, factor: number, length: number): number =>
+  const first = (edge: number, factor: number, side: number): number => Math.max(0, Math.floor(edge / factor / side));
+  const last = (edge: number, factor: number, length: number, side: number): number =>
     Math.min(Math.ceil(length / side), Math.ceil(edge / factor / side));
   const found: TileId[] = [];
-  for (let row = first(box.top, one.factorY); row < last(box.bottom, one.factorY, height); row++) {
-    for (let column = first(box.left, one.factorX); column < last(box.right, one.factorX, width); column++) {
-      found.push({ source, step, column, row });
+  const [side, sideY] = [TILE * step, TILE * stepY];
+  for (let row = first(box.top, one.factorY, sideY); row < last(box.bottom, one.factorY, height, sideY); row++) {
+    for (let column = first(box.left, one.factorX, side); column < last(box.right, one.factorX, width, side); column++) {
+      found.push({ source, step, stepY, column, row });
     }
   }
   return found;
@@ -110,7 +115,7 @@ export function tileQuery(plane: Plane, tile: TileId): string {
   const node = plane.sources[tile.source]?.node;
   const sides: Record<number, string> = {
     [plane.x]: `${left}:${right}:${tile.step}`,
-    [plane.y]: `${top}:${bottom}:${tile.step}`,
+    [plane.y]: `${top}:${bottom}:${tile.stepY}`,
   };
   if (plane.color !== undefined) sides[plane.color] = ":";
   const parts = (node?.shape ?? []).map((_, axis) => `${axis}=${sides[axis] ?? plane.indices[axis] ?? 0}`);

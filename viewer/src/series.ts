@@ -3,9 +3,11 @@
 import type { Api, ArrayNode } from "./api.js";
 import type { Axes } from "./axes.js";
 import { el, fill } from "./dom.js";
-import { bytesText, type Elements, elements, elementText } from "./elements.js";
-import { Line, type Span } from "./line.js";
-import { numberOf } from "./paint.js";
+import { readArray } from "./companions.js";
+import { bytesText, type Elements, elements, elementText, shortText } from "./elements.js";
+import { type Curve, Line, type LineStyle, type Samples, type Span } from "./line.js";
+import { numberOf, unwrapped } from "./paint.js";
+import { csvFile, pngOf, saveButton } from "./save.js";
 
 const MAX_ELEMENTS = 4_000_000;
 /** Elements that are read where chunks are left out. */
@@ -46,8 +48,31 @@ function isFiner(one: Part, other: Part): boolean {
   return one.step < other.step || one.read / one.count > other.read / other.count;
 }
 
+/** What is drawn with the line of an array. */
+export interface Beside {
+  errors: ArrayNode | null;
+  /** Paths of arrays whose lines are drawn too: of the same shape, or lines along the same axis. */
+  also: string[];
+}
+
+/** Return the numbers that are drawn for elements of an array. */
+export function numbersOf(read: Elements, node: ArrayNode, part: string): Float64Array {
+  return Float64Array.from({ length: read.length }, (_, at) => numberOf(read, at, node.packing, part));
+}
+
+function nameOf(node: ArrayNode): string {
+  return node.label ?? node.name;
+}
+
+/** Write the name of an array with its unit, as the title of an axis. */
+export function titleOf(node: ArrayNode): string {
+  return [nameOf(node), node.units === null ? "" : `(${node.units})`].join(" ").trim();
+}
+
 export interface SeriesOptions {
-  part: string;
+  part: () => string;
+  style: () => LineStyle;
+  beside: () => Beside;
   /** What is shown of the axis at first; `undefined`: everything. */
   span?: Span | undefined;
   onSpan?: (span: Span | null) => void;
@@ -62,11 +87,14 @@ interface Shown {
   elements: Elements;
   dtype: string;
   isSample: boolean;
+  errors: Float64Array | null;
+  also: Curve[];
 }
 
 export class Series {
   readonly element = el("div", { class: "series" });
   private readonly note = el("span", { class: "quiet" });
+  private readonly csv: HTMLButtonElement;
   private line: Line | null = null;
   private request: AbortController | null = null;
   private exact: AbortController | null = null;
@@ -85,6 +113,7 @@ export class Series {
     private readonly options: SeriesOptions,
   ) {
     this.span = options.span ?? null;
+    this.csv = saveButton("Save the numbers of the line", "CSV", () => `${node.name}.csv`, () => csvFile(this.columns()));
   }
 
   close(): void {
@@ -115,6 +144,12 @@ export class Series {
     this.asked = "";
   }
 
+  /** Draw in another style, or another part of complex numbers. */
+  restyle(): void {
+    this.line?.setStyle(this.options.style());
+    if (this.shown !== null) this.draw(this.shown);
+  }
+
   /** Return a URL whose answer changes with the values that are shown; `null`: none are shown. */
   probe(): string | null {
     return this.shown === null ? null : this.api.url(this.node.path, "raw", this.shown.part.query);
@@ -135,8 +170,13 @@ export class Series {
     const part = isFiner(own, wide) ? own : wide;
     try {
       const raw = await this.api.raw(this.node.path, part.query, request.signal);
+      const { errors, also } = this.options.beside();
+      // Chunks that stand for others need not be those of another array.
+      const bars = errors === null || raw.isSample ? null : await this.numbers(errors, part.query, request.signal);
+      const lines = await Promise.all(also.map((path) => this.readCurve(path, part.span, isAll, request.signal)));
       if (request.signal.aborted) return;
-      this.shown = { part, elements: elements(raw.bytes, raw.dtype), dtype: raw.dtype, isSample: raw.isSample };
+      const found = lines.filter((one) => one !== null);
+      this.shown = { part, elements: elements(raw.bytes, raw.dtype), dtype: raw.dtype, isSample: raw.isSample, errors: bars, also: found };
       this.draw(this.shown);
     } catch (error) {
       if (request.signal.aborted) return;
@@ -145,24 +185,64 @@ export class Series {
     }
   }
 
-  private draw({ part, elements: read, isSample }: Shown): void {
+  /** Read decoded numbers of an array. */
+  private async numbers(node: ArrayNode, query: string, signal: AbortSignal): Promise<Float64Array> {
+    const raw = await this.api.raw(node.path, query, signal);
+    return numbersOf(elements(raw.bytes, raw.dtype), node, "abs");
+  }
+
+  /** Read the line of another array; `null`: it has none along this axis. */
+  private async readCurve(path: string, span: Span, isAll: boolean, signal: AbortSignal): Promise<Curve | null> {
+    const node = await readArray(this.api, path);
+    const isSame = node?.shape.join() === this.node.shape.join();
+    if (node === null || (!isSame && (node.shape.length !== 1 || node.shape[0] !== this.length))) return null;
+    const part = partOf(node, isSame ? this.indices : {}, isSame ? this.along : 0, span, isAll);
+    return { name: nameOf(node), samples: { values: await this.numbers(node, part.query, signal), first: part.span[0], step: part.step }, errors: null };
+  }
+
+  /** Write what is in sight as columns: indices, coordinates, values, and errors. */
+  private columns(): { name: string; cells: (string | number)[] }[] {
+    if (this.shown === null) return [];
+    const { part, errors } = this.shown;
+    const { values } = this.samples(this.shown);
+    const [from, to] = this.span ?? [0, this.length];
+    const rows = Array.from(values, (_, at) => at).filter((at) => part.span[0] + at * part.step >= Math.floor(from) && part.span[0] + at * part.step < to);
+    const index = (at: number): number => part.span[0] + at * part.step;
+    const name = this.axes.nameOf(this.along);
+    return [
+      { name: this.axes.hasLabels(this.along) ? `${name} (index)` : name, cells: rows.map(index) },
+      ...(this.axes.hasLabels(this.along) ? [{ name, cells: rows.map((at) => this.axes.labelOf(this.along, index(at))) }] : []),
+      { name: this.node.name, cells: rows.map((at) => values[at] ?? NaN) },
+      ...(errors === null ? [] : [{ name: `${this.node.name} (error)`, cells: rows.map((at) => errors[at] ?? NaN) }]),
+    ];
+  }
+
+  private samples({ part, elements: read }: Shown): Samples {
+    const what = this.options.part();
+    const values = numbersOf(read, this.node, what);
+    return { values: what === "unwrapped" ? unwrapped(values) : values, first: part.span[0], step: part.step };
+  }
+
+  private draw(shown: Shown): void {
     const { node } = this;
-    const values = Float64Array.from({ length: read.length }, (_, at) => numberOf(read, at, node.packing, this.options.part));
-    const samples = { values, first: part.span[0], step: part.step };
+    const { part, isSample } = shown;
+    const curves: Curve[] = [{ name: nameOf(node), samples: this.samples(shown), errors: shown.errors }, ...shown.also];
     const all = el("button", { type: "button", onclick: () => void this.read(true) }, `Read ${part.count} chunks, ${bytesText(part.nbytes)} decoded`);
     fill(this.note, ...(isSample ? [`From ${part.read} of ${part.count} chunks; zoom in to see every element. `, ...(part.nbytes <= MAX_DECODED ? [all] : [])] : []));
+    this.csv.disabled = isSample; // which elements these are is not known
     if (this.line !== null) {
-      this.line.setSamples(samples);
+      this.line.setCurves(curves);
       return;
     }
     const { axes, along } = this;
     this.line = new Line({
-      samples,
+      curves,
+      style: this.options.style(),
       length: this.length,
       span: this.span,
       mark: this.mark,
       title: axes.titleOf(along),
-      titleY: [node.label ?? node.name, node.units === null ? "" : `(${node.units})`].join(" ").trim(),
+      titleY: titleOf(node),
       ticks: (from, to, count) => axes.ticksOf(along, from, to, count),
       onCursor: (index) => this.readCursor(index),
       onPick: (index) => this.options.onPick(index),
@@ -171,7 +251,13 @@ export class Series {
     this.line.canvas.setAttribute("aria-label", `Line of ${node.path === "" ? node.name : node.path} along ${axes.nameOf(along)}; arrow keys move, plus and minus zoom`);
     const button = (label: string, text: string, act: () => void): HTMLElement => el("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
     const zoom = el("div", { class: "group" }, button("Zoom in along the line", "+", () => this.line?.zoom(1.5)), button("Zoom out along the line", "−", () => this.line?.zoom(1 / 1.5)), button("Show the whole line", "Fit", () => this.line?.fit()));
-    fill(this.element, el("div", { class: "zoom" }, zoom, this.note), this.line.canvas);
+    const files = el(
+      "div",
+      { class: "group" },
+      saveButton("Save the line as a picture", "PNG", () => `${node.name}.png`, () => pngOf([this.line?.canvas])),
+      this.csv,
+    );
+    fill(this.element, el("div", { class: "zoom" }, zoom, files, this.note), this.line.canvas);
   }
 
   /** Take another span; its elements are read where those at hand are not all of it. */
@@ -194,9 +280,11 @@ export class Series {
       this.options.onCursor(" ");
       return;
     }
-    const { part, elements: read, dtype, isSample } = this.shown;
+    const { part, elements: read, dtype, isSample, errors } = this.shown;
     const at = (index - part.span[0]) / part.step;
-    if (!isSample && Number.isInteger(at) && at >= 0 && at < read.length) this.tell(index, elementText(this.node, read.at(at), dtype));
+    const error = errors?.[at];
+    const more = error === undefined || Number.isNaN(error) ? "" : ` ± ${shortText(error)}`;
+    if (!isSample && Number.isInteger(at) && at >= 0 && at < read.length) this.tell(index, elementText(this.node, read.at(at), dtype) + more);
     else void this.readExactly(index);
   }
 

@@ -33,12 +33,42 @@ export interface State {
   windows: Record<number, Range>;
   /** Path of the labels over the image. */
   labels?: string;
+  /** How values of lines and points are joined (`SHAPES`). */
+  shape?: string;
+  /** Scales of the axes of lines and points (`SCALES`). */
+  scalex?: string;
+  scaley?: string;
+  /** Edges of the axis of values of a line, where they are given. */
+  least?: number;
+  most?: number;
+  /** Whether errors are drawn, where there are any. */
+  errors?: boolean;
+  /** Whether lines cross the plot at the marks of its axes. */
+  guides?: boolean;
+  /** Paths of arrays whose lines are drawn too. */
+  also?: string[];
+  /** What points are drawn against, and what gives them colours: see `Scatter`. */
+  against?: string;
+  tint?: string;
+  /** Edges of what is shown of points: the first and last x, the first and last y. */
+  domain?: [number, number, number, number];
+  /** Whether the axes of a picture run the other way. */
+  flipx?: boolean;
+  flipy?: boolean;
+  /** Whether elements of a picture are stretched to fill its room. */
+  fill?: boolean;
+  /** Whether the first part of a colour is blue. */
+  bgr?: boolean;
+  /** How numbers are written in tables (`NOTATIONS`). */
+  notation?: string;
+  /** How a surface is turned: about the axis upwards, and to the front, in degrees. */
+  turn?: Range;
 }
 
-const WORDS = ["view", "map", "limits", "norm", "part", "labels"] as const;
+const WORDS = ["view", "map", "limits", "norm", "part", "labels", "shape", "scalex", "scaley", "against", "tint", "notation"] as const;
 const INTEGERS = ["x", "y", "along"] as const;
-const NUMBERS = ["low", "high"] as const;
-const FLAGS = ["grid", "coast"] as const;
+const NUMBERS = ["low", "high", "least", "most"] as const;
+const FLAGS = ["grid", "coast", "errors", "guides", "flipx", "flipy", "fill", "bgr"] as const;
 
 const isOneOf = <T extends string>(names: readonly T[], name: string): name is T => (names as readonly string[]).includes(name);
 
@@ -72,6 +102,9 @@ function readMember(state: State, name: string, text: string): void {
     if (Number.isFinite(value)) state[name] = value;
   } else if (isOneOf(FLAGS, name)) state[name] = text === "1";
   else if (name === "channels") state.channels = numbers.filter(Number.isInteger);
+  else if (name === "also") state.also = [...(state.also ?? []), text];
+  else if (name === "domain" && areFinite && numbers.length === 4) state.domain = numbers as [number, number, number, number];
+  else if (name === "turn" && areFinite && numbers.length === 2) state.turn = numbers as Range;
   else if (name === "at" && areFinite && numbers.length === 2) state.at = numbers as Range;
   else if (name === "span" && areFinite && numbers.length === 2 && (numbers[0] ?? 0) < (numbers[1] ?? 0)) state.span = numbers as Range;
   else if (name === "box" && areFinite && numbers.length === 3 && (numbers[2] ?? 0) > 0) state.box = numbers as [number, number, number];
@@ -92,6 +125,9 @@ export function dumpState(state: State): string {
   if (state.channels !== undefined) query.push(["channels", state.channels.join(",")]);
   if (state.at !== undefined) query.push(["at", state.at.join(",")]);
   if (state.span !== undefined) query.push(["span", state.span.join(",")]);
+  if (state.domain !== undefined) query.push(["domain", short(state.domain)]);
+  if (state.turn !== undefined) query.push(["turn", state.turn.join(",")]);
+  for (const path of state.also ?? []) query.push(["also", path]);
   if (state.box !== undefined) query.push(["box", short(state.box)]);
   const text = query.map(([name, value]) => `${name}=${encodeURIComponent(value).replaceAll("%2C", ",").replaceAll("%2F", "/")}`).join("&");
   return `#/${state.path.split("/").map(encodeURIComponent).join("/")}${text === "" ? "" : `?${text}`}`;

@@ -1,8 +1,8 @@
 /** Elements as a table, a window of rows and columns at a time: for text, structs, and exact values. */
 
 import type { Api, ArrayNode } from "./api.js";
-import { el, fill } from "./dom.js";
-import { elements, isKnown, textOf } from "./elements.js";
+import { choice, el, fill } from "./dom.js";
+import { elements, isKnown, NOTATIONS, notedText } from "./elements.js";
 
 const ROWS = 50;
 const COLUMNS = 16;
@@ -22,6 +22,9 @@ export interface TableOptions {
   /** Index along every axis. */
   indices: () => Record<number, number>;
   labels: (axis: number, index: number) => string;
+  /** How floats are written, one of `NOTATIONS`. */
+  notation: () => string;
+  onNotation: (notation: string) => void;
   onError: (error: unknown) => void;
 }
 
@@ -82,7 +85,7 @@ export class Table {
     }
     const raw = await this.api.raw(this.node.path, query, signal);
     const read = elements(raw.bytes, raw.dtype);
-    const texts = Array.from({ length: read.length }, (_, at) => textOf(read.at(at), raw.dtype));
+    const texts = Array.from({ length: read.length }, (_, at) => notedText(read.at(at), raw.dtype, this.options.notation()));
     const [, inner] = raw.shape;
     if (raw.shape.length === 0) return texts[0];
     return inner === undefined ? texts : Array.from({ length: raw.shape[0] ?? 0 }, (_, line) => texts.slice(line * inner, (line + 1) * inner));
@@ -123,6 +126,7 @@ export class Table {
         { class: "pager" },
         ...(rows === undefined ? [] : this.pager("row", this.firstRow, ROWS, height, (first) => (this.firstRow = first))),
         ...(columns === undefined ? [] : this.pager("column", this.firstColumn, COLUMNS, width, (first) => (this.firstColumn = first))),
+        this.isRead() && /f[248]$/.test(this.node.numpy) ? choice("Notation", NOTATIONS, this.options.notation(), (notation) => this.options.onNotation(notation)) : null,
       ),
       el("div", { class: "scroll", tabindex: 0 }, el("table", {}, head, el("tbody", {}, ...body))),
     );

@@ -19,25 +19,26 @@ const plane: Plane = {
 };
 
 test("the coarsest level that is fine enough is chosen, and a power of two within it", () => {
-  assert.deepEqual(choose(plane, 0.1), { source: 0, step: 1 });
-  assert.deepEqual(choose(plane, 3.9), { source: 0, step: 2 });
-  assert.deepEqual(choose(plane, 4), { source: 1, step: 1 });
-  assert.deepEqual(choose(plane, 17), { source: 1, step: 4 });
+  assert.deepEqual(choose(plane, 0.1), { source: 0, step: 1, stepY: 1 });
+  assert.deepEqual(choose(plane, 3.9), { source: 0, step: 2, stepY: 2 });
+  assert.deepEqual(choose(plane, 4), { source: 1, step: 1, stepY: 1 });
+  assert.deepEqual(choose(plane, 17), { source: 1, step: 4, stepY: 4 });
+  assert.deepEqual(choose(plane, 17, 0.1), { source: 0, step: 16, stepY: 1 }); // stretched along y
 });
 
 test("one tile holds the whole plane", () => {
-  assert.deepEqual(overview(plane), { source: 1, step: 2, column: 0, row: 0 });
+  assert.deepEqual(overview(plane), { source: 1, step: 2, stepY: 1, column: 0, row: 0 });
   assert.deepEqual(coverage(plane, overview(plane)), { left: 0, top: 0, right: 500, bottom: 250 });
 });
 
 test("tiles cover a box and stay within the plane", () => {
-  const found = tilesIn(plane, { left: -100, top: 200, right: 600, bottom: 5000 }, 0, 1);
+  const found = tilesIn(plane, { left: -100, top: 200, right: 600, bottom: 5000 }, { source: 0, step: 1, stepY: 1 });
   assert.deepEqual(found.map(({ column, row }) => [column, row]), [0, 1, 2, 3].flatMap((row) => [[0, row], [1, row], [2, row]]));
-  assert.deepEqual(coverage(plane, { source: 0, step: 1, column: 7, row: 3 }), { left: 1792, top: 768, right: 2000, bottom: 1000 });
+  assert.deepEqual(coverage(plane, { source: 0, step: 1, stepY: 1, column: 7, row: 3 }), { left: 1792, top: 768, right: 2000, bottom: 1000 });
 });
 
 test("a tile is requested by indices of all axes", () => {
-  assert.equal(tileQuery(plane, { source: 1, step: 2, column: 0, row: 0 }), "0=7&1=0:250:2&2=0:500:2&sample=64");
+  assert.equal(tileQuery(plane, { source: 1, step: 2, stepY: 2, column: 0, row: 0 }), "0=7&1=0:250:2&2=0:500:2&sample=64");
 });
 
 test("strides follow the axes of the array, not of the picture", () => {
@@ -54,11 +55,11 @@ test("ticks are round and few", () => {
 });
 
 test("views suit the type and the axes", () => {
-  assert.deepEqual(viewsOf(node([4, 4])), ["heatmap", "line", "table"]);
-  assert.deepEqual(viewsOf(node([4])), ["line", "table"]);
+  assert.deepEqual(viewsOf(node([4, 4])), ["heatmap", "surface", "line", "scatter", "table"]);
+  assert.deepEqual(viewsOf(node([4])), ["line", "scatter", "table"]);
   assert.deepEqual(viewsOf(node([])), ["table"]);
   assert.deepEqual(viewsOf(node([4, 4], "|O")), ["table"]);
-  assert.deepEqual(viewsOf(node([4, 4, 3], "|u1")), ["rgb", "heatmap", "line", "table"]);
+  assert.deepEqual(viewsOf(node([4, 4, 3], "|u1")), ["rgb", "heatmap", "surface", "line", "scatter", "table"]);
   assert.equal(colorAxis(node([4, 4, 3])), undefined);
 });
 

@@ -7,7 +7,7 @@ import { dumpState, parseState, type State } from "../src/state.js";
 import { shownEntries } from "../src/tree.js";
 
 test("a state survives the URL, with any name", () => {
-  const state: State = { path: "a b+ü%#?:/x&y=z", indices: { 0: 3, 2: 0 }, x: 1, y: 3, view: "heatmap", map: "gray", low: -1.5, high: 2, box: [1.5, -2, 0.125], span: [3, 123456789012], grid: true, coast: false, limits: "full", norm: "log", part: "phase", at: [3, 4], along: 0, channels: [], windows: { 1: [0, 2.5] }, labels: "labels/a b" };
+  const state: State = { path: "a b+ü%#?:/x&y=z", indices: { 0: 3, 2: 0 }, x: 1, y: 3, view: "heatmap", map: "gray", low: -1.5, high: 2, box: [1.5, -2, 0.125], span: [3, 123456789012], grid: true, coast: false, limits: "full", norm: "log", part: "phase", at: [3, 4], along: 0, channels: [], windows: { 1: [0, 2.5] }, labels: "labels/a b", shape: "steps", scalex: "log", scaley: "symlog", least: -2, most: 1e9, errors: false, guides: true, also: ["a,b/c&d", "e"], against: "/1=0", tint: "w/x y", domain: [-1, 2.5, 0, 1e-5], flipx: true, flipy: false, fill: true, bgr: false, notation: "fixed", turn: [30, 90] };
   assert.deepEqual(parseState(dumpState(state)), state);
   assert.deepEqual(parseState(""), { path: "", indices: {}, windows: {} });
 });
@@ -28,7 +28,7 @@ test("colours begin and end with the map, and NaN has none", () => {
   assert.deepEqual([-100, 0, 100].map((value) => shareOf(value, -100, 100, "symlog")), [0, 0.5, 1]);
   assert.ok(shareOf(10, -100, 100, "symlog") > 0.75);
   assert.deepEqual([...colorTable("gray_r").slice(0, 3), ...colorTable("gray_r").slice(-3)], [255, 255, 255, 0, 0, 0]);
-  for (const norm of ["linear", "log", "symlog", "sqrt"]) assert.ok(Math.abs(valueAt(shareOf(7, 2, 50, norm), 2, 50, norm) - 7) < 1e-9);
+  for (const norm of ["linear", "log", "symlog", "sqrt", "square"]) assert.ok(Math.abs(valueAt(shareOf(7, 2, 50, norm), 2, 50, norm) - 7) < 1e-9);
 });
 
 test("limits ignore a few extremes and what is no number", () => {
