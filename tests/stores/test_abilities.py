@@ -203,6 +203,7 @@ def test_no_wrapper_is_left_out_here() -> None:
     stages = {
         "VersionedStore",
         "PrecomputedStore",
+        "ContainerStore",  # the base of containers
     }  # what it can do does not follow from its store: TestVersionedStore, and below
     assert shipped == {*FORWARDING, *CHANGING, *CONTAINERS, *TRANSFORMED, *stages} - {"twice"}
 

@@ -12,62 +12,36 @@ Earlier texts have the size of the compressed bytes; both are read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from tessarr.codecs.array_to_bytes.n5_default import (
+from tessarr.codecs.array_to_bytes.block_codec import (
     OBJECT,
     VARLENGTH,
+    BlockCodec,
     bound_to,
-    check_block,
     fitted,
     header,
     read_header,
 )
-from tessarr.codecs.base import ArrayToBytes, BytesToBytes, ChunkSpec, Codec
+from tessarr.codecs.base import BytesToBytes, ChunkSpec, Codec
 from tessarr.codecs.chain import split
-from tessarr.codecs.parse import codecs_member
 from tessarr.codecs.raw import corrupt, flat_bytes
-from tessarr.errors import CodecError, MetadataValidationError, Problem
-from tessarr.types import JSON, AnyArray, Buffer, JSONObject
+from tessarr.errors import CodecError
+from tessarr.types import AnyArray, Buffer
 
 
 @dataclass(frozen=True, slots=True)
-class N5VarlenCodec(ArrayToBytes):
+class N5VarlenCodec(BlockCodec):
     """Store a header, and elements encoded by `codecs`: one array → bytes codec, then compressors."""
 
     name = "n5_varlen"
-    codecs: tuple[Codec, ...]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "codecs", tuple(self.codecs))
-        try:
-            before, _, _ = split(self.codecs)
-        except CodecError as error:
-            problem = Problem(("codecs",), "value", str(error))
-            raise MetadataValidationError("invalid n5_varlen codec", [problem], codec=self.name) from error
-        if before:
-            problem = Problem(("codecs",), "value", "must begin with an array to bytes codec")
-            raise MetadataValidationError("invalid n5_varlen codec", [problem], codec=self.name)
-
-    @classmethod
-    def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        return cls(codecs_member(cls.name, configuration))
-
-    def to_json(self) -> JSONObject:
-        return {"name": self.name, "configuration": {"codecs": [codec.to_json() for codec in self.codecs]}}
-
-    def fit(self, spec: ChunkSpec) -> Self:
-        """Fit every inner codec."""
-        return type(self)(tuple(codec.fit(spec) for codec in self.codecs))
-
-    def encoded_size(self, spec: ChunkSpec) -> None:
-        bound_to(self.codecs, spec.shape, spec.data_type)
-        if spec.shape and max(spec.shape) >= 1 << 32:
-            raise CodecError("an axis is too long for an N5 block", codec=self.name, got=spec.shape)
+    def _problem(self) -> str | None:
+        problem = BlockCodec._problem(self)
+        return problem or ("must begin with an array to bytes codec" if split(self.codecs)[0] else None)
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
         chain = bound_to(self.codecs, spec.shape, spec.data_type)
@@ -84,7 +58,7 @@ class N5VarlenCodec(ArrayToBytes):
         if len(rest) < 4:
             raise corrupt(self.name, f"{len(rest)} bytes are too few for the number of elements")
         count, body = int.from_bytes(rest[:4].tobytes(), "big"), rest[4:]
-        check_block(self.name, shape, spec, len(body))
+        self._check_block(shape, spec, len(body))
         chain = bound_to(self.codecs, shape, spec.data_type)
         decoded: Buffer = body
         for step in reversed(chain.after):
@@ -101,7 +75,7 @@ class N5VarlenCodec(ArrayToBytes):
 
 
 @dataclass(frozen=True, slots=True)
-class N5ObjectsCodec(ArrayToBytes):
+class N5ObjectsCodec(BlockCodec):
     """Store one element, the bytes of an object, behind their number; compressed by `codecs`, at most one compressor.
 
     >>> codec, spec = N5ObjectsCodec(()), ChunkSpec((1,), __import__("tessarr").dtypes.parse.from_v3("bytes"), np.array(b""))
@@ -112,18 +86,14 @@ class N5ObjectsCodec(ArrayToBytes):
     name = "tessarr.n5_objects"
     codecs: tuple[Codec, ...] = ()
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "codecs", tuple(self.codecs))
+    def _problem(self) -> str | None:
         if len(self.codecs) > 1 or not all(isinstance(codec, BytesToBytes) for codec in self.codecs):
-            problem = Problem(("codecs",), "value", f"must be at most one compressor; got {list(self.codecs)}")
-            raise MetadataValidationError(f"invalid {self.name} codec", [problem], codec=self.name)
+            return f"must be at most one compressor; got {list(self.codecs)}"
+        return None
 
-    @classmethod
-    def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        return cls(codecs_member(cls.name, configuration))
-
-    def to_json(self) -> JSONObject:
-        return {"name": self.name, "configuration": {"codecs": [codec.to_json() for codec in self.codecs]}}
+    def fit(self, spec: ChunkSpec) -> Self:
+        """Return the codec: objects have no size to which a compressor could be fitted."""
+        return self
 
     def encoded_size(self, spec: ChunkSpec) -> None:
         if spec.data_type.name != "bytes" or any(length != 1 for length in spec.shape):
@@ -166,5 +136,5 @@ class N5ObjectsCodec(ArrayToBytes):
 
 
 def _compressor(codec: Codec) -> BytesToBytes:
-    assert isinstance(codec, BytesToBytes)  # checked in __post_init__
+    assert isinstance(codec, BytesToBytes)  # `_problem` requires it
     return codec

@@ -27,13 +27,12 @@ from typing import Any
 from tessarr.common import strict_json
 from tessarr.errors import CodecError, MetadataValidationError, UnsupportedOperationError
 from tessarr.metadata import n5, n5_dialects
-from tessarr.metadata.n5 import AxisOrder
 from tessarr.stores.base import ANY, Any_, Fetch, Listing, Version
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.functions import fetch_one
 from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import fallback
-from tessarr.stores.wrappers.base import WrapperStore
+from tessarr.stores.virtual.container import ContainerStore
 from tessarr.types import Buffer, ByteRange, JSONObject
 
 _ZARR_DOCUMENT = "zarr.json"
@@ -45,41 +44,14 @@ _FOREIGN_DOCUMENTS = frozenset((".zarray", ".zgroup", ".zattrs", ".zmetadata", "
 """Documents of other formats, which an N5 container does not have."""
 
 
-class N5Store(WrapperStore):
+class N5Store(ContainerStore):
     """The N5 container in `store` (a path, a URL, a mapping, a store).
 
     `axis_order` is ``"C"`` (slowest axis first, as in zarr-python 2) or ``"F"`` (N5's order, as in Java and TensorStore).
     Arrays are created by `tessarr.create_n5`; creating any other array is an error before anything is written.
     """
 
-    def __init__(self, store: object, *, axis_order: AxisOrder = "C", read_only: bool = False) -> None:
-        from tessarr.stores.url import store_from
-
-        if axis_order not in ("C", "F"):
-            raise ValueError(f"axis_order must be 'C' or 'F', got {axis_order!r}")
-        opened, path = store_from(store, read_only=read_only)
-        if path:
-            from tessarr.stores.wrappers.prefix import PrefixStore
-
-            opened = PrefixStore(opened, path)
-        super().__init__(opened.with_read_only() if read_only and not opened.read_only else opened)
-        self.axis_order: AxisOrder = axis_order
-
-    @property
-    def supports_consolidated_metadata(self) -> bool:
-        """``False``: N5 has no consolidated metadata."""
-        return False
-
-    @property
-    def url(self) -> str:
-        """The URL of the container, followed by the adapter."""
-        return f"{self.store.url}|n5:"
-
-    def __eq__(self, other: object) -> bool:
-        return super().__eq__(other) and self.axis_order == getattr(other, "axis_order", None)
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.store, self.axis_order))
+    adapter = "n5"
 
     # -- documents -------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Self
 
-from tessarr.codecs.array_to_bytes.n5_default import DEFAULT, header
+from tessarr.codecs.array_to_bytes.block_codec import DEFAULT, header
 from tessarr.common import strict_json
 from tessarr.errors import MetadataValidationError, UnsupportedOperationError
 from tessarr.keys.default import DefaultKeyEncoding
@@ -35,8 +35,8 @@ from tessarr.stores.fetch import Fetched, version_of
 from tessarr.stores.functions import children
 from tessarr.stores.path import check_key, check_prefix, prefix_of
 from tessarr.stores.protocols import WRITING, ConditionalDelete, ConditionalSet, Lock, fallback
+from tessarr.stores.virtual.container import ContainerStore
 from tessarr.stores.virtual.precomputed_shards import ShardedChunks
-from tessarr.stores.wrappers.base import WrapperStore
 from tessarr.types import Buffer, ByteRange, Coords
 
 _DOCUMENT = "zarr.json"
@@ -44,35 +44,16 @@ _KEYS = DefaultKeyEncoding()
 _FILE = re.compile(r"(-?[0-9]+)-(-?[0-9]+)_(-?[0-9]+)-(-?[0-9]+)_(-?[0-9]+)-(-?[0-9]+)", re.ASCII)
 
 
-class PrecomputedStore(WrapperStore):
+class PrecomputedStore(ContainerStore):
     """The volume in `store` (a path, a URL, a mapping, a store).
 
     `axis_order` is ``"C"`` for arrays with the axes c, z, y, x, or ``"F"`` for x, y, z, c, as in Neuroglancer and TensorStore.
     """
 
+    adapter = "neuroglancer-precomputed"
+
     def __init__(self, store: object, *, axis_order: AxisOrder = "C") -> None:
-        from tessarr.stores.url import store_from
-
-        if axis_order not in ("C", "F"):
-            raise ValueError(f"axis_order must be 'C' or 'F', got {axis_order!r}")
-        opened, path = store_from(store, read_only=True)
-        if path:
-            from tessarr.stores.wrappers.prefix import PrefixStore
-
-            opened = PrefixStore(opened, path)
-        super().__init__(opened)
-        self.read_only = True
-        self.axis_order: AxisOrder = axis_order
-
-    @property
-    def supports_consolidated_metadata(self) -> bool:
-        """``False``: a volume has one document."""
-        return False
-
-    @property
-    def url(self) -> str:
-        """The URL of the volume, followed by the adapter."""
-        return f"{self.store.url}|neuroglancer-precomputed:"
+        super().__init__(store, axis_order=axis_order, read_only=True)
 
     def has_ability(self, ability: type) -> bool:
         """Whether the wrapped store has `ability`, other than those of writing."""
@@ -82,12 +63,6 @@ class PrecomputedStore(WrapperStore):
         if not read_only:
             raise UnsupportedOperationError("precomputed volumes are read-only", store=self.url)
         return super().with_read_only()
-
-    def __eq__(self, other: object) -> bool:
-        return super().__eq__(other) and self.axis_order == getattr(other, "axis_order", None)
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.store, self.axis_order))
 
     # -- documents -------------------------------------------------------------------------------------------------
 
