@@ -65,6 +65,14 @@ def dataset(**members: Any) -> dict[str, bytes]:
     return {"attributes.json": json.dumps({k: v for k, v in whole.items() if v is not ...}).encode()}
 
 
+def container(place: str, **more: Any) -> np.ndarray[Any, Any]:
+    """Make a container with a dataset of two axes at v/s0; return its elements."""
+    whole = np.arange(24, dtype="u2").reshape(4, 6)
+    how: dict[str, Any] = {"shape": (4, 6), "chunks": (2, 3), "dtype": "u2", "dimension_names": ["y", "x"], **more}
+    tessarr.create_n5(place, path="v/s0", **how)[...] = whole
+    return whole
+
+
 @pytest.mark.spec("N5-06", "N5-07")
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize(("compressor", "expected"), COMPRESSORS, ids=lambda value: str(value)[:24])
@@ -265,10 +273,7 @@ def test_a_container_is_bridged_to_zarr_without_copying_a_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    whole = np.arange(24, dtype="u2").reshape(4, 6)
-    names = ["y", "x"]
-    how: Any = {"shape": (4, 6), "chunks": (2, 3), "dtype": "u2", "dimension_names": names}
-    tessarr.create_n5("a.n5", path="v/s0", attributes={"unit": "nm"}, **how)[...] = whole
+    whole = container("a.n5", attributes={"unit": "nm"})
     blocks = {path: path.read_bytes() for path in (tmp_path / "a.n5").rglob("*") if path.is_file()}
     assert main(["bridge", "a.n5", "--dry-run"]) == 0
     assert {path for path in (tmp_path / "a.n5").rglob("*") if path.is_file()} == set(blocks)
@@ -363,10 +368,7 @@ def test_containers_are_converted_to_zarr_as_every_reader_knows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    whole = np.arange(24, dtype="u2").reshape(4, 6)
-    names = ["y", "x"]
-    made = {"shape": (4, 6), "chunks": (2, 3), "dtype": "u2", "compressor": "gzip", "dimension_names": names}
-    tessarr.create_n5("a.n5", path="v/s0", **made)[...] = whole  # type: ignore[arg-type]
+    whole = container("a.n5", compressor="gzip")
     tessarr.create_n5("a.n5", path="t", shape=(3,), chunks=(2,), dtype=str)[...] = np.array(["a", "b", "c"], object)
     assert main(["convert", "a.n5|n5:", "b.zarr"]) == 0
     group = tessarr.open_group("b.zarr", mode="r")
