@@ -25,6 +25,7 @@ def test_the_list_holds_every_requirement_once() -> None:
 @pytest.mark.parametrize(
     ("families", "count", "first"),
     [
+        ([], 447, "V1-01"),
         (["V1"], 26, "V1-01"),
         (["V3-GZIP"], 4, "V3-GZIP-01"),
         (["OGC-01..05"], 5, "OGC-01"),
