@@ -204,8 +204,8 @@ def test_no_order_of_writers_and_collections_loses_a_committed_chunk(actions: An
             gc(store)
         elif store.exists("refs/gc.json"):
             aged(store)
-    for revision in opened(store).versions():
-        opened(store, version=revision.id, mode="r")[:]
+    for commit in opened(store).versions():
+        opened(store, version=commit.id, mode="r")[:]
 
 
 def test_temporary_files_go_when_they_are_old(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

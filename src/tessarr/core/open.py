@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from tessarr.core.group import Group
-    from tessarr.stores.transformed.revision import Revision
+    from tessarr.stores.transformed.array_commit import Commit
 
 
 def _node(
@@ -130,7 +130,7 @@ async def open_array(
     path: str | None = None,
     storage_options: Mapping[str, object] | None = None,
     config: ArrayConfigLike | None = None,
-    version: str | datetime | Revision | None = None,
+    version: str | datetime | Commit | None = None,
     **kwargs: Any,
 ) -> Array:
     """Open the array at a place, or create one where the mode allows it.
@@ -162,7 +162,7 @@ async def open_array(
     return await steps_of(create)(store=where, path=here, zarr_format=number, config=config, **arguments)
 
 
-def _at_version_call(array: Array, version: str | datetime | Revision) -> Call:
+def _at_version_call(array: Array, version: str | datetime | Commit) -> Call:
     remote = isinstance(array._store, Remote)
     return Call(lambda: array.at_version(version), lambda: array.at_version_async(version), remote)
 

@@ -13,14 +13,14 @@ from tessarr.stores.path import prefix_of
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from tessarr.stores.transformed.revision import Revision
+    from tessarr.stores.transformed.array_commit import Commit
     from tessarr.stores.transformed.versioned import VersionedStore
 
 
 class VersionMethods(SelectionMethods):
     """Commit, name and read versions of an array. Base of `Array`."""
 
-    def commit(self, message: str = "") -> Revision:
+    def commit(self, message: str = "") -> Commit:
         """Make the chunks that were written through this object the newest version, in one step, with the present document.
 
         Raises `ConflictError` (with `keys`), having changed nothing, when others have committed the same chunks since this
@@ -33,7 +33,7 @@ class VersionMethods(SelectionMethods):
         >>> first = z.commit("ones")
         >>> z[:] = 2
         >>> second = z.commit("twos")
-        >>> z.at_version(first.id)[:].tolist(), [revision.message for revision in z.versions()]
+        >>> z.at_version(first.id)[:].tolist(), [commit.message for commit in z.versions()]
         ([1, 1], ['twos', 'ones'])
         """
         from tessarr.common import strict_json
@@ -46,28 +46,28 @@ class VersionMethods(SelectionMethods):
         document = strict_json.plain(strict_json.loads(bytes(byte_view(value)), key="zarr.json"))
         return store.commit(message, document)
 
-    async def commit_async(self, message: str = "") -> Revision:
+    async def commit_async(self, message: str = "") -> Commit:
         return await _in_thread(self.commit, message)
 
-    def versions(self) -> list[Revision]:
+    def versions(self) -> list[Commit]:
         """List the committed versions, the newest first."""
-        return [*self._versioned(self._bound.store).revisions()]
+        return [*self._versioned(self._bound.store).commits()]
 
-    async def versions_async(self) -> list[Revision]:
+    async def versions_async(self) -> list[Commit]:
         return await _in_thread(self.versions)
 
-    def tag(self, name: str, version: str | datetime | Revision | None = None) -> Revision:
+    def tag(self, name: str, version: str | datetime | Commit | None = None) -> Commit:
         """Name a version for good; ``None``: the newest. Returns it. Raises `ConflictError` where the name is taken."""
         store = self._versioned(self._bound.store)
-        revision = store.newest() if version is None else store.resolve(version)
-        store.tag(name, revision)
-        return revision
+        commit = store.newest() if version is None else store.resolve(version)
+        store.tag(name, commit)
+        return commit
 
-    async def tag_async(self, name: str, version: str | datetime | Revision | None = None) -> Revision:
+    async def tag_async(self, name: str, version: str | datetime | Commit | None = None) -> Commit:
         return await _in_thread(self.tag, name, version)
 
-    def at_version(self, version: str | datetime | Revision) -> Self:
-        """Return the array as it was committed: an id, a tag, a `Revision`, or a time, at which it was the newest.
+    def at_version(self, version: str | datetime | Commit) -> Self:
+        """Return the array as it was committed: an id, a tag, a `Commit`, or a time, at which it was the newest.
 
         It is read-only. Raises `StoreError` where there is no such version.
         """
@@ -76,9 +76,9 @@ class VersionMethods(SelectionMethods):
 
         chunks = transformed(self._store, self._path, self._metadata)
         store = self._versioned(chunks)
-        revision = store.resolve(version)
-        store.read_only_at(revision)
-        metadata = formats.parse_node(3, {"zarr.json": revision.document}).node
+        commit = store.resolve(version)
+        store.read_only_at(commit)
+        metadata = formats.parse_node(3, {"zarr.json": commit.document}).node
         transformers = self._metadata.storage_transformers
         if not isinstance(metadata, ArrayMetadata) or metadata.storage_transformers != transformers:
             raise MetadataValidationError(
@@ -88,7 +88,7 @@ class VersionMethods(SelectionMethods):
         made._transformed = (transformers, self._store, chunks)
         return made
 
-    async def at_version_async(self, version: str | datetime | Revision) -> Self:
+    async def at_version_async(self, version: str | datetime | Commit) -> Self:
         return await _in_thread(self.at_version, version)
 
     @property

@@ -1,11 +1,11 @@
-"""Remove the objects of a versioned array that no revision needs, so that no commit can lose one.
+"""Remove the objects of a versioned array that no commit needs, so that no commit can lose one.
 
 Objects that nothing refers to are what sessions left that never committed. A session that still goes on may refer to some, and
 stores an object that is there already no second time. So they are removed in two steps, by a list at ``refs/gc.json``::
 
     {"time": "2026-11-23T05:00:00+00:00", "removing": false, "objects": ["<digest>", …]}
 
-1. A collection lists what no revision refers to. A commit that needs a listed object takes it off the list (`keep`).
+1. A collection lists what no commit refers to. A commit that needs a listed object takes it off the list (`keep`).
 2. A collection at least the grace later marks the list as ``removing``, if it is still the one that it read before it looked
    for references, removes what is on it, and then the list. A commit that needs such an object fails, and changes nothing.
 
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from tessarr.common import strict_json
 from tessarr.errors import ConflictError
-from tessarr.stores.transformed.revision import is_digest, is_time
+from tessarr.stores.transformed.array_commit import is_digest, is_time
 from tessarr.types import Buffer, JSONObject
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def collect(store: VersionedStore, *, grace: timedelta, dry_run: bool) -> Collec
     """List the objects that nothing refers to, or remove those that were listed at least `grace` before.
 
     A `grace` of 0 removes them at once, which is safe where no session goes on. Raises `StoreError`, having removed nothing,
-    where a revision cannot be read; `ConflictError` where another collection is at work.
+    where a commit cannot be read; `ConflictError` where another collection is at work.
     """
     before = _read(store)
     unused = _stored(store) - set(_needed(store))
@@ -93,20 +93,20 @@ def keep(store: VersionedStore, digests: Iterable[str]) -> None:
 
 
 def _needed(store: VersionedStore) -> Iterator[str]:
-    """List the objects that a revision refers to, and revisions themselves."""
+    """List the objects that a commit refers to, and commits themselves."""
     seen: set[str] = set()
     for name in _refs(store):
         identifier: str | None = store.read_ref(name)[0]
         while identifier is not None and identifier not in seen:
             seen.add(identifier)
-            revision = store.revision(identifier)
+            commit = store.read_commit(identifier)
             yield identifier
-            for page in revision.pages:
+            for page in commit.pages:
                 if page not in seen:
                     seen.add(page)
                     yield page
                     yield from store.page(page).values()
-            identifier = revision.parent
+            identifier = commit.parent
 
 
 def _refs(store: VersionedStore) -> list[str]:

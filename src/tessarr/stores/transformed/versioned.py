@@ -50,8 +50,8 @@ from tessarr.stores.protocols import (
     Set,
     Size,
 )
+from tessarr.stores.transformed.array_commit import COMMIT_MEMBERS, DIGITS, Commit, is_digest
 from tessarr.stores.transformed.garbage import keep
-from tessarr.stores.transformed.revision import COMMIT, DIGITS, Revision, is_digest
 from tessarr.stores.wrappers.base import WrapperStore
 from tessarr.types import JSON, Buffer, ByteRange, JSONObject
 
@@ -108,7 +108,7 @@ class _Staged(dict[str, str | None]):
 
 
 class VersionedStore(WrapperStore):
-    """A store of the chunks of the array at `path`, as of the newest revision when it was first read.
+    """A store of the chunks of the array at `path`, as of the newest commit when it was first read.
 
     What is written is staged in memory until `commit`.
     """
@@ -118,7 +118,7 @@ class VersionedStore(WrapperStore):
         self.layout = layout
         self.prefix = prefix_of(path)
         self._at: str | None = None
-        self._known: tuple[Revision | None, dict[str, str]] | None = None
+        self._known: tuple[Commit | None, dict[str, str]] | None = None
         self._staged = _Staged()
         self._met: set[str] = set()
         """Digests of values that were to be stored, and were there: a collection of garbage may have removed them since."""
@@ -149,7 +149,7 @@ class VersionedStore(WrapperStore):
             return True
         return ability in _READING and super().has_ability(ability)
 
-    # -- revisions ---------------------------------------------------------------------------------------------
+    # -- commits -----------------------------------------------------------------------------------------------
 
     def _error(self, what: str, key: str, **facts: object) -> StoreError:
         return StoreError(what, store=self.url, path="/" + self.prefix.rstrip("/"), key=key, **facts)
@@ -204,19 +204,19 @@ class VersionedStore(WrapperStore):
             return None, None
         return str(self.parsed(value, key, {"commit": is_digest})["commit"]), value
 
-    def revision(self, identifier: str) -> Revision:
-        """Read the revision with this id."""
-        found = self.parsed(self._get(identifier), self.object_key(identifier), COMMIT)
+    def read_commit(self, identifier: str) -> Commit:
+        """Read the commit with this id."""
+        found = self.parsed(self._get(identifier), self.object_key(identifier), COMMIT_MEMBERS)
         made: dict[str, object] = {name: found[name] for name in ("parent", "message", "document")}
         when = datetime.fromisoformat(str(found["time"]))
         pages = tuple(map(str, cast("list[object]", found["pages"])))
-        return Revision(id=identifier, time=when, pages=pages, **made)  # type: ignore[arg-type]
+        return Commit(id=identifier, time=when, pages=pages, **made)  # type: ignore[arg-type]
 
-    def revisions(self) -> Iterator[Revision]:
-        """Iterate over the revisions, the newest first."""
+    def commits(self) -> Iterator[Commit]:
+        """Iterate over the commits, the newest first."""
         identifier = self.read_ref("main")[0]
         while identifier is not None:
-            found = self.revision(identifier)
+            found = self.read_commit(identifier)
             yield found
             identifier = found.parent
 
@@ -225,29 +225,29 @@ class VersionedStore(WrapperStore):
         """Whether something is staged and not committed."""
         return bool(self._staged)
 
-    def read_only_at(self, revision: Revision) -> None:
-        """Read `revision` from now on, before anything was read or written."""
-        self._at, self.read_only = revision.id, True
+    def read_only_at(self, commit: Commit) -> None:
+        """Read `commit` from now on, before anything was read or written."""
+        self._at, self.read_only = commit.id, True
 
-    def newest(self) -> Revision:
-        """Return the newest revision. Raises `StoreError` before the first."""
+    def newest(self) -> Commit:
+        """Return the newest commit. Raises `StoreError` before the first."""
         identifier = self.read_ref("main")[0]
         if identifier is None:
             raise self._error("nothing was committed yet", self.prefix + self.layout.refs)
-        return self.revision(identifier)
+        return self.read_commit(identifier)
 
-    def resolve(self, version: str | datetime | Revision) -> Revision:
-        """Return the revision with an id or a tag, or the newest one at a time. Raises `StoreError`."""
-        if isinstance(version, Revision):
+    def resolve(self, version: str | datetime | Commit) -> Commit:
+        """Return the commit with an id or a tag, or the newest one at a time. Raises `StoreError`."""
+        if isinstance(version, Commit):
             version = version.id
         if isinstance(version, datetime):
             when = version if version.tzinfo else version.astimezone()
-            found = next((one for one in self.revisions() if one.time <= when), None)
+            found = next((one for one in self.commits() if one.time <= when), None)
         elif is_digest(version):
-            found = next((one for one in self.revisions() if one.id == version), None)
+            found = next((one for one in self.commits() if one.id == version), None)
         else:
             identifier = self.read_ref(f"tags/{_tag(version)}")[0]
-            found = None if identifier is None else self.revision(identifier)
+            found = None if identifier is None else self.read_commit(identifier)
         if found is None:
             raise self._error(
                 "the array has no such version",
@@ -257,16 +257,16 @@ class VersionedStore(WrapperStore):
             )
         return found
 
-    def tag(self, name: str, revision: Revision) -> None:
-        """Name a revision. Raises `ConflictError` where the name is taken."""
+    def tag(self, name: str, commit: Commit) -> None:
+        """Name a commit. Raises `ConflictError` where the name is taken."""
         key = f"{self.prefix}{self.layout.refs}tags/{_tag(name)}.json"
-        if not functions.set_if_not_exists(self.store, key, strict_json.dumps({"commit": revision.id})):
+        if not functions.set_if_not_exists(self.store, key, strict_json.dumps({"commit": commit.id})):
             raise ConflictError("the tag exists, and tags do not move", store=self.url, key=key)
 
-    def _references(self, revision: Revision | None) -> dict[str, str]:
-        """Return the digest of each chunk of a revision, by its key below the array."""
+    def _references(self, commit: Commit | None) -> dict[str, str]:
+        """Return the digest of each chunk of a commit, by its key below the array."""
         references: dict[str, str] = {}
-        for digest in () if revision is None else revision.pages:
+        for digest in () if commit is None else commit.pages:
             references.update(self.page(digest))
         return references
 
@@ -278,17 +278,17 @@ class VersionedStore(WrapperStore):
             raise self._error("a malformed page", key, expected="keys and digests")
         return cast("dict[str, str]", found)
 
-    def _base(self) -> tuple[Revision | None, dict[str, str]]:
-        """Return the revision that is read here, with its references; ``None`` before the first commit."""
+    def _base(self) -> tuple[Commit | None, dict[str, str]]:
+        """Return the commit that is read here, with its references; ``None`` before the first commit."""
         with self._lock:
             if self._known is None:
                 identifier = self._at or self.read_ref("main")[0]
-                revision = None if identifier is None else self.revision(identifier)
-                self._known = revision, self._references(revision)
+                commit = None if identifier is None else self.read_commit(identifier)
+                self._known = commit, self._references(commit)
             return self._known
 
-    def commit(self, message: str, document: JSONObject) -> Revision:
-        """Make what is staged the newest revision, with the array's present `document`.
+    def commit(self, message: str, document: JSONObject) -> Commit:
+        """Make what is staged the newest commit, with the array's present `document`.
 
         Raises `ConflictError`, with `keys`, having changed nothing, where others committed other values of the same chunks.
         """
@@ -299,10 +299,10 @@ class VersionedStore(WrapperStore):
                 head, value = self.read_ref("main")
                 references = known
                 if head != (None if base is None else base.id):
-                    references = self._rebased(None if head is None else self.revision(head), known)
+                    references = self._rebased(None if head is None else self.read_commit(head), known)
                 kept = {**references, **self._staged}
                 new = {name: digest for name, digest in sorted(kept.items()) if digest is not None}
-                made = self._store_revision(new, head, message, document)
+                made = self._store_commit(new, head, message, document)
                 self._require_objects(made, references)
                 if self.replace_ref("main", value, strict_json.dumps({"commit": made.id})):
                     self._known = made, new
@@ -312,8 +312,8 @@ class VersionedStore(WrapperStore):
                     return made
         raise ConflictError("other commits were faster in every attempt", store=self.url, got=f"{_ATTEMPTS} attempts")
 
-    def _rebased(self, head: Revision | None, known: Mapping[str, str]) -> dict[str, str]:
-        """Return the references of another newest revision, which may not differ where values are staged."""
+    def _rebased(self, head: Commit | None, known: Mapping[str, str]) -> dict[str, str]:
+        """Return the references of another newest commit, which may not differ where values are staged."""
         theirs = self._references(head)
         changed = [
             name
@@ -331,9 +331,9 @@ class VersionedStore(WrapperStore):
             raise error
         return theirs
 
-    def _store_revision(
+    def _store_commit(
         self, references: Mapping[str, str], parent: str | None, message: str, document: JSONObject
-    ) -> Revision:
+    ) -> Commit:
         names = [*references]
         parts = [names[start : start + self.layout.page] for start in range(0, len(names), self.layout.page)]
         pages = tuple(self._put(strict_json.dumps({name: references[name] for name in part})) for part in parts)
@@ -346,10 +346,10 @@ class VersionedStore(WrapperStore):
             "pages": [*pages],
         }
         identifier = self._put(strict_json.dumps(commit))
-        return Revision(id=identifier, parent=parent, time=now, message=message, document=document, pages=pages)
+        return Commit(id=identifier, parent=parent, time=now, message=message, document=document, pages=pages)
 
-    def _require_objects(self, made: Revision, committed: Mapping[str, str]) -> None:
-        """Keep collections of garbage from the objects that a revision needs, and others do not.
+    def _require_objects(self, made: Commit, committed: Mapping[str, str]) -> None:
+        """Keep collections of garbage from the objects that a commit needs, and others do not.
 
         Raises `ConflictError` where one is being removed, or was: that was there before this object stored it, or was staged
         long ago.

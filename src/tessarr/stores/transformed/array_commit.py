@@ -13,13 +13,13 @@ DIGITS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Revision:
+class Commit:
     """A committed state of one array."""
 
     id: str
     """Digest of the commit, 64 hexadecimal digits."""
     parent: str | None
-    """The revision before; ``None`` for the first."""
+    """The commit before; ``None`` for the first."""
     time: datetime
     """Time of the commit by the clock of its writer, with time zone."""
     message: str
@@ -42,7 +42,7 @@ def is_time(value: object) -> bool:
         return False
 
 
-COMMIT: Mapping[str, Callable[[object], bool]] = {
+COMMIT_MEMBERS: Mapping[str, Callable[[object], bool]] = {
     "parent": lambda value: value is None or is_digest(value),
     "time": is_time,
     "message": lambda value: isinstance(value, str),
