@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from tessarr.stores.base import Store
 from tessarr.stores.url import as_url, is_url, store_from
 from tessarr.tools.sources import source_kind
 
+_ALLOW = '{"allow": ["s3://bucket/"]}'
 _SQLITE = b"SQLite format 3\0"
 """How an SQLite file begins."""
 _MAX_LISTED = 1000
@@ -24,13 +26,22 @@ _MAX_LISTED = 1000
 
 
 def storage_options(given: Sequence[str]) -> dict[str, Any] | None:
-    """Parse ``["anon=true", "region=x"]`` to a mapping; ``None`` for none. Raises `ValueError` without a "="."""
+    """Parse ``["anon=true", "region=x"]`` to a mapping; ``None`` for none. The value of ``manifest`` is JSON.
+
+    Raises `ValueError` without a "=", or for a value that is not JSON.
+    """
     options: dict[str, Any] = {}
     for item in given:
         name, equals, value = item.partition("=")
         if not equals:
             raise ValueError(f"--storage needs NAME=VALUE, got {item!r}")
-        options[name] = {"true": True, "false": False}.get(value.lower(), value)
+        if name == "manifest":
+            try:
+                options[name] = json.loads(value)
+            except ValueError as error:
+                raise ValueError(f"--storage manifest needs JSON, such as {_ALLOW}: {error}") from None
+        else:
+            options[name] = {"true": True, "false": False}.get(value.lower(), value)
     return options or None
 
 

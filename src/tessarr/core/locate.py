@@ -31,7 +31,7 @@ def locate(
     check_mode(mode)
     held = getattr(store, "_node", store)  # unwraps an `AsyncArray` or `AsyncGroup`
     if isinstance(held, Node):
-        base, here = held._store, held._path
+        base, here = store_from(held._store, storage_options=storage_options)[0], held._path
     else:
         base, here = store_from(store, mode=mode, storage_options=storage_options)
     base = synchronous(base)

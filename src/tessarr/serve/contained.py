@@ -93,7 +93,11 @@ class ContainedStore(LocalStore):
 
 def contained(store: Store) -> Store:
     """Return a directory without links out of it; any other store as it is."""
-    return ContainedStore(store.root) if type(store) is LocalStore else store
+    if type(store) is not LocalStore:
+        return store
+    made = ContainedStore(store.root)
+    made.manifest_options = store.manifest_options
+    return made
 
 
 def _real_path(descriptor: int, path: str) -> str:

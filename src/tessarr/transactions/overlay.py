@@ -20,6 +20,7 @@ from tessarr.stores.fetch import version_of
 from tessarr.stores.locks import KEYED_LOCKS, ForkSafeLock
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.protocols import Remote
+from tessarr.stores.transformed.manifest_options import options_of
 from tessarr.types import Buffer, ByteRange
 
 _List = list
@@ -38,6 +39,7 @@ class OverlayStore(ConditionalStore):
     def __init__(self, store: Store, check: Callable[[], None]) -> None:
         self.store = store
         self.read_only = False
+        self.manifest_options = options_of(store)
         self.staged: dict[str, bytes | None] = {}
         """Key → new value; ``None``: removed."""
         self.seen: dict[str, Version | None] = {}

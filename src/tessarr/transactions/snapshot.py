@@ -29,6 +29,7 @@ from tessarr.errors import UnsupportedOperationError
 from tessarr.stores.base import Store
 from tessarr.stores.path import StorePath, prefix_of
 from tessarr.stores.protocols import Snapshot
+from tessarr.stores.transformed.manifest_options import options_of
 from tessarr.stores.url import StoreLike
 from tessarr.transactions.recorded import RecordedSnapshot
 
@@ -63,9 +64,12 @@ def snapshot(
 def _taken(store: Store, path: str, owned: bool) -> Store:
     if isinstance(store, Snapshot) and not store.read_only:
         try:
-            return store.snapshot()
+            taken = store.snapshot()
         except UnsupportedOperationError:
             pass  # nothing may be written there
+        else:
+            taken.manifest_options = options_of(store)
+            return taken
     return RecordedSnapshot(store, prefix_of(path), owned=owned)
 
 

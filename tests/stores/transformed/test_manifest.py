@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 import json
 import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +16,18 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr import serve
+from tessarr.cli import main
+from tessarr.engine.transformers import transformed
 from tessarr.errors import ForbiddenPlaceError, ReadOnlyError, StoreError
-from tessarr.storage import LocalStore, MemoryStore
+from tessarr.storage import LocalStore, MemoryStore, Store
 from tessarr.stores.transformed import manifest
 from tessarr.tools.check import check
+from tessarr.tools.digest import digest
 from tests.conformance.documents import array_document
 from tests.narrow import array_of
-from tests.stores.contract import ENGINES
+from tests.serve.client import Client
+from tests.stores.contract import ENGINES, SEED, ReadContract
 
 TRANSFORMER = {"name": "chunk-manifest-json", "configuration": {"manifest": "./manifest.json"}}
 RAW = np.arange(16, dtype="<i4").reshape(4, 4)
@@ -178,20 +187,130 @@ def test_allowing_opens_nothing_for_other_users_of_a_store(tmp_path: Path) -> No
         read(store)[:2]
 
 
-def test_every_opener_takes_the_prefixes(tmp_path: Path) -> None:
+@pytest.fixture
+def referring(tmp_path: Path) -> tuple[Path, dict[str, Any]]:
+    """A hierarchy whose array `a` refers to a file outside, and the options that allow it."""
     (tmp_path / "x").write_bytes(RAW.tobytes())
-    stored(LocalStore(tmp_path / "z"), {"0.0": place(str(tmp_path / "x"))}, "a")
-    LocalStore(tmp_path / "z").set("zarr.json", b'{"zarr_format": 3, "node_type": "group"}')
-    options = {"manifest": {"allow": [str(tmp_path)]}}
-    url = (tmp_path / "z").as_uri()
-    for group in (
-        tessarr.open_group(tmp_path / "z", mode="r", storage_options=options),
+    entries = {"0.0": place(str(tmp_path / "x")), "1.0": place(str(tmp_path / "x"), 32)}
+    store = stored(LocalStore(tmp_path / "z"), entries, "a")
+    store.set("zarr.json", b'{"zarr_format": 3, "node_type": "group"}')
+    tessarr.consolidate_metadata(store)
+    return tmp_path / "z", {"manifest": {"allow": [str(tmp_path)]}}
+
+
+def test_every_opener_takes_the_prefixes(referring: tuple[Path, dict[str, Any]]) -> None:
+    path, options = referring
+    url, root = path.as_uri(), tessarr.open_group(path, mode="r")
+    with pytest.raises(ForbiddenPlaceError):
+        array_of(root["a"])[...]
+    groups: list[Any] = [
+        tessarr.open_group(path, mode="r", storage_options=options),
         tessarr.open_group(url, storage_options=options),
-        tessarr.open(str(tmp_path / "z"), mode="r", storage_options=options),
-    ):
-        np.testing.assert_array_equal(array_of(group["a"])[:2], RAW[:2])
+        tessarr.open(str(path), mode="r", storage_options=options),
+        tessarr.open_consolidated(path, storage_options=options),
+        asyncio.run(tessarr.open_async(path, mode="r", storage_options=options)),
+        asyncio.run(tessarr.open_group_async(url, storage_options=options)),
+        tessarr.open_group(root, storage_options=options),
+        tessarr.open_group(root.store, storage_options=options),
+    ]
+    arrays: list[Any] = [
+        *(group["a"] for group in groups),
+        tessarr.open_array(path / "a", mode="r", storage_options=options),
+        tessarr.open_array(f"{url}/a", mode="r", storage_options=options),
+        tessarr.open(path, path="a", mode="r", storage_options=options),
+        tessarr.open_array(root, path="a", storage_options=options),
+        tessarr.open_array(root["a"], storage_options=options),
+        asyncio.run(tessarr.open_array_async(path / "a", mode="r", storage_options=options)),
+    ]
+    for array in arrays:
+        np.testing.assert_array_equal(array_of(array)[...], RAW)
+    with tessarr.snapshot(path, storage_options=options) as group:
+        np.testing.assert_array_equal(array_of(group["a"])[...], RAW)
+    with tessarr.transaction(path, storage_options=options) as changes:
+        np.testing.assert_array_equal(array_of(changes.group["a"])[...], RAW)
+    response = Client(serve.app(path, storage_options=options)).get("/a.npy?0=3")
+    assert np.load(io.BytesIO(response.body)).tolist() == RAW[3].tolist()
     with pytest.raises(TypeError, match="allow"):
         tessarr.open(url, storage_options={"manifest": {"allow": "s3://x"}})
+
+
+def test_the_engine_of_xarray_takes_the_prefixes(referring: tuple[Path, dict[str, Any]]) -> None:
+    xarray = pytest.importorskip("xarray")
+    path, options = referring
+    array = json.loads((path / "a" / "zarr.json").read_bytes())
+    (path / "a" / "zarr.json").write_text(json.dumps({**array, "dimension_names": ["y", "x"]}))
+    tessarr.consolidate_metadata(path)
+    with xarray.open_dataset(path, engine="tessarr", storage_options=options) as dataset:
+        np.testing.assert_array_equal(dataset["a"].values, RAW)
+
+
+def test_doors_of_zarr_python_take_the_prefixes(referring: tuple[Path, dict[str, Any]]) -> None:
+    path, options = referring
+    script = """
+import sys
+import tessarr.as_zarr
+tessarr.as_zarr.install()
+import zarr
+options = {"manifest": {"allow": [sys.argv[2]]}}
+for group in (zarr.open(sys.argv[1], mode="r", storage_options=options), zarr.open_group(sys.argv[1], storage_options=options),
+              zarr.open_group(zarr.storage.LocalStore(sys.argv[1]), mode="r", storage_options=options)):
+    assert group["a"][3, 3] == 15
+assert zarr.open_array(sys.argv[1] + "/a", storage_options=options)[0, 1] == 1
+"""
+    subprocess.run([sys.executable, "-c", script, str(path), options["manifest"]["allow"][0]], check=True)
+
+
+def test_the_command_line_takes_the_prefixes(
+    referring: tuple[Path, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, options = referring
+    given = f"manifest={json.dumps(options['manifest'])}"
+    assert main(["check", str(path), "--data"]) == 1
+    for verb in (["info"], ["check", "--data"], ["digest"], ["show"]):
+        assert main([*verb, str(path / "a"), "--storage", given]) == 0
+    assert main(["convert", "--plain", str(path), str(tmp_path / "plain"), "--source-storage", given]) == 0
+    np.testing.assert_array_equal(tessarr.open_array(tmp_path / "plain", path="a")[...], RAW)
+    for wrong in ("manifest={", 'manifest={"allow": 7}'):
+        assert main(["info", str(path), "--storage", wrong]) == 2
+        assert "allow" in capsys.readouterr().err
+
+
+def test_tools_see_through(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "z")
+    store.set("zarr.json", b'{"zarr_format": 3, "node_type": "group"}')
+    store.set("a/x.bin", RAW.tobytes())
+    stored(store, {"0.0": place("x.bin"), "1.0": place("./x.bin", 32)}, "a")
+    tessarr.consolidate_metadata(store)
+    root = tessarr.open_consolidated(store)
+    found = array_of(root["a"])
+    assert found._metadata.storage_transformers == (TRANSFORMER,)
+    np.testing.assert_array_equal(found[...], RAW)
+    report = check(store, data="decode")
+    assert (report.chunks, report.findings) == (2, [])
+    assert main(["convert", "--plain", str(tmp_path / "z"), str(tmp_path / "plain")]) == 0
+    plain = array_of(tessarr.open_group(tmp_path / "plain", mode="r")["a"])
+    assert plain._metadata.storage_transformers == ()
+    assert digest(plain).root == digest(found).root
+    copied: dict[str, bytes] = {}
+    tessarr.copy_store(store, MemoryStore(copied))
+    np.testing.assert_array_equal(array_of(tessarr.open_group(copied)["a"])[...], RAW)
+    root = tessarr.open_group(store)
+    root.move("a", "b")
+    np.testing.assert_array_equal(array_of(root["b"])[...], RAW)
+    store.set("b/x.bin", RAW.tobytes()[:40])
+    (finding,) = check(store, data="decode").findings
+    assert (finding.rule, finding.action) == ("CHUNK-READ", None)
+
+
+class TestManifestStore(ReadContract):
+    @pytest.fixture
+    def seeded(self) -> Store:
+        entries, data = {}, b"head"
+        for key, value in SEED.items():
+            entries[key] = place("data.bin", len(data), len(value))
+            data += value + b"gap"
+        store = stored(MemoryStore({"data.bin": data}), entries)
+        return transformed(store, "", read(store)._metadata)
 
 
 # -- manifests that lie ------------------------------------------------------------------------------------------------

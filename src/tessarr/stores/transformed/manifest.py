@@ -35,10 +35,9 @@ from tessarr.stores.base import Store
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.path import is_plain_key, path_of_file_url, prefix_of
 from tessarr.stores.protocols import PlainFiles
-from tessarr.stores.transformed.manifest_options import ManifestOptions
+from tessarr.stores.transformed.manifest_options import ManifestOptions, options_of
 from tessarr.stores.url import is_url
 from tessarr.stores.virtual.reference import Reference, ReferenceStore
-from tessarr.stores.wrappers.base import WrapperStore
 from tessarr.types import JSON, Coords
 
 MOST_NBYTES = 64 << 20
@@ -152,7 +151,7 @@ class ManifestStore(ReferenceStore):
     def __init__(self, store: Store, path: str, name: str, metadata: ArrayMetadata) -> None:
         self.store = store
         self._prefix = prefix_of(path)
-        allowed = _options_of(store)
+        allowed = options_of(store) or ManifestOptions()
         self._allow = allowed.allow
         entries = _Entries(store, self._prefix, name, metadata.chunk_key_encoding, metadata.ndim)
         super().__init__(entries, url=store.url, storage_options=allowed.options)
@@ -215,10 +214,3 @@ class ManifestStore(ReferenceStore):
 
 def _is_below(place: str, prefix: str, separator: str) -> bool:
     return place == prefix or place.startswith(prefix.rstrip(separator) + separator)
-
-
-def _options_of(store: Store) -> ManifestOptions:
-    """Return the options that the user gave when opening `store`, or a store that it wraps."""
-    while store.manifest_options is None and isinstance(store, WrapperStore):
-        store = store.store
-    return store.manifest_options or ManifestOptions()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from tessarr.stores.base import Store
 
 
 class ManifestOptions:
@@ -24,3 +27,12 @@ class ManifestOptions:
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.allow,)  # the options may hold credentials
+
+
+def options_of(store: Store) -> ManifestOptions | None:
+    """Return the options that the user gave when opening `store`, or a store that it wraps; ``None``: none were given."""
+    from tessarr.stores.wrappers.base import WrapperStore
+
+    while store.manifest_options is None and isinstance(store, WrapperStore):
+        store = store.store
+    return store.manifest_options
