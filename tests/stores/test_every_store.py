@@ -40,7 +40,7 @@ WITHOUT = {
     "VirtualStore": "its chunks are made of the elements of arrays: tests/virtual",
     "PrecomputedStore": "read-only, and its documents are made from that of a volume: tests/stores/virtual",
     "FilesStore": "read-only, and its keys are chunks of scanned files: tests/tools/test_convert_files.py",
-    "ManifestStore": "read-only, and its values are chunks of one array: tests/stores/transformed",
+    "ContainerStore": "a base: N5Store is run",
     "RelocatedStore": "a base: ManifestStore and PartsStore are run there",
     "LocalSnapshot": "what a directory was at one moment, of keys that it has: tests/transactions/test_snapshots.py",
     "RecordedSnapshot": "the same of stores that keep nothing",
