@@ -8,7 +8,7 @@ a cast in one, see `tessarr.codecs.numcodecs`.
 
 Both members are always written; zarr-python leaves out an offset of 0 and a scale of 1, and such documents are read. Both
 are spelled like fill values of the array's type. The fill value is encoded as well. A result that the type cannot hold is
-an error: an integer out of range, a quotient that is not an integer (zarr-python rounds it down), a float overflow.
+an error: an integer out of range, a quotient that is not an integer, a float overflow.
 """
 
 from __future__ import annotations

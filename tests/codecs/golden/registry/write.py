@@ -1,7 +1,8 @@
 """Writes the files of this folder with other implementations. tessarr is not imported.
 
-Needs zfpy (the zfp library in C), imagecodecs, tensorstore, numcodecs, zarr; and, for lz4-java, a JDK and the path of its
-jar in LZ4_JAVA_JAR (Debian: liblz4-java). Without the jar its files stay as they are.
+Needs zfpy (the zfp library in C), imagecodecs, tensorstore, numcodecs, zarr (for scale_offset 3.2 or newer); and, for lz4-java,
+a JDK and the path of its jar in LZ4_JAVA_JAR (Debian: liblz4-java); for blocks of N5 by Java's classes the jars of
+commons-compress, its dependencies, xz and lz4-java in N5_JAVA_CLASSPATH (lib/*). Without jars these files stay as they are.
 """
 
 from __future__ import annotations
@@ -40,6 +41,37 @@ public class Write {
     }
 }
 """
+
+
+N5_JAVA = """
+import java.io.*;
+import java.util.zip.*;
+import net.jpountz.lz4.*;
+import org.apache.commons.compress.compressors.bzip2.*;
+import org.apache.commons.compress.compressors.gzip.*;
+import org.apache.commons.compress.compressors.xz.*;
+public class Block {
+    public static void main(String[] a) throws Exception {
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        DataOutputStream header = new DataOutputStream(out);
+        header.writeShort(0);
+        header.writeShort(a.length - 1);
+        for (int i = 1; i < a.length; i++) header.writeInt(Integer.parseInt(a[i]));
+        header.flush();
+        OutputStream stream = out;
+        if (a[0].equals("gzip")) stream = new GzipCompressorOutputStream(out);
+        if (a[0].equals("zlib")) stream = new DeflaterOutputStream(out);
+        if (a[0].equals("bzip2")) stream = new BZip2CompressorOutputStream(out, 9);
+        if (a[0].equals("xz")) stream = new XZCompressorOutputStream(out, 6);
+        if (a[0].equals("lz4")) stream = new LZ4BlockOutputStream(out, 65536);
+        stream.write(System.in.readAllBytes());
+        stream.close();
+        System.out.write(out.toByteArray());
+        System.out.flush();
+    }
+}
+"""
+"""Blocks by the classes of Java that N5's compressions are made of."""
 
 
 def values(dtype: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -266,6 +298,28 @@ def from_zarr_python() -> None:
     )  # fmt: skip
 
 
+def from_scale_offset() -> None:
+    """The codec of zarr-python 3.2 and newer; with an older one its files stay as they are."""
+    given = [("int16", {"offset": 7, "scale": 3}), ("uint8", {"scale": 2}), ("float32", {"offset": -1.5, "scale": 0.1}),
+             ("float64", {"offset": 0.3, "scale": -7.0}), ("int64", {"scale": -2})]  # fmt: skip
+    for number, (dtype, configuration) in enumerate(given):
+        name = f"scale_offset-{number}-{dtype}"
+        if not hasattr(zarr.codecs, "ScaleOffset"):
+            ENTRIES.append(OLD[f"{name}.bin"])
+            continue
+        array = values(dtype, (5, 25))
+        with tempfile.TemporaryDirectory() as place:
+            filters = [zarr.codecs.ScaleOffset(**configuration)]
+            how = {"shape": (5, 25), "chunks": (5, 25), "filters": filters, "compressors": None}
+            node = zarr.create_array(place, dtype=dtype, **how)
+            node[...] = array
+            encoded = Path(place, "c", "0", "0").read_bytes()
+            decoded = node[...]
+        endian = {} if array.itemsize == 1 else {"configuration": {"endian": "little"}}
+        codecs = [{"name": "scale_offset", "configuration": configuration}, {"name": "bytes", **endian}]
+        add(name, f"zarr {version('zarr')}", codecs, dtype, encoded, decoded, array)
+
+
 def from_java() -> None:
     jar = os.environ.get("LZ4_JAVA_JAR")
     array = values("i4", (1250,))
@@ -286,6 +340,40 @@ def from_java() -> None:
         add(name, "lz4-java 1.8.0, LZ4BlockOutputStream", chain, "int32", encoded, array, array)
 
 
+def from_java_n5() -> None:
+    jars = os.environ.get("N5_JAVA_CLASSPATH")
+    cases: list[tuple[str, str, list[object]]] = [
+        ("raw", "Java 17, DataOutputStream", []),
+        ("gzip", "commons-compress 1.26.1", [{"name": "gzip", "configuration": {"level": 6}}]),
+        ("zlib", "Java 17, DeflaterOutputStream", [{"name": "numcodecs.zlib", "configuration": {"level": 6}}]),
+        ("bzip2", "commons-compress 1.26.1", [{"name": "numcodecs.bz2", "configuration": {"level": 9}}]),
+        ("xz", "xz-java 1.9", [{"name": "numcodecs.lzma", "configuration": {"preset": 6}}]),
+        ("lz4", "lz4-java 1.8.0", [{"name": "tessarr.lz4java", "configuration": {"block_size": 65536}}]),
+    ]
+    array = values("i2", (6, 5, 4))
+    chain = [
+        {"name": "transpose", "configuration": {"order": [2, 1, 0]}},
+        {"name": "bytes", "configuration": {"endian": "big"}},
+    ]
+    for kind, writer, inner in cases:
+        for end in (6, 4):  # whole, and cut where the array ends
+            name = f"n5-java-{kind}-{end}"
+            if jars is None:
+                ENTRIES.append(OLD[f"{name}.bin"])
+                continue
+            block = array[:end]
+            with tempfile.TemporaryDirectory() as place:
+                source = Path(place, "Block.java")
+                source.write_text(N5_JAVA)
+                command = ["java", "-cp", jars, str(source), kind, *map(str, block.shape)]
+                body = block.astype(">i2").tobytes(order="F")
+                encoded = subprocess.run(command, input=body, capture_output=True, check=True).stdout
+            filled = np.zeros_like(array)
+            filled[:end] = block
+            codec = {"name": "n5_default", "configuration": {"codecs": [*chain, *inner]}}
+            add(name, writer, [codec], "int16", encoded, filled, array if kind == "raw" and end == 6 else None)
+
+
 if __name__ == "__main__":
     from_zfpy()
     from_imagecodecs()
@@ -293,6 +381,8 @@ if __name__ == "__main__":
     from_tensorstore_jpeg()
     from_tensorstore_struct()
     from_zarr_python()
+    from_scale_offset()
     from_java()
+    from_java_n5()
     INDEX.write_text(json.dumps(ENTRIES, indent=1) + "\n", encoding="utf-8")
     print(len(ENTRIES), "entries")
