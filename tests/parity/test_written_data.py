@@ -20,6 +20,7 @@ import zarr
 from zarr2_env import make_environment
 
 import tessarr
+from tests.narrow import group_of
 from tests.parity.cases import Case, equal, v2_cases, v3_cases
 
 pytestmark = [
@@ -165,6 +166,33 @@ def test_what_zarr_python_2_writes_is_read(by_zarr_2: Path, engine: str) -> None
             if not equal(tessarr.open_array(by_zarr_2 / name, mode="r")[...], restored(*values))
         ]
     assert not wrong
+
+
+@pytest.mark.spec("N5-06", "N5-07")
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+def test_zarr_python_2_and_tessarr_read_each_other_s_n5(zarr2: str, engine: str, tmp_path: Path) -> None:
+    peer(zarr2, "write_n5", str(tmp_path))
+    expected = pickle.loads((tmp_path / "expected.pickle").read_bytes())
+    assert len(expected) == 36
+    with tessarr.config.set({"engine": engine}):
+        theirs = group_of(tessarr.open_n5(tmp_path / "c.n5", path="g"))
+        assert sorted(theirs.array_keys()) == sorted(expected)
+        for name, array in theirs.arrays():
+            values = restored(*expected[name])
+            assert equal(array[...], values.astype(array.dtype)), name
+            assert dict(array.attrs) == {"title": name}
+            serializer: Any = array.serializer
+            mine = tessarr.create_n5(
+                tmp_path / "ours" / "c.n5", path=f"g/{name}", shape=array.shape, chunks=array.chunks, dtype=array.dtype,
+                compressor=serializer.compressor, attributes={"title": name},
+            )  # fmt: skip
+            mine[...] = values
+    peer(zarr2, "read_n5", str(tmp_path / "ours"), str(tmp_path / "out"))
+    found = pickle.loads((tmp_path / "out").read_bytes())
+    assert found.keys() == expected.keys()
+    for name, (values, title) in found.items():
+        assert equal(restored(*values), restored(*expected[name]).astype(restored(*values).dtype)), name
+        assert title == name
 
 
 def codecs_of(chain: list[Any]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""Run by zarr-python 2.18 in a process of its own: ``read DIR OUT`` or ``write DIR``.
+"""Run by zarr-python 2.18 in a process of its own: ``read DIR OUT`` or ``write DIR``; of N5 ``read_n5``, ``write_n5``.
 
 ``read`` stores, for every array below DIR, its values in the pickle file OUT: name → (dtype text, shape, list of values).
-``write`` makes arrays below DIR, and their values in ``DIR/expected.pickle``.
+``write`` makes arrays below DIR, and their values in ``DIR/expected.pickle``. ``read_n5`` and ``write_n5`` do so for the
+datasets in the group ``g`` of the N5 container ``DIR/c.n5``.
 """
 
 import os
@@ -68,6 +69,35 @@ def write(place: str) -> None:
         pickle.dump(expected, file)
 
 
+def n5_store(place: str) -> Any:
+    stores: Any = zarr  # whose types here are those of zarr 3
+    return stores.N5Store(os.path.join(place, "c.n5"))
+
+
+def read_n5(place: str, out: str) -> None:
+    group: Any = zarr.open_group(n5_store(place), mode="r")["g"]
+    found = {name: (plain(array[...]), array.attrs["title"]) for name, array in group.arrays()}
+    with open(out, "wb") as file:
+        pickle.dump(found, file)
+
+
+def write_n5(place: str) -> None:
+    expected: dict[str, Any] = {}
+    group: Any = zarr.open_group(n5_store(place), mode="w").create_group("g")
+    compressors = (None, numcodecs.GZip(), numcodecs.Zlib(), numcodecs.BZ2(), numcodecs.LZMA(), numcodecs.Blosc())
+    for dtype in ("|u1", "<i2", ">u4", "<i8", "<f4", ">f8"):
+        for n, compressor in enumerate(compressors):
+            values = (np.arange(70) % 61).reshape(7, 10).astype(dtype)
+            name = f"{dtype[1:]}-{n}"
+            array = group.create_dataset(name, shape=(7, 10), dtype=dtype, chunks=(3, 4), compressor=compressor)
+            array[...] = values
+            array.attrs["title"] = name
+            expected[name] = plain(values)
+    with open(os.path.join(place, "expected.pickle"), "wb") as file:
+        pickle.dump(expected, file)
+
+
 if __name__ == "__main__":
     assert zarr.__version__.startswith("2.18."), zarr.__version__
-    (read if sys.argv[1] == "read" else write)(*sys.argv[2:])
+    verbs: dict[str, Any] = {"read": read, "write": write, "read_n5": read_n5, "write_n5": write_n5}
+    verbs[sys.argv[1]](*sys.argv[2:])
