@@ -300,21 +300,27 @@ def from_zarr_python() -> None:
 
 def from_scale_offset() -> None:
     """The codec of zarr-python 3.2 and newer; with an older one its files stay as they are."""
-    given = [("int16", {"offset": 7, "scale": 3}), ("uint8", {"scale": 2}), ("float32", {"offset": -1.5, "scale": 0.1}),
-             ("float64", {"offset": 0.3, "scale": -7.0}), ("int64", {"scale": -2})]  # fmt: skip
+    newest: Any = zarr
+    given: list[tuple[str, dict[str, Any]]] = [
+        ("int16", {"offset": 7, "scale": 3}),
+        ("uint8", {"scale": 2}),
+        ("float32", {"offset": -1.5, "scale": 0.1}),
+        ("float64", {"offset": 0.3, "scale": -7.0}),
+        ("int64", {"scale": -2}),
+    ]
     for number, (dtype, configuration) in enumerate(given):
         name = f"scale_offset-{number}-{dtype}"
-        if not hasattr(zarr.codecs, "ScaleOffset"):
+        if not hasattr(newest.codecs, "ScaleOffset"):
             ENTRIES.append(OLD[f"{name}.bin"])
             continue
         array = values(dtype, (5, 25))
         with tempfile.TemporaryDirectory() as place:
-            filters = [zarr.codecs.ScaleOffset(**configuration)]
+            filters = [newest.codecs.ScaleOffset(**configuration)]
             how = {"shape": (5, 25), "chunks": (5, 25), "filters": filters, "compressors": None}
-            node = zarr.create_array(place, dtype=dtype, **how)
+            node = newest.create_array(place, dtype=dtype, **how)
             node[...] = array
             encoded = Path(place, "c", "0", "0").read_bytes()
-            decoded = node[...]
+            decoded = np.asarray(node[...])
         endian = {} if array.itemsize == 1 else {"configuration": {"endian": "little"}}
         codecs = [{"name": "scale_offset", "configuration": configuration}, {"name": "bytes", **endian}]
         add(name, f"zarr {version('zarr')}", codecs, dtype, encoded, decoded, array)
