@@ -35,7 +35,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, MutableMapping
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from tessarr import registry
@@ -215,6 +214,7 @@ def _from_string(
         path = path_of_file_url(f"file:{text.partition(':')[2]}", windows=os.name == "nt") if scheme else text
         return _from_path(path if scheme else os.path.expanduser(path), mode, read_only), ""
     if scheme == "memory" and not chained:
+        from importlib.util import find_spec
         from urllib.parse import unquote
 
         from tessarr.stores.memory.store import is_open, open_memory
