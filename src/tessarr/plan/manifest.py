@@ -6,7 +6,8 @@ Its size depends on the number of arrays, not on their sizes: task `i` is comput
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -30,6 +31,68 @@ class Place(NamedTuple):
 
     url: str
     path: str = ""
+
+
+_PLACE = {"url": str, "path": str}
+_CUTS = [(int, [int])]
+_STRATEGY = {
+    "name": str, "why": str, "threads": int, "memory": int, "intermediates": [{"shards": [int], "chunks": [int]}],
+    "blocks": _CUTS, "stages": [_CUTS],
+}  # fmt: skip
+_FORM = {
+    "tessarr_plan": int, "id": str, "operation": str, "source": {**_PLACE, "kind": str, "identity": str},
+    "target": (None, _PLACE), "work": (None, _PLACE), "overwrite": bool, "verify": bool,
+    "nodes": [{"path": str, "source": str, "document": dict, "strategy": (None, _STRATEGY), "read": [int]}],
+    "options": dict,
+}  # fmt: skip
+"""The members of the document; see `problem`."""
+_NAMES: dict[object, str] = {str: "a string", int: "a number that is not negative", bool: "true or false", dict: "an object", None: "null"}
+
+
+def problem(value: object, form: object, at: str) -> tuple[str, str, object] | None:
+    """Return what of a value differs from its form first: where, what was expected, what was found.
+
+    A form is a type (`object` for any value; numbers are not negative), a list or an object of forms, a value, or a tuple of
+    alternatives.
+    """
+    if isinstance(form, tuple):
+        problems = [problem(value, one, at) for one in form]
+        return None if None in problems else problems[-1]
+    if isinstance(form, list):
+        items = enumerate(value) if isinstance(value, list) else None
+        if items is None:
+            return at, "a list", value
+        return next((found for number, one in items if (found := problem(one, form[0], f"{at}[{number}]"))), None)
+    if isinstance(form, Mapping):
+        if not isinstance(value, Mapping) or value.keys() != form.keys():
+            return at, f"an object with the members {', '.join(form)}", value
+        return next((found for name in form if (found := problem(value[name], form[name], f"{at}.{name}"))), None)
+    if form is None or isinstance(form, str):
+        return None if value == form else (at, "null" if form is None else form, value)
+    if form is object:
+        return None
+    assert isinstance(form, type)
+    if type(value) is not form or (isinstance(value, int) and value < 0):
+        return at, _NAMES[form], value
+    return None
+
+
+DAMAGED = "Restore the document, or make the plan again"
+"""What to do about a damaged plan."""
+
+
+@contextmanager
+def noticing_damage(where: str) -> Iterator[None]:
+    """Raise `MetadataValidationError` in place of the errors to which a damaged document leads."""
+    try:
+        yield
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError, TessarrError) as error:
+        if isinstance(error, MetadataValidationError) and error.key == where and error.hint is not None:
+            raise
+        raise MetadataValidationError(
+            "the plan is damaged", key=where, expected="what tessarr saved",
+            got=str(error) if isinstance(error, TessarrError) else repr(error), hint=DAMAGED,
+        ) from error  # fmt: skip
 
 
 DOCUMENT = "plan.json"
@@ -194,29 +257,32 @@ class Manifest:
 
     @classmethod
     def loads(cls, data: bytes, *, where: str) -> Self:
-        """Parse a manifest. Raises `MetadataValidationError` for anything else, and for a plan of another version."""
+        """Parse a manifest. Raises `MetadataValidationError` for anything else, and for a plan of another version.
+
+        See `tessarr.plan.kinds.load`, which also checks what its operation needs.
+        """
         obj = strict_json.loads(data, key=where)
         if not isinstance(obj, dict) or "tessarr_plan" not in obj:
-            raise MetadataValidationError("this is not a plan of tessarr", key=where)
+            raise MetadataValidationError(
+                "this is not a plan of tessarr", key=where, expected="an object with the member tessarr_plan",
+                got=repr(obj)[:80], hint="Load the folder that plan.save wrote",
+            )  # fmt: skip
         version = obj["tessarr_plan"]
         if version != VERSION:
             raise MetadataValidationError(
                 "the plan was made by another version of tessarr", key=where, expected=VERSION, got=version,
                 hint="Make the plan again",
             )  # fmt: skip
-        try:
+        if found := problem(obj, _FORM, "plan"):
+            at, expected, got = found
+            raise MetadataValidationError(
+                f"the plan is damaged at {at}", key=where, expected=expected, got=repr(got)[:80], hint=DAMAGED
+            )
+        with noticing_damage(where):
             source = obj["source"]
             target, work = (None if obj[name] is None else Place(**obj[name]) for name in ("target", "work"))
-            manifest = cls(
+            return cls(
                 obj["id"], obj["operation"], Place(source["url"], source["path"]), source["kind"], source["identity"],
                 target, work, obj["overwrite"], obj["verify"],
                 tuple(PlannedNode.from_json(**node) for node in obj["nodes"]), obj["options"],
             )  # fmt: skip
-            if manifest.tasks:  # the arithmetic of all of them is that of the last one
-                manifest.locate(manifest.tasks - 1)
-                manifest.locate_block(manifest.blocks - 1)
-        except TessarrError:
-            raise
-        except Exception as error:
-            raise MetadataValidationError("the plan is damaged", key=where, got=repr(error)) from error
-        return manifest

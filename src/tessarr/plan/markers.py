@@ -6,15 +6,17 @@ A marker says that its tasks have ended; it is written after them. A marker that
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
 from tessarr.common import strict_json
+from tessarr.errors import MetadataValidationError
 from tessarr.stores.base import LockContext, Store
 from tessarr.stores.functions import lock
 from tessarr.types import JSON
@@ -82,11 +84,34 @@ class Ranges:
             yield from range(max(start, first), min(stop, count))
 
 
-def done_in(store: Store, prefix: str) -> Ranges:
-    """Read the markers of the plan at `prefix`."""
-    names = (key[len(prefix + FOLDER) :] for key in store.list_prefix(prefix + FOLDER))
-    found = (name.split("-")[:2] for name in names if name.endswith(".json"))
-    return Ranges((int(start), int(stop)) for start, stop in found)
+def done_in(store: Store, prefix: str, tasks: int) -> Ranges:
+    """Read the markers of the plan at `prefix`, of so many tasks. Raises `MetadataValidationError` for one of others."""
+    found = Ranges()
+    for key in store.list_prefix(prefix + FOLDER):
+        name = key[len(prefix + FOLDER) :]
+        if name.endswith(".json"):
+            span = re.fullmatch(r"(\d+)-(\d+)-[0-9a-f]+\.json", name)
+            start, stop = (0, 0) if span is None else (int(span[1]), int(span[2]))
+            if not start < stop <= tasks:
+                raise _damaged(key, f"of tasks 0 to {tasks}", name)
+            found.add(start, stop)
+    return found
+
+
+def _damaged(key: str, expected: str, got: object) -> MetadataValidationError:
+    return MetadataValidationError(
+        "the marker of tasks is damaged", key=key, expected=expected, got=repr(got)[:80],
+        hint="Remove it: its tasks are then carried out again",
+    )  # fmt: skip
+
+
+@contextmanager
+def reading_result(task: int, found: JSON) -> Iterator[None]:
+    """Raise `MetadataValidationError` in place of the errors to which a damaged result of a task leads."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError) as error:
+        raise _damaged(f"{FOLDER}{task}-…", "what a task found", found) from error
 
 
 def mark(store: Store, prefix: str, receipts: list[Receipt]) -> None:
@@ -111,7 +136,10 @@ def results_in(store: Store, prefix: str) -> dict[int, JSON]:
     for key in store.list_prefix(prefix + FOLDER):
         if key.endswith(".json") and (data := store.get(key)) is not None:
             marker = strict_json.loads(bytes(data), key=key)
-            found.update(zip(range(*marker["tasks"]), marker["results"], strict=True))
+            try:
+                found.update(zip(range(*marker["tasks"]), marker["results"], strict=True))
+            except (LookupError, TypeError, ValueError) as error:
+                raise _damaged(key, "a result of each task", marker) from error
     return found
 
 

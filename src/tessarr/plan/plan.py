@@ -13,6 +13,7 @@ from tessarr.core.notebook.bar import shows_progress
 from tessarr.core.stored.walk import read_entries
 from tessarr.errors import BaseZarrError, FailedTasksError, UnsupportedOperationError
 from tessarr.metadata.array import ArrayMetadata
+from tessarr.plan import kinds
 from tessarr.plan.executors import Submit, Submits, executor_from, submitted
 from tessarr.plan.kinds import KINDS, RunTask
 from tessarr.plan.manifest import DOCUMENT, Manifest
@@ -84,7 +85,7 @@ class Plan:
             raise BaseZarrError(
                 "no plan is here", store=store.url, path=f"/{path}", hint="Save one with plan.save(place)"
             )
-        plan = cls(Manifest.loads(bytes(document), where=prefix + DOCUMENT))
+        plan = cls(kinds.load(bytes(document), prefix + DOCUMENT))
         plan._storage_options = storage_options
         plan._settle(store, prefix)
         return plan
@@ -126,7 +127,7 @@ class Plan:
     def _refresh(self) -> None:
         if self._place is None:
             return
-        for start, stop in done_in(*self._place):
+        for start, stop in done_in(*self._place, self.tasks):
             self._done.add(start, stop)
 
     @shows_progress()
@@ -357,7 +358,7 @@ def collect_abandoned(
     that is run again repeats every task.
     """
     prefix = prefix_of(path)
-    manifest = Manifest.loads(bytes(store.get(prefix + DOCUMENT) or b""), where=prefix + DOCUMENT)
+    manifest = kinds.load(bytes(store.get(prefix + DOCUMENT) or b""), prefix + DOCUMENT)
     markers = [key for key in store.list_prefix(prefix) if key.startswith(prefix + FOLDER)]
     milestones = set(store.list_prefix(prefix)) - {*markers, prefix + DOCUMENT}
     if milestones or manifest.target is None or manifest.work is None or not manifest.work.url:

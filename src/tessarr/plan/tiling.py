@@ -100,6 +100,20 @@ class Tiling:
         return cls(tuple(shape), found)
 
 
+def ends_within(length: int, ends: Cut, among: Cut) -> bool:
+    """Return whether the intervals of `ends` end where intervals of `among` end, on an axis of some `length`.
+
+    >>> ends_within(10, 6, 3), ends_within(10, 4, 3), ends_within(10, (3, 10), 3), ends_within(10, 5, (2, 5, 10))
+    (True, False, True, True)
+    """
+    if isinstance(ends, int) and isinstance(among, int):
+        return ends >= length or ends % among == 0
+    inner = range(ends, length, ends) if isinstance(ends, int) else ends[:-1]
+    if isinstance(among, int):
+        return all(end % among == 0 for end in inner)
+    return len(inner) <= len(among) and set(inner) <= set(among)
+
+
 def unravelled(number: int, grid: Sequence[int]) -> Coords:
     """Return the position of item `number` of a grid in C order.
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias, get_args
 
+from tessarr.errors import MetadataValidationError
+from tessarr.plan.kinds.check_manifest import check_manifest
 from tessarr.plan.kinds.checking import open_check
 from tessarr.plan.kinds.copying import Copying
 from tessarr.plan.kinds.digesting import Digesting, described_reads
-from tessarr.plan.kinds.pyramids import Levels, described_levels, discard_levels, needs_of
-from tessarr.plan.manifest import Manifest
+from tessarr.plan.kinds.pyramids import Levels, Pyramid, described_levels, discard_levels, needs_of
+from tessarr.plan.manifest import DAMAGED, Manifest, noticing_damage
 from tessarr.plan.markers import Receipt
 from tessarr.plan.predict import Description, described
 from tessarr.plan.publish import discard
@@ -18,7 +22,7 @@ from tessarr.plan.sources import reopened
 from tessarr.plan.task import Work, Worker
 from tessarr.stores.path import join
 from tessarr.stores.url import store_from
-from tessarr.tools.check.report import Report
+from tessarr.tools.check.report import Level, Report
 from tessarr.tools.digest import Digest
 from tessarr.tools.sources.zarr import ZarrSource
 from tessarr.types import JSONObject
@@ -38,6 +42,8 @@ class Kind(NamedTuple):
     """Returns a function of the tasks that a task waits for; without it, a stage waits for the stage before in its block."""
     discard: Callable[[Manifest, StorageOptions], None] = discard
     """Removes what tasks wrote that is not the result."""
+    options: Mapping[str, object] = MappingProxyType({})
+    """The form of the options of its manifests, see `tessarr.plan.manifest.problem`."""
 
 
 def _writing(work: Callable[..., Work]) -> Callable[[Manifest, StorageOptions], Work]:
@@ -57,19 +63,45 @@ def _digesting(manifest: Manifest, storage_options: StorageOptions) -> Work:
 
 
 KINDS = {
-    "rechunk": Kind(_writing(Worker), described),
-    "convert": Kind(_writing(Worker), described),
-    "copy": Kind(_writing(Copying), described),
-    "pyramid": Kind(_writing(Levels), described_levels, needs=needs_of, discard=discard_levels),
-    "digest": Kind(_digesting, described_reads, Digest.from_json),
-    "check": Kind(open_check, described_reads, Report.from_json),
-}
+    "rechunk": Kind(_writing(Worker), described, options={"consolidate": bool, "scratch": (None, str)}),
+    "convert": Kind(_writing(Worker), described, options={"consolidate": bool}),
+    "copy": Kind(_writing(Copying), described, options={"consolidate": bool}),
+    "pyramid": Kind(
+        _writing(Levels), described_levels, needs=needs_of, discard=discard_levels,
+        options=dict.fromkeys((field.name for field in fields(Pyramid)), object),
+    ),
+    "digest": Kind(_digesting, described_reads, Digest.from_json, options={"attributes": bool}),
+    "check": Kind(
+        open_check, described_reads, Report.from_json, options={"data": (None, *get_args(Level)), "conventions": bool}
+    ),
+}  # fmt: skip
 """The operations of plans."""
+
+
+def load(document: bytes, where: str) -> Manifest:
+    """Parse the document of a plan. Raises `MetadataValidationError` for one that no function of `tessarr.plan` made.
+
+    Nothing is done by a document that somebody changed to one by which two tasks would write one stored value.
+    """
+    manifest = Manifest.loads(document, where=where)
+    with noticing_damage(where):
+        kind = KINDS.get(manifest.operation)
+        if kind is None:
+            raise MetadataValidationError(
+                "the operation of the plan is unknown", key=where, expected=f"one of {', '.join(KINDS)}",
+                got=manifest.operation, hint=DAMAGED,
+            )  # fmt: skip
+        check_manifest(manifest, kind.options, writes=kind.parse is None)
+        kind.describe(manifest)
+        if manifest.tasks:  # the arithmetic of all of them is that of the last one
+            manifest.locate(manifest.tasks - 1)
+            manifest.locate_block(manifest.blocks - 1)
+    return manifest
 
 
 @lru_cache(maxsize=4)
 def _work_of(document: bytes) -> Work:
-    manifest = Manifest.loads(document, where="plan.json")
+    manifest = load(document, "plan.json")
     return KINDS[manifest.operation].open(manifest, None)
 
 

@@ -17,7 +17,7 @@ from tessarr.errors import ConflictError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.cost import longest_chunks
 from tessarr.plan.manifest import Manifest, Place, PlannedNode
-from tessarr.plan.markers import Milestones, Receipt
+from tessarr.plan.markers import Milestones, Receipt, reading_result
 from tessarr.plan.strategies.strategy import direct
 from tessarr.plan.tiling import tiled
 from tessarr.stores.base import Store
@@ -101,9 +101,8 @@ class Checking:
             if isinstance(node.metadata, ArrayMetadata) and not node.tasks:
                 add_examined(report, self._examined(node.path, node.metadata, None))
             for task in range(first, first + node.tasks):
-                done = results[task]
-                assert isinstance(done, dict)
-                add_examined(report, done)
+                with reading_result(task, done := results[task]):
+                    add_examined(report, cast("dict[str, JSON]", done))
             first += node.tasks
 
 

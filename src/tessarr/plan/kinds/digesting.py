@@ -11,7 +11,7 @@ from tessarr.engine.jobs import Jobs
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.cost import longest_chunks
 from tessarr.plan.manifest import Manifest, Place, PlannedNode
-from tessarr.plan.markers import Milestones, Receipt
+from tessarr.plan.markers import Milestones, Receipt, reading_result
 from tessarr.plan.predict import Description, described
 from tessarr.plan.strategies.strategy import direct
 from tessarr.plan.tiling import Tiling
@@ -56,7 +56,10 @@ class Digesting:
 
     def finish(self, milestones: Milestones, results: Mapping[int, JSON]) -> JSONObject:
         """Combine the digests of the blocks."""
-        found = (bytes.fromhex(str(results[task])) for task in range(self._manifest.tasks))
+        found = []
+        for task in range(self._manifest.tasks):
+            with reading_result(task, results[task]):
+                found.append(bytes.fromhex(str(results[task])))
         return combined(self._nodes, found, attributes=bool(self._manifest.options["attributes"])).to_json()
 
 

@@ -177,7 +177,7 @@ def planned_pyramid(
     return (node,), replace(given, documents=documents, piece_nbytes=piece_nbytes)
 
 
-def _tilings(manifest: Manifest, pyramid: Pyramid) -> list[Tiling]:
+def tilings_of(manifest: Manifest, pyramid: Pyramid) -> list[Tiling]:
     """Return the boxes of the new levels, in elements of these."""
     strategy = manifest.nodes[0].strategy
     assert strategy is not None
@@ -194,7 +194,7 @@ def _tilings(manifest: Manifest, pyramid: Pyramid) -> list[Tiling]:
 def _pieces(manifest: Manifest, pyramid: Pyramid) -> Iterator[tuple[Tiling, Shape, Sequence[Axis]]]:
     """Yield, for each new level, its boxes, the shape of the pieces of these, and the chunks that are read for them."""
     nodes = (manifest.nodes[0].metadata, *pyramid.documents)
-    for tiling, level, before in zip(_tilings(manifest, pyramid), pyramid.levels[1:], nodes, strict=False):
+    for tiling, level, before in zip(tilings_of(manifest, pyramid), pyramid.levels[1:], nodes, strict=False):
         assert isinstance(before, ArrayMetadata)
         axes = _read_axes(before)
         per_element = cut.bytes_per_element(_itemsize(before), level.factors, pyramid.method)
