@@ -46,7 +46,13 @@ _FORM = {
     "options": dict,
 }  # fmt: skip
 """The members of the document; see `problem`."""
-_NAMES: dict[object, str] = {str: "a string", int: "a number that is not negative", bool: "true or false", dict: "an object", None: "null"}
+_NAMES: dict[object, str] = {
+    str: "a string",
+    int: "a number that is not negative",
+    bool: "true or false",
+    dict: "an object",
+    None: "null",
+}
 
 
 def problem(value: object, form: object, at: str) -> tuple[str, str, object] | None:
