@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import statistics
 import subprocess
@@ -29,7 +30,7 @@ import rows_latency
 import rows_read
 import rows_transactions
 import rows_write
-from layouts import BENCH, SCALE, SCRATCH
+from layouts import BENCH, MEMORY, SCALE, SCRATCH
 from peers.base import NAMES
 from task import ROWS, Row
 
@@ -129,7 +130,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--peers", nargs="*", default=[n for n in NAMES if n != "old"], choices=list(NAMES), metavar="PEER"
     )
-    parser.add_argument("--variants", default="", help="only variants that contain this text")
+    parser.add_argument("--variants", default="", help="only where row and variant match this regular expression")
     parser.add_argument("--engine", choices=("native", "reference", "both"), default="native")
     parser.add_argument("--seconds", type=float, default=20.0, help="per variant, for all peers together")
     parser.add_argument("--rounds", type=int, default=15)
@@ -165,7 +166,7 @@ def main() -> int:
     try:
         # Rows with servers come last: what goes on in them would disturb the others.
         for name in sorted(options.rows, key=lambda name: name.startswith("L")):
-            for variant in (v for v in ROWS[name].variants if options.variants in v):
+            for variant in (v for v in ROWS[name].variants if re.search(options.variants, f"{name} {v}")):
                 print(f"{name} {variant}", flush=True)
                 results[name, variant] = run_variant(ROWS[name], variant, peers, options.seconds, options.rounds)
                 print(report.line(ROWS[name], results[name, variant]), flush=True)
@@ -173,7 +174,8 @@ def main() -> int:
     finally:
         for peer in peers:
             peer.stop()
-        shutil.rmtree(SCRATCH, ignore_errors=True)
+        for folder in (SCRATCH, MEMORY):
+            shutil.rmtree(folder, ignore_errors=True)
     if "old" in versions:
         print(report.slower(results))
     print("written: " + ", ".join(str(path.relative_to(HERE.parent)) for path in written))

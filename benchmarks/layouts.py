@@ -14,6 +14,8 @@ FULL = os.environ.get("BENCH_SCALE", "full") != "small"
 SCALE = "full" if FULL else "small"
 DATA = BENCH / "data" / SCALE
 SCRATCH = Path(os.environ.get("BENCH_SCRATCH", BENCH / "scratch"))
+MEMORY = Path(os.environ.get("BENCH_MEMORY", "/dev/shm/tessarr-bench"))
+"""Where variants "in memory" write: a file system without a disk, whose write-back differs from run to run."""
 
 SIDE = 512 if FULL else 128
 SIDE_2D = 4096 if FULL else 1024

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from layouts import CALLS, DATA, GRIDS, LAYOUTS, LINES, SHARDED, UNSHARDED, Layout
-from peers.base import Peer
+from peers.base import NotSupportedError, Peer
 from task import Task, row
 
 NAMES_UNSHARDED = [layout.name for layout in UNSHARDED]
@@ -18,8 +18,6 @@ NAMES_SHARDED = [layout.name for layout in SHARDED]
 
 def layout_for(peer: Peer, name: str) -> Layout:
     """Return the layout in the format that the peer reads."""
-    from peers.base import NotSupportedError
-
     layout = LAYOUTS.get(name + peer.suffix)
     if layout is None:
         raise NotSupportedError(f"no {name}{peer.suffix}")
@@ -88,10 +86,12 @@ def read_chunks(peer: Peer, name: str) -> Task:
 ELEMENTS = [f"{name}{cached}" for cached in ("", " cached") for name in ("raw64", "blosc64", "shard-blosc32")]
 
 
-@row("R4", "one element per call", ELEMENTS, unit="µs", bar=2.0)
+@row("R4", "one element per call", ELEMENTS, unit="µs", bar=2.0, limited=True)
 def read_elements(peer: Peer, name: str) -> Task:
     """Read random elements; ``cached``: elements of one chunk, repeatedly."""
     layout_name, _, cached = name.partition(" ")
+    if cached and peer.name == "limit":
+        raise NotSupportedError("neither a file nor a codec is needed")
     layout = layout_for(peer, layout_name)
     rng, truth = np.random.default_rng(11), layout.truth()
     bound = layout.chunk if cached else layout.shape
@@ -219,8 +219,6 @@ def read_threads(peer: Peer, name: str) -> Task:
 def read_in_grid(peer: Peer, name: str) -> Task:
     """Read the stored chunk of an array of 10³ to 10¹² chunks."""
     if peer.suffix:
-        from peers.base import NotSupportedError
-
         raise NotSupportedError("version 3 only")
     path = str(DATA / f"{name}.zarr")
     box = (slice(4, 8), slice(8, 12), slice(12, 16))

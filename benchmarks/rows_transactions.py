@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from layouts import Layout
-from peers.base import NotSupportedError, Peer
-from rows_write import new_path, scratch_path
+from peers.base import Peer
+from rows_write import IN_MEMORY, folder_of, new_path, scratch_path
 from task import Task, row
 
 LAYOUT = Layout("transaction", (100, 64, 64), (1, 64, 64), "raw", dtype="float32")
 NAMES = ("a", "b", "c")
 HOW = ("writes", "transaction", "durable writes", "durable transaction")
-MEMORY = Path("/dev/shm")
 
 
-@row("C1", "change 100 chunks of 3 arrays", [f"{how}, {where}" for where in ("disk", "tmpfs") for how in HOW])
+@row("C1", "change 100 chunks of 3 arrays", [f"{how}, {where}" for where in ("disk", IN_MEMORY) for how in HOW])
 def change_arrays(peer: Peer, variant: str) -> Task:
     """Replace all chunks of three arrays: one call per array, or one transaction (in Icechunk: a session and its commit)."""
-    how, _, where = variant.partition(", ")
+    how, folder = variant.partition(", ")[0], folder_of(variant)
     durable, in_one = how.startswith("durable"), how.endswith("transaction")
-    if where == "tmpfs" and not os.access(MEMORY, os.W_OK):
-        raise NotSupportedError("there is no file system in memory here")
     value = np.random.default_rng(1).random(LAYOUT.shape, dtype="float32")
     everything = (slice(None),) * value.ndim
     handles: list[Any] = []
-    made: list[str] = []
 
     def before() -> None:
-        path = new_path(peer)
-        if where == "tmpfs":
-            for old in made:
-                shutil.rmtree(old, ignore_errors=True)
-            path = str(MEMORY / f"tessarr-bench-{Path(path).name}")
-        made[:] = [path]
+        path = new_path(peer, folder)
         if in_one:
             handles[:] = [peer.create_together(path, LAYOUT, NAMES, durable=durable)]
         else:
@@ -53,11 +41,12 @@ def change_arrays(peer: Peer, variant: str) -> Task:
                 peer.write(array, everything, value)
 
     def check(_: object) -> None:
-        read = peer.read_together if in_one else lambda _, name: peer.read(peer.open(f"{made[0]}/{name}"), everything)
+        read = (
+            peer.read_together
+            if in_one
+            else lambda _, name: peer.read(peer.open(f"{scratch_path(peer)}/{name}"), everything)
+        )
         for name in NAMES:
             assert np.array_equal(read(handles[0], name), value)
-        if where == "tmpfs":
-            shutil.rmtree(made[0], ignore_errors=True)
-        assert scratch_path(peer)
 
     return Task(run=run, check=check, before=before)

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from layouts import CALLS, DATA, LAYOUTS, SCRATCH, SHARDED, UNSHARDED, Layout
+from layouts import CALLS, DATA, LAYOUTS, MEMORY, SCRATCH, SHARDED, UNSHARDED, Layout
 from peers.base import NotSupportedError, Peer
 from rows_read import assert_whole, layout_for, random_chunks, read_whole
 from task import Task, row
 
 ALL = [layout.name for layout in [*UNSHARDED, *SHARDED]]
+IN_MEMORY = "in memory"
 
 
 NUMBER = itertools.count()
@@ -29,42 +30,51 @@ def scratch_path(peer: Peer) -> str:
     return PLACE[0] or new_path(peer)
 
 
-def new_path(peer: Peer) -> str:
-    """Return the path of a folder that does not exist yet, and remove the previous one.
+def in_memory(names: list[str]) -> list[str]:
+    """Return the variants `names`, and the same on a file system in memory."""
+    return [*names, *(f"{name} {IN_MEMORY}" for name in names)]
+
+
+def folder_of(variant: str) -> Path:
+    """Return the folder to which a variant writes. Raises NotSupportedError where there is no file system in memory."""
+    if not variant.endswith(IN_MEMORY):
+        return SCRATCH
+    if not MEMORY.parent.is_dir():
+        raise NotSupportedError(f"{MEMORY.parent} is missing; BENCH_MEMORY names a folder on a file system in memory")
+    return MEMORY
+
+
+def new_path(peer: Peer, folder: Path = SCRATCH) -> str:
+    """Return the path in `folder` of a directory that does not exist yet, and remove the previous one.
 
     Its name is new, and where that can be said its place on the disk too: ext4 without a journal is slow to reuse what was
     deleted in the last minutes, and the peer that comes next would pay for what others deleted.
     """
     shutil.rmtree(PLACE[0], ignore_errors=True)
-    if not SCRATCH.exists():
-        SCRATCH.mkdir(parents=True)
+    if not folder.exists():
+        folder.mkdir(parents=True)
         if shutil.which("chattr"):
-            subprocess.run(["chattr", "+T", str(SCRATCH)], capture_output=True, check=False)
-    PLACE[0] = str(SCRATCH / f"{type(peer).__name__}-{os.getpid()}-{next(NUMBER)}.zarr")
+            subprocess.run(["chattr", "+T", str(folder)], capture_output=True, check=False)
+    PLACE[0] = str(folder / f"{type(peer).__name__}-{os.getpid()}-{next(NUMBER)}.zarr")
     return PLACE[0]
 
 
-def fresh(peer: Peer, layout: Layout, *, durable: bool = False) -> Any:
-    """Create an empty array in an empty folder."""
-    return peer.create(new_path(peer), layout, durable=durable)
-
-
-def copied(peer: Peer, layout: Layout) -> Any:
+def copied(peer: Peer, layout: Layout, folder: Path) -> Any:
     """Copy the stored array, and open the copy for writing."""
-    return peer.open(shutil.copytree(layout.path, new_path(peer)))
+    return peer.open(shutil.copytree(layout.path, new_path(peer, folder)))
 
 
-@row("W1", "write all", [*ALL, "raw64 fsync", "shard-zstd32 fsync"], bar=1.3, most_rounds=7)
+@row("W1", "write all", [*in_memory(ALL), "raw64 fsync", "shard-zstd32 fsync"], bar=1.3, most_rounds=7, limited=True)
 def write_whole(peer: Peer, name: str) -> Task:
     """Write all of an array into an empty one; without fsync, or with one per value if the name of the variant says so."""
-    layout_name, _, durable = name.partition(" ")
-    layout = LAYOUTS[layout_name]
+    layout_name, _, how = name.partition(" ")
+    layout, folder = LAYOUTS[layout_name], folder_of(name)
     value = np.array(layout.truth())
     everything = (slice(None),) * value.ndim
     handle: list[Any] = []
 
     def before() -> None:
-        handle[:] = [fresh(peer, layout, durable=bool(durable))]
+        handle[:] = [peer.create(new_path(peer, folder), layout, durable=how == "fsync")]
 
     def check(_: object) -> None:
         assert_whole(layout, peer.read(peer.open(scratch_path(peer)), everything))
@@ -80,20 +90,21 @@ def small_boxes(layout: Layout, count: int) -> list[tuple[slice, ...]]:
 @row(
     "W2",
     "small writes inside chunks",
-    ["raw64", "blosc64", "zstd64", "shard-zstd32"],
+    in_memory(["raw64", "blosc64", "zstd64", "shard-zstd32"]),
     unit="µs",
     bar=3.0,
     most_rounds=7,
+    limited=True,
 )
 def write_small(peer: Peer, name: str) -> Task:
     """Update small boxes, one per call."""
-    layout = layout_for(peer, name)
+    layout, folder = layout_for(peer, name.partition(" ")[0]), folder_of(name)
     boxes = small_boxes(layout, 200 if CALLS > 100 else 20)
     value = np.full((8, 8, 8), 4242, dtype=layout.dtype)
     handle: list[Any] = []
 
     def before() -> None:
-        handle[:] = [copied(peer, layout)]
+        handle[:] = [copied(peer, layout, folder)]
 
     def run() -> None:
         for box in boxes:
@@ -108,13 +119,13 @@ def write_small(peer: Peer, name: str) -> Task:
     return Task(run=run, check=check, before=before, calls=len(boxes))
 
 
-@row("W3", "update one inner chunk of a large shard", [layout.name for layout in SHARDED], bar=10.0)
+@row("W3", "update one inner chunk of a large shard", in_memory([layout.name for layout in SHARDED]), bar=10.0)
 def update_shard(peer: Peer, name: str) -> Task:
     """Replace one inner chunk of a full shard (32 MB at full scale)."""
-    layout = layout_for(peer, name)
+    layout = layout_for(peer, name.partition(" ")[0])
     box = tuple(slice(n, 2 * n) for n in layout.chunk)
     values = [np.full(layout.chunk, fill, dtype=layout.dtype) for fill in (1234, 4321)]
-    array, turn = copied(peer, layout), [0]
+    array, turn = copied(peer, layout, folder_of(name)), [0]
 
     def run() -> None:
         turn[0] ^= 1
@@ -149,10 +160,11 @@ def metadata(peer: Peer, name: str) -> Task:
         assert tuple(array.shape) == layout.shape
 
     if name == "create":
+        place = new_path(peer)
         return Task(
-            run=lambda: peer.create(scratch_path(peer), layout, durable=False),
+            run=lambda: peer.create(place, layout, durable=False),
             check=check_array,
-            before=lambda: shutil.rmtree(scratch_path(peer), ignore_errors=True),
+            before=lambda: shutil.rmtree(place, ignore_errors=True),
         )
     if name == "open":
         return Task(

@@ -1,19 +1,26 @@
-"""Measure the limit that the page cache, memory and the codec's C library set, without any Zarr library.
+"""Measure the limit that the file system, memory and the codec's C library set, without any Zarr library.
 
-Whole arrays. Raw: one parallel pass of pread into a reused buffer, then one memcpy of the output. Codecs: every
-chunk is decoded by its C library into a reused buffer on all cores, then one memcpy. Writes likewise, backwards.
-One chunk per call: open and pread, and the codec's library, on one thread, into a new array. The indexes of shards are kept.
+Whole arrays, on all cores. Raw: one pread of each file into a reused buffer, then one memcpy of the output. Codecs: every
+chunk is decoded by its C library into a reused buffer, then one memcpy. Writes: every chunk is copied to a reused buffer,
+encoded by the library, and written to a new file.
+One chunk per call, on one thread: open and pread, and the codec's library, into a new array. One element: of a raw chunk
+its bytes are read, of a blosc chunk one block. An update reads the chunk, and writes a file that it renames over the old one.
+The indexes of shards are kept. Calls of Python are part of the limit: of many small chunks, they are most of it.
 """
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
+import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import google_crc32c
 import numpy as np
 from layouts import LAYOUTS, Layout
 from numcodecs import blosc, zstd
@@ -27,6 +34,7 @@ except ImportError:
 
 blosc.use_threads = False  # one chunk per core: several chunks at once, each on one thread
 LOCAL = threading.local()
+Coords = tuple[int, ...]
 
 
 def scratch(nbytes: int, name: str) -> np.ndarray:
@@ -59,22 +67,92 @@ def decode_into(codec: str, data: Any, out: np.ndarray) -> None:
         out.reshape(-1).view(np.uint8)[:] = np.frombuffer(zlib.decompress(data, 31, out.nbytes), np.uint8)
 
 
+def encode(codec: str, chunk: np.ndarray) -> Any:
+    """Encode one contiguous chunk by its library."""
+    if codec == "blosc":
+        return blosc.compress(chunk, b"lz4", 5, blosc.SHUFFLE)
+    if codec == "zstd":
+        return zstd.compress(chunk, 3)
+    if codec == "gzip":
+        return zlib.compress(chunk, 1, 31)
+    return chunk.reshape(-1).view(np.uint8)
+
+
 def read_into(descriptor: int, out: np.ndarray, offset: int) -> None:
     """Read bytes of a file into an array."""
     assert os.preadv(descriptor, [out.reshape(-1).view(np.uint8)], offset) == out.nbytes
+
+
+def read_block(descriptor: int, offset: int, nbytes: int, position: int) -> tuple[np.ndarray, int]:
+    """Decode the block of a blosc frame that holds the byte `position`; return it and the position in it."""
+    head = os.pread(descriptor, min(nbytes, 4096), offset)
+    size, blocksize, _ = struct.unpack_from("<III", head, 4)
+    starts = struct.unpack_from(f"<{-(-size // blocksize)}I", head, 16)
+    start, data = starts[position // blocksize], scratch(nbytes, "file")
+    if size % blocksize:
+        read_into(descriptor, data[:nbytes], offset)
+        return np.frombuffer(blosc.decompress(data[:nbytes]), np.uint8), position
+    length = min((other for other in starts if other > start), default=nbytes) - start
+    # The block alone, as a frame of one block.
+    data[:20] = np.frombuffer(head[:4] + struct.pack("<IIII", blocksize, blocksize, 20 + length, 20), np.uint8)
+    read_into(descriptor, data[20 : 20 + length], offset + start)
+    return np.frombuffer(blosc.decompress(data[: 20 + length]), np.uint8), position % blocksize
+
+
+def write_file(path: str, parts: Sequence[Any], *, durable: bool) -> None:
+    """Write a new file."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        assert os.pwritev(descriptor, parts, 0) == sum(memoryview(part).nbytes for part in parts)
+        if durable:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def inner_chunks(data: np.ndarray, layout: Layout) -> list[np.ndarray]:
     """Return the encoded inner chunks of a shard by the index at its end; without shards the whole value."""
     if layout.shard is None:
         return [data]
-    count = int(np.prod([s // c for s, c in zip(layout.shard, layout.chunk, strict=True)]))
+    count = int(np.prod(inner_grid(layout)))
     index = data[-(16 * count + 4) : -4].view("<u8").reshape(count, 2)
     return [data[offset : offset + length] for offset, length in index if offset != 2**64 - 1]
 
 
+def inner_grid(layout: Layout) -> Coords:
+    """Return how many inner chunks a stored value has along each axis."""
+    return tuple(a // b for a, b in zip(layout.shard or layout.chunk, layout.chunk, strict=True))
+
+
+def boxes(shape: Coords, chunk: Coords) -> list[tuple[Coords, tuple[slice, ...]]]:
+    """Return the coords and the box of each chunk of a grid."""
+    grid = [range(n // c) for n, c in zip(shape, chunk, strict=True)]
+    return [
+        (coords, tuple(slice(i * c, (i + 1) * c) for i, c in zip(coords, chunk, strict=True)))
+        for coords in itertools.product(*grid)
+    ]
+
+
+def index_bytes(index: np.ndarray) -> bytes:
+    """Encode the index of a shard."""
+    data = index.tobytes()
+    return data + struct.pack("<I", google_crc32c.value(data))
+
+
+class Place(NamedTuple):
+    """An array of a known layout in a folder."""
+
+    layout: Layout
+    path: str
+    durable: bool = False
+
+    def file(self, coords: Sequence[int]) -> str:
+        """Return the file of a stored value."""
+        return "/".join([self.path, "c", *map(str, coords)])
+
+
 class Limit(Peer):
-    """Read and decode every stored value; the returned array is a copy of the true values."""
+    """Read and decode every stored value; the returned whole array is a copy of the true values, unless it was written here."""
 
     def __init__(self) -> None:
         self.cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -85,39 +163,67 @@ class Limit(Peer):
     def version(self) -> str:
         return f"the limit on {self.cores} cores"
 
-    def open(self, path: str) -> Layout:
-        return next(layout for layout in LAYOUTS.values() if layout.path == path)
+    def open(self, path: str) -> Place:
+        document = json.loads((Path(path) / "zarr.json").read_text())
+        return Place(next(layout for layout in LAYOUTS.values() if layout.metadata() == document), path)
 
-    def read(self, array: Layout, selection: tuple[slice, ...]) -> np.ndarray:
-        coords = [axis.start // length for axis, length in zip(selection, array.chunk, strict=True)]
-        out = np.empty(array.chunk, array.dtype)
-        inner = [a // b for a, b in zip(array.shard or array.chunk, array.chunk, strict=True)]
-        descriptor = os.open(
-            "/".join([array.path, "c", *(str(n // count) for n, count in zip(coords, inner, strict=True))]), os.O_RDONLY
-        )
+    def read(self, array: Place, selection: tuple[Any, ...]) -> np.ndarray:
+        layout = array.layout
+        if isinstance(selection[0], int):
+            return self.element(array, selection)
+        if selection[0] == slice(None):
+            whole = np.empty(layout.shape, layout.dtype)
+            for _, box in boxes(layout.shape, layout.chunk):
+                whole[box] = self.read(array, box)
+            return whole
+        coords = [axis.start // length for axis, length in zip(selection, layout.chunk, strict=True)]
+        out = np.empty(layout.chunk, layout.dtype)
+        descriptor, offset, nbytes = self.find(array, coords)
         try:
-            offset, nbytes = 0, os.fstat(descriptor).st_size
-            if array.shard is not None:
-                offset, nbytes = self.index(descriptor, array, coords, inner)
-            if array.codec == "raw":
+            if layout.codec == "raw":
                 read_into(descriptor, out, offset)
             else:
                 data = scratch(nbytes, "file")[:nbytes]
                 read_into(descriptor, data, offset)
-                decode_into(array.codec, data, out)
+                decode_into(layout.codec, data, out)
         finally:
             os.close(descriptor)
         return out
 
-    def index(self, descriptor: int, layout: Layout, coords: list[int], inner: list[int]) -> tuple[int, int]:
-        """Return where an inner chunk is in its shard."""
-        key = f"{layout.name} {[n // count for n, count in zip(coords, inner, strict=True)]}"
+    def element(self, array: Place, index: tuple[int, ...]) -> np.ndarray:
+        """Read one element of a raw or blosc chunk."""
+        layout = array.layout
+        item = np.dtype(layout.dtype)
+        coords = [at // length for at, length in zip(index, layout.chunk, strict=True)]
+        within = tuple(at % length for at, length in zip(index, layout.chunk, strict=True))
+        position = int(np.ravel_multi_index(within, layout.chunk)) * item.itemsize
+        descriptor, offset, nbytes = self.find(array, coords)
+        try:
+            if layout.codec == "raw":
+                return np.frombuffer(os.pread(descriptor, item.itemsize, offset + position), item)
+            block, at = read_block(descriptor, offset, nbytes, position)
+            return block[at : at + item.itemsize].view(item)
+        finally:
+            os.close(descriptor)
+
+    def find(self, array: Place, coords: Sequence[int]) -> tuple[int, int, int]:
+        """Open the file of an (inner) chunk; return its descriptor, and offset and size of the chunk in it."""
+        inner = inner_grid(array.layout)
+        descriptor = os.open(array.file([n // count for n, count in zip(coords, inner, strict=True)]), os.O_RDONLY)
+        if array.layout.shard is None:
+            return descriptor, 0, os.fstat(descriptor).st_size
+        offset, nbytes = self.index(descriptor, array, coords)[tuple(n % m for n, m in zip(coords, inner, strict=True))]
+        return descriptor, int(offset), int(nbytes)
+
+    def index(self, descriptor: int, array: Place, coords: Sequence[int]) -> np.ndarray:
+        """Return the index of the shard that holds an inner chunk."""
+        inner = inner_grid(array.layout)
+        key = array.file([n // count for n, count in zip(coords, inner, strict=True)])
         found = self.indexes.get(key)
         if found is None:
             found = self.indexes[key] = np.empty((*inner, 2), "<u8")
             read_into(descriptor, found, os.fstat(descriptor).st_size - found.nbytes - 4)
-        offset, nbytes = found[tuple(n % count for n, count in zip(coords, inner, strict=True))]
-        return int(offset), int(nbytes)
+        return found
 
     def read_all(self, layout: Layout) -> np.ndarray:
         if layout.name not in self.truth:
@@ -139,3 +245,71 @@ class Limit(Peer):
 
         list(self.pool.map(one, files))
         return self.truth[layout.name].copy()
+
+    def create(self, path: str, layout: Layout, *, durable: bool) -> Place:
+        Path(path).mkdir(parents=True)
+        (Path(path) / "zarr.json").write_text(json.dumps(layout.metadata()))
+        return Place(layout, path, durable)
+
+    def write(self, array: Place, selection: tuple[Any, ...], value: np.ndarray) -> None:
+        layout = array.layout
+        if selection[0] != slice(None):
+            self.update(array, selection, value)
+            return
+        stored = boxes(layout.shape, layout.shard or layout.chunk)
+        for folder in sorted({os.path.dirname(array.file(coords)) for coords, _ in stored}):
+            os.makedirs(folder, exist_ok=True)
+
+        def one(stored: tuple[Coords, tuple[slice, ...]]) -> None:
+            coords, box = stored
+            write_file(array.file(coords), encoded(layout, value[box]), durable=array.durable)
+
+        list(self.pool.map(one, stored))
+
+    def update(self, array: Place, box: tuple[slice, ...], value: np.ndarray) -> None:
+        """Write a box within one (inner) chunk, by a file that replaces the old one."""
+        layout = array.layout
+        coords = [axis.start // length for axis, length in zip(box, layout.chunk, strict=True)]
+        chunk = self.read(array, box)
+        chunk[tuple(slice(a.start % n, (a.stop - 1) % n + 1) for a, n in zip(box, layout.chunk, strict=True))] = value
+        data, inner = encode(layout.codec, chunk), inner_grid(layout)
+        path = array.file([n // count for n, count in zip(coords, inner, strict=True)])
+        temporary = f"{path}.tmp"
+        if layout.shard is None:
+            write_file(temporary, [data], durable=False)
+        else:
+            self.append(array, coords, path, temporary, data)
+        os.rename(temporary, path)
+
+    def append(self, array: Place, coords: Sequence[int], path: str, temporary: str, data: Any) -> None:
+        """Copy a shard, but for its index, and append an inner chunk and the new index."""
+        source = os.open(path, os.O_RDONLY)
+        target = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            index = self.index(source, array, coords)
+            end = os.fstat(source).st_size - index.nbytes - 4
+            index[tuple(n % m for n, m in zip(coords, inner_grid(array.layout), strict=True))] = (end, len(data))
+            copied = 0
+            while copied < end:
+                copied += os.sendfile(target, source, copied, end - copied)
+            os.pwritev(target, [data, index_bytes(index)], end)
+        finally:
+            os.close(source)
+            os.close(target)
+
+
+def encoded(layout: Layout, value: np.ndarray) -> list[Any]:
+    """Encode a stored value: a chunk, or the inner chunks of a shard and their index."""
+    inner = boxes(value.shape, layout.chunk)
+    nbytes = len(inner) and value.nbytes // len(inner)
+    chunk = scratch(nbytes, "chunk")[:nbytes].view(layout.dtype).reshape(layout.chunk)
+    index, end, parts = np.empty((*inner_grid(layout), 2), "<u8"), 0, []
+    for coords, box in inner:
+        np.copyto(chunk, value[box])
+        data = encode(layout.codec, chunk)
+        if layout.shard is not None and layout.codec == "raw":
+            data = data.copy()  # the buffer is used again
+        index[coords] = (end, len(data))
+        end += len(data)
+        parts.append(data)
+    return parts if layout.shard is None else [*parts, index_bytes(index)]

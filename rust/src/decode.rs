@@ -194,15 +194,30 @@ fn read_some(chain: &Chain, source: Source, part: &Part, out: Memory) -> Result<
         scatter(chain, &data, 0, part, out);
         return Ok(());
     };
-    let data = peel(chain, source)?;
-    chain.after[0].0.check_plausible(&data, chain.nbytes)?;
-    let (begin, mut bytes) = match chain.after.first() {
-        Some((Codec::Zstd { .. }, _)) => (0, zstd_prefix(&data, chain.nbytes, stop)?),
-        _ => blosc::decode_part(&data, chain.nbytes, start, stop)?,
-    };
+    let (begin, mut bytes) = decode_some(chain, source, start, stop)?;
     finish(chain, &mut bytes);
     scatter(chain, &bytes, begin, part, out);
     Ok(())
+}
+
+/// Decode at least the bytes `start..stop` of a chunk; the result begins at the returned position.
+fn decode_some(chain: &Chain, source: Source, start: usize, stop: usize) -> Result<(usize, scratch::Scratch)> {
+    if is_blosc_file(chain, source)
+        && let Ok(found) = blosc::decode_file_part(source, chain.nbytes, start, stop)
+    {
+        return Ok(found);
+    }
+    let data = peel(chain, source)?;
+    chain.after[0].0.check_plausible(&data, chain.nbytes)?;
+    match chain.after.first() {
+        Some((Codec::Zstd { .. }, _)) => Ok((0, zstd_prefix(&data, chain.nbytes, stop)?)),
+        _ => blosc::decode_part(&data, chain.nbytes, start, stop),
+    }
+}
+
+/// Whether blocks of blosc can be read from a file one by one.
+fn is_blosc_file(chain: &Chain, source: Source) -> bool {
+    source.is_file() && matches!(chain.after[..], [(Codec::Blosc(_), _)])
 }
 
 /// Refuse a stored chunk whose size is not the fixed encoded size of its chain.
@@ -317,7 +332,9 @@ fn in_memory_order<'a>(chain: &Chain, data: Bytes<'a>) -> Bytes<'a> {
 }
 
 pub fn decode_into(chain: &Chain, source: Source, target: &mut [u8]) -> Result<()> {
+    let by_blocks = is_blosc_file(chain, source) && blosc::is_shared(target.len());
     match chain.after.first() {
+        Some(_) if by_blocks && blosc::decode_file(source, target).is_ok() => {}
         None => source.read_into(target)?,
         Some((codec, _)) => {
             let data = peel(chain, source)?;

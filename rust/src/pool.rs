@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::cache::Cache;
 use crate::durable::Synced;
@@ -82,6 +82,11 @@ impl Gate {
     fn close(&self, mut poll: impl FnMut()) {
         let mut state = locked(&self.state);
         state.1 = true;
+        if state.0 > 0 {
+            drop(state);
+            stay_awake(|| locked(&self.state).0 == 0);
+            state = locked(&self.state);
+        }
         while state.0 > 0 {
             state = self.left.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner).0;
             if state.0 > 0 {
@@ -96,11 +101,28 @@ impl Gate {
 /// How often a waiting caller checks for signals.
 pub const POLL: Duration = Duration::from_millis(50);
 
+/// How long an idle thread stays awake after a job, and a caller while others finish: to wake a sleeping one takes up to
+/// 80 µs, as long as it takes to decode half a chunk.
+const AWAKE: Duration = Duration::from_micros(200);
+
+/// Wait, awake, until `done` or for `AWAKE`; other processes may have the processor meanwhile.
+fn stay_awake(mut done: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !done() && began.elapsed() < AWAKE {
+        for _ in 0..64 {
+            std::hint::spin_loop();
+        }
+        thread::yield_now();
+    }
+}
+
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Arc<dyn Job>>,
     threads: usize,
     idle: usize,
+    /// Idle threads that look for jobs without being woken.
+    awake: usize,
 }
 
 /// The state of a process.
@@ -108,6 +130,10 @@ struct Queue {
 pub struct Process {
     queue: Mutex<Queue>,
     wake: Condvar,
+    /// Whether the queue has jobs, for threads that are awake.
+    queued: AtomicBool,
+    /// Threads of the program that work on a request now.
+    callers: AtomicUsize,
     pub cache: Cache,
     pub synced: Synced,
 }
@@ -146,16 +172,40 @@ pub fn set_threads(n: usize) {
     THREADS.store(n, Ordering::Relaxed);
 }
 
+/// Counts a thread of the program that works on a request.
+struct Caller(&'static Process);
+
+impl Caller {
+    fn enter(process: &'static Process) -> Caller {
+        process.callers.fetch_add(1, Ordering::Relaxed);
+        Caller(process)
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        self.0.callers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Process {
-    /// Run `job` on this thread, with up to `helpers` others, and return when all threads have left it.
+    /// Run `job`, a request, on this thread, with up to `helpers` others, and return when all threads have left it.
     pub fn run<J: Job>(&'static self, job: Arc<J>, helpers: usize, poll: Poll) -> Result<()> {
+        let _caller = Caller::enter(self);
+        self.run_part(job, helpers, poll)
+    }
+
+    /// Run `job`, a part of the request that this thread works on, like `run`.
+    fn run_part<J: Job>(&'static self, job: Arc<J>, helpers: usize, poll: Poll) -> Result<()> {
         let job: Arc<dyn Job> = job;
         if helpers > 0 {
             self.call(&job, helpers);
         }
         guarded(&*job, poll);
         if helpers > 0 {
-            locked(&self.queue).jobs.retain(|other| !Arc::ptr_eq(other, &job));
+            let mut queue = locked(&self.queue);
+            queue.jobs.retain(|other| !Arc::ptr_eq(other, &job));
+            self.queued.store(!queue.jobs.is_empty(), Ordering::Relaxed);
         }
         job.control().gate.close(|| {
             if let Err(error) = poll() {
@@ -166,11 +216,11 @@ impl Process {
         error.map_or(Ok(()), Err)
     }
 
-    /// Count idle threads, those not yet started included.
+    /// Count the threads that may work beside those that work now, those not yet started included.
     fn spare(&self) -> usize {
         let queue = locked(&self.queue);
-        let most = threads().saturating_sub(1);
-        if queue.jobs.is_empty() { most.min(queue.idle + most.saturating_sub(queue.threads)) } else { 0 }
+        let working = self.callers.load(Ordering::Relaxed).max(1) + queue.threads - queue.idle;
+        if queue.jobs.is_empty() { threads().saturating_sub(working) } else { 0 }
     }
 
     fn call(&'static self, job: &Arc<dyn Job>, helpers: usize) {
@@ -187,16 +237,20 @@ impl Process {
             queue.threads += 1;
             queue.idle += 1;
         }
+        self.queued.store(true, Ordering::Relaxed);
+        let wanted = helpers.min(queue.jobs.len().saturating_sub(queue.awake));
         drop(queue);
-        for _ in 0..helpers {
+        for _ in 0..wanted {
             self.wake.notify_one();
         }
     }
 
     fn serve(&self) {
         let mut queue = locked(&self.queue);
+        let mut slept = true;
         loop {
             if let Some(job) = queue.jobs.pop_front() {
+                self.queued.store(!queue.jobs.is_empty(), Ordering::Relaxed);
                 queue.idle -= 1;
                 drop(queue);
                 if job.control().gate.enter() {
@@ -206,6 +260,14 @@ impl Process {
                 drop(job);
                 queue = locked(&self.queue);
                 queue.idle += 1;
+                slept = false;
+            } else if !slept {
+                queue.awake += 1;
+                drop(queue);
+                stay_awake(|| self.queued.load(Ordering::Relaxed));
+                queue = locked(&self.queue);
+                queue.awake -= 1;
+                slept = true;
             } else {
                 queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
             }
@@ -268,16 +330,24 @@ impl Job for Items {
 
 /// Process items `0..total`, on this thread and up to `helpers` others; the first error ends the work.
 pub fn each(total: usize, helpers: usize, poll: Poll, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
-    let (next, control) = (AtomicUsize::new(0), Control::default());
     // Returns when all threads have left the job, so `work` outlives its last use.
-    process().run(Arc::new(Items { work: Shared::new(work), total, next, control }), helpers, poll)
+    process().run(items(total, work), helpers, poll)
 }
 
-/// Process items `0..total`, on this thread and on idle ones.
-pub fn share(total: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
-    match if total < 2 { 0 } else { process().spare().min(total - 1) } {
+fn items(total: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Arc<Items> {
+    Arc::new(Items { work: Shared::new(work), total, next: AtomicUsize::new(0), control: Control::default() })
+}
+
+/// Count the threads that may take items of a chunk that this thread works on.
+pub fn spare_threads() -> usize {
+    process().spare()
+}
+
+/// Process items `0..total` of a chunk, on this thread and up to `helpers` others.
+pub fn share(total: usize, helpers: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
+    match helpers.min(total.saturating_sub(1)) {
         0 => (0..total).try_for_each(work),
-        helpers => each(total, helpers, &mut || Ok(()), work),
+        helpers => process().run_part(items(total, work), helpers, &mut || Ok(())),
     }
 }
 

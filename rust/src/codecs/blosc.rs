@@ -4,19 +4,28 @@
 //! int32 per block with its offset, then the blocks. A block is one stream, or one per byte of an element; a
 //! stream is an int32 with its encoded size, then its bytes, which are uncompressed when that is the decoded size.
 //! Every length is checked against the buffer it points into and against the decoded size the chunk must have.
+//!
+//! Blocks are decoded, and encoded, on idle threads too. Of a frame in a file only the blocks that are wanted are read, each by
+//! the thread that decodes it.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use serde_json::Value;
 
 use super::{append, blosclz, decode_lz4_block, deflate, integer, shuffle};
 use crate::error::{Error, Result};
-use crate::pool::share;
+use crate::pool::{locked, share, spare_threads};
 use crate::scratch;
+use crate::store::{Bytes, Source};
 
 const HEADER: usize = 16;
-/// Blocks of chunks from this size on are shared with other threads.
-const SHARED_BYTES: usize = 256 << 10;
+/// Of a frame in a file, the bytes that are read first: the header, and the offsets of a thousand blocks.
+const HEAD_BYTES: usize = 4 << 10;
+/// Blocks of more bytes together are shared with other threads.
+const SHARED_BYTES: usize = 128 << 10;
+/// Decoded bytes of a block, unless given; and of one stream, up to which lz4 addresses a block by 16 bits, which is faster.
+const BLOCK_BYTES: usize = 256 << 10;
+const STREAM_BYTES: usize = 64 << 10;
 const MAX_SPLITS: usize = 16;
 const MIN_SPLIT: usize = 128;
 
@@ -81,9 +90,19 @@ fn corrupt(what: &str) -> Error {
     Error::codec("blosc", format!("a chunk is not valid blosc data: {what}"))
 }
 
+/// The bytes of a frame.
+#[derive(Clone, Copy)]
+enum Encoded<'a> {
+    Whole(&'a [u8]),
+    InFile(Source<'a>),
+}
+
 /// A frame whose header has been checked.
 struct Frame<'a> {
-    data: &'a [u8],
+    /// Begins with the header and the table of blocks.
+    head: &'a [u8],
+    data: Encoded<'a>,
+    len: usize,
     flags: u8,
     typesize: usize,
     nbytes: usize,
@@ -95,9 +114,13 @@ fn u32_at(data: &[u8], at: usize) -> Option<usize> {
 }
 
 impl<'a> Frame<'a> {
-    fn parse(data: &'a [u8], expected: usize) -> Result<Frame<'a>> {
-        let Some(head) = data.first_chunk::<HEADER>() else {
-            return Err(corrupt("shorter than its header").got(format!("{} bytes", data.len())));
+    fn whole(data: &'a [u8], expected: usize) -> Result<Frame<'a>> {
+        Frame::parse(data, Encoded::Whole(data), data.len(), expected)
+    }
+
+    fn parse(bytes: &'a [u8], data: Encoded<'a>, len: usize, expected: usize) -> Result<Frame<'a>> {
+        let Some(head) = bytes.first_chunk::<HEADER>() else {
+            return Err(corrupt("shorter than its header").got(format!("{len} bytes")));
         };
         if head[0] != 2 {
             return Err(corrupt("not a blosc 1 frame")
@@ -105,28 +128,29 @@ impl<'a> Frame<'a> {
                 .got(format!("version {}", head[0])));
         }
         let size = |at| u32_at(head, at).unwrap_or(0);
-        let frame = Frame { data, flags: head[2], typesize: usize::from(head[3]), nbytes: size(4), blocksize: size(8) };
+        let (flags, typesize) = (head[2], usize::from(head[3]));
+        let frame = Frame { head: bytes, data, len, flags, typesize, nbytes: size(4), blocksize: size(8) };
         if frame.flags & 5 == 5 {
             return Err(corrupt("a Blosc 2 frame").expected("a Blosc 1 frame"));
         }
         if frame.nbytes != expected {
             return Err(Error::size("blosc", expected, frame.nbytes));
         }
-        if size(12) != data.len() {
+        if size(12) != len {
             return Err(corrupt("its length differs from the length in its header")
                 .expected(format!("{} bytes", size(12)))
-                .got(format!("{} bytes", data.len())));
+                .got(format!("{len} bytes")));
         }
         if frame.flags & 8 != 0 || frame.typesize == 0 {
             return Err(corrupt("its header is inconsistent"));
         }
         if frame.copied() {
-            if data.len() != HEADER + frame.nbytes {
+            if len != HEADER + frame.nbytes {
                 return Err(corrupt("a stored frame has the wrong length"));
             }
         } else if frame.nbytes > 0 {
             let blocks_ok = frame.blocksize > 0 && frame.blocksize <= frame.nbytes;
-            if head[1] != 1 || !blocks_ok || HEADER + 4 * frame.nblocks() > data.len() {
+            if head[1] != 1 || !blocks_ok || HEADER + 4 * frame.nblocks() > len {
                 return Err(corrupt("its codec version, block size or block table is invalid"));
             }
         }
@@ -149,6 +173,28 @@ impl<'a> Frame<'a> {
         }
     }
 
+    /// Where block `i` begins in the frame.
+    fn start(&self, i: usize) -> Result<usize> {
+        let start = u32_at(self.head, HEADER + 4 * i).filter(|&at| at >= HEADER + 4 * self.nblocks());
+        start.ok_or_else(|| corrupt("a block begins inside the block table"))
+    }
+
+    /// The encoded bytes from the beginning of block `i` on, at least to its end.
+    fn encoded(&self, i: usize) -> Result<Bytes<'a>> {
+        let (start, outside) = (self.start(i)?, || corrupt("a stream lies outside the frame"));
+        match self.data {
+            Encoded::Whole(data) => data.get(start..).map(Bytes::Borrowed).ok_or_else(outside),
+            Encoded::InFile(source) => {
+                let later = (0..self.nblocks()).filter_map(|i| self.start(i).ok()).filter(|&other| other > start);
+                let stop = later.min().unwrap_or(self.len);
+                if start > stop || stop > self.len {
+                    return Err(outside());
+                }
+                source.part(start, stop - start).read()
+            }
+        }
+    }
+
     /// Decode block `i` into `out`, which has its exact size.
     fn block(&self, i: usize, out: &mut [u8]) -> Result<()> {
         let whole = out.len() == self.blocksize;
@@ -157,13 +203,12 @@ impl<'a> Frame<'a> {
             && self.blocksize / self.typesize >= MIN_SPLIT
             && whole;
         let nsplits = if split { self.typesize } else { 1 };
-        let start = u32_at(self.data, HEADER + 4 * i).filter(|&at| at >= HEADER + 4 * self.nblocks());
-        let start = start.ok_or_else(|| corrupt("a block begins inside the block table"))?;
+        let encoded = self.encoded(i)?;
         match self.shuffle() {
-            Shuffle::No => self.streams(start, nsplits, out),
+            Shuffle::No => self.streams(&encoded, nsplits, out),
             kind => {
                 let mut shuffled = scratch::take(out.len());
-                self.streams(start, nsplits, &mut shuffled)?;
+                self.streams(&encoded, nsplits, &mut shuffled)?;
                 match kind {
                     Shuffle::Byte => shuffle::unshuffle(self.typesize, &shuffled, out),
                     _ => shuffle::bitunshuffle(self.typesize, &shuffled, out),
@@ -173,13 +218,34 @@ impl<'a> Frame<'a> {
         }
     }
 
-    fn streams(&self, mut at: usize, nsplits: usize, out: &mut [u8]) -> Result<()> {
+    /// Decode the blocks from `first` on that fill `out`, on idle threads too.
+    fn blocks(&self, first: usize, out: &mut [u8]) -> Result<()> {
+        let helpers = if out.len() > SHARED_BYTES { spare_threads() } else { 0 };
+        if helpers == 0 {
+            let mut blocks = out.chunks_mut(self.blocksize).enumerate();
+            return blocks.try_for_each(|(i, block)| self.block(first + i, block));
+        }
+        let blocks: Vec<Mutex<&mut [u8]>> = out.chunks_mut(self.blocksize).map(Mutex::new).collect();
+        share(blocks.len(), helpers, &|i| self.block(first + i, &mut locked(&blocks[i])))
+    }
+
+    /// Decode the blocks that hold bytes `start..stop`; the result begins at the returned position.
+    fn part(&self, start: usize, stop: usize) -> Result<(usize, scratch::Scratch)> {
+        let (first, last) = (start / self.blocksize, stop.div_ceil(self.blocksize));
+        let begin = first * self.blocksize;
+        let mut out = scratch::take((last * self.blocksize).min(self.nbytes) - begin);
+        self.blocks(first, &mut out)?;
+        Ok((begin, out))
+    }
+
+    fn streams(&self, encoded: &[u8], nsplits: usize, out: &mut [u8]) -> Result<()> {
+        let mut at = 0;
         if !out.len().is_multiple_of(nsplits) {
             return Err(corrupt("the size of a block is not a multiple of its number of streams"));
         }
         for target in out.chunks_exact_mut(out.len() / nsplits) {
-            let size = u32_at(self.data, at).ok_or_else(|| corrupt("a stream lies outside the frame"))?;
-            let stream = self.data[at + 4..].get(..size).ok_or_else(|| corrupt("a stream lies outside the frame"))?;
+            let size = u32_at(encoded, at).ok_or_else(|| corrupt("a stream lies outside the frame"))?;
+            let stream = encoded[at + 4..].get(..size).ok_or_else(|| corrupt("a stream lies outside the frame"))?;
             at += 4 + size;
             if size == target.len() {
                 target.copy_from_slice(stream);
@@ -210,7 +276,7 @@ fn unsnap(data: &[u8], out: &mut [u8]) -> bool {
 
 /// Decode a frame to exactly fill `out`.
 pub fn decode(data: &[u8], out: &mut [u8]) -> Result<()> {
-    let frame = Frame::parse(data, out.len())?;
+    let frame = Frame::whole(data, out.len())?;
     if frame.copied() {
         out.copy_from_slice(&data[HEADER..]);
         return Ok(());
@@ -218,29 +284,45 @@ pub fn decode(data: &[u8], out: &mut [u8]) -> Result<()> {
     if out.is_empty() {
         return Ok(());
     }
-    if out.len() < SHARED_BYTES {
-        return out.chunks_mut(frame.blocksize).enumerate().try_for_each(|(i, block)| frame.block(i, block));
-    }
-    let blocks: Vec<Mutex<&mut [u8]>> = out.chunks_mut(frame.blocksize).map(Mutex::new).collect();
-    share(blocks.len(), &|i| frame.block(i, &mut blocks[i].lock().unwrap_or_else(PoisonError::into_inner)))
+    frame.blocks(0, out)
 }
 
 /// Decode the blocks that hold bytes `start..stop` of a frame of `total` decoded bytes; the result begins at the
 /// returned position.
 pub fn decode_part(data: &[u8], total: usize, start: usize, stop: usize) -> Result<(usize, scratch::Scratch)> {
-    let frame = Frame::parse(data, total)?;
+    let frame = Frame::whole(data, total)?;
     if frame.copied() || total == 0 {
         let mut out = scratch::take(stop - start);
         out.copy_from_slice(&data[HEADER + start..HEADER + stop]);
         return Ok((start, out));
     }
-    let (first, last) = (start / frame.blocksize, stop.div_ceil(frame.blocksize));
-    let begin = first * frame.blocksize;
-    let mut out = scratch::take((last * frame.blocksize).min(total) - begin);
-    for (i, block) in out.chunks_mut(frame.blocksize).enumerate() {
-        frame.block(first + i, block)?;
+    frame.part(start, stop)
+}
+
+/// Whether other threads can decode blocks of a frame of `nbytes` decoded bytes.
+pub fn is_shared(nbytes: usize) -> bool {
+    nbytes > SHARED_BYTES && spare_threads() > 0
+}
+
+/// Pass a frame in a file, of `total` decoded bytes in blocks, to `decode`. An error says only that the whole frame must be
+/// decoded: `decode` allows blocks to overlap, and says what is wrong.
+fn in_file<T>(source: Source, total: usize, decode: impl FnOnce(&Frame) -> Result<T>) -> Result<T> {
+    let head = source.part(0, source.len().min(HEAD_BYTES)).read()?;
+    let frame = Frame::parse(&head, Encoded::InFile(source), source.len(), total)?;
+    if frame.copied() || total == 0 || source.len().saturating_mul(super::MAX_RATIO) < total {
+        return Err(corrupt("no blocks"));
     }
-    Ok((begin, out))
+    decode(&frame)
+}
+
+/// Decode a frame in a file to exactly fill `out`; see `in_file`.
+pub fn decode_file(source: Source, out: &mut [u8]) -> Result<()> {
+    in_file(source, out.len(), |frame| frame.blocks(0, out))
+}
+
+/// Decode the blocks of a frame in a file that hold bytes `start..stop`, like `decode_part`; see `in_file`.
+pub fn decode_file_part(source: Source, total: usize, start: usize, stop: usize) -> Result<(usize, scratch::Scratch)> {
+    in_file(source, total, |frame| frame.part(start, stop))
 }
 
 /// Append a frame of `data` to `out`.
@@ -273,23 +355,22 @@ pub fn encode(config: &Config, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
     if config.level > 0 && !data.is_empty() {
         let table = out.len();
         out.resize(table + 4 * data.len().div_ceil(blocksize), 0);
-        let splits_of = |block: &[u8]| if split && block.len() == blocksize { typesize } else { 1 };
+        let encode = |block: &[u8], out: &mut Vec<u8>| {
+            encode_block(config, block, if split && block.len() == blocksize { typesize } else { 1 }, out)
+        };
         let blocks: Vec<&[u8]> = data.chunks(blocksize).collect();
-        let encoded: Vec<Mutex<Vec<u8>>> = blocks.iter().map(|_| Mutex::default()).collect();
-        let shared = blocks.len() > 1 && data.len() >= SHARED_BYTES;
-        if shared {
-            share(blocks.len(), &|i| {
-                let mut made = encoded[i].lock().unwrap_or_else(PoisonError::into_inner);
-                encode_block(config, blocks[i], splits_of(blocks[i]), &mut made)
-            })?;
+        let helpers = if data.len() > SHARED_BYTES { spare_threads().min(blocks.len() - 1) } else { 0 };
+        let mut encoded: Vec<Mutex<Vec<u8>>> = Vec::new();
+        if helpers > 0 {
+            encoded.resize_with(blocks.len(), Mutex::default);
+            share(blocks.len(), helpers, &|i| encode(blocks[i], &mut locked(&encoded[i])))?;
         }
         for (i, block) in blocks.iter().enumerate() {
             let offset = (out.len() - begin) as u32;
             out[table + 4 * i..table + 4 * i + 4].copy_from_slice(&offset.to_le_bytes());
-            if shared {
-                out.extend_from_slice(&encoded[i].lock().unwrap_or_else(PoisonError::into_inner));
-            } else {
-                encode_block(config, block, splits_of(block), out)?;
+            match encoded.get(i) {
+                Some(encoded) => out.extend_from_slice(&locked(encoded)),
+                None => encode(block, out)?,
             }
             if out.len() - begin >= HEADER + data.len() {
                 break;
@@ -310,20 +391,23 @@ pub fn encode(config: &Config, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
 /// Choose a multiple of the element size, large enough to compress well, small enough that a shuffled block fits into the
 /// CPU cache and a partial read need not decode the whole chunk.
 fn block_size(config: &Config, nbytes: usize) -> usize {
-    let target = match (config.blocksize, config.compressor) {
-        (0, _) => 256 << 10,
-        (given, _) => given.max(MIN_SPLIT),
+    let target = match config.blocksize {
+        0 if splits_streams(config) => BLOCK_BYTES.min(STREAM_BYTES * config.typesize),
+        0 => BLOCK_BYTES,
+        given => given.max(MIN_SPLIT),
     };
     let size = target.min(nbytes).max(1);
     if size > config.typesize { size / config.typesize * config.typesize } else { size }
 }
 
-fn splits(config: &Config, blocksize: usize) -> bool {
+/// Whether blocks of whole elements are one stream per byte of an element.
+fn splits_streams(config: &Config) -> bool {
     let fast = matches!(config.compressor, Compressor::BloscLz | Compressor::Lz4 | Compressor::Snappy);
-    fast && config.typesize <= MAX_SPLITS
-        && blocksize / config.typesize >= MIN_SPLIT
-        && blocksize.is_multiple_of(config.typesize)
-        && config.shuffle != Shuffle::No
+    fast && config.typesize <= MAX_SPLITS && config.shuffle != Shuffle::No
+}
+
+fn splits(config: &Config, blocksize: usize) -> bool {
+    splits_streams(config) && blocksize / config.typesize >= MIN_SPLIT && blocksize.is_multiple_of(config.typesize)
 }
 
 fn encode_block(config: &Config, block: &[u8], nsplits: usize, out: &mut Vec<u8>) -> Result<()> {
