@@ -32,6 +32,7 @@ import rows_transactions
 import rows_write
 from layouts import BENCH, MEMORY, SCALE, SCRATCH
 from peers.base import NAMES
+from plans.rows import ROWS as PLAN_ROWS
 from task import ROWS, Row
 
 assert all((rows_datasets, rows_latency, rows_read, rows_transactions, rows_write)), "importing them fills ROWS"
@@ -126,7 +127,10 @@ def run_variant(row: Row, variant: str, peers: list[Process], seconds: float, ro
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", nargs="*", default=list(ROWS), choices=list(ROWS), metavar="ROW")
+    rows = [*ROWS, *PLAN_ROWS]
+    parser.add_argument(
+        "--rows", nargs="*", default=list(ROWS), choices=rows, metavar="ROW", help="all but P1 to P11, unless named"
+    )
     parser.add_argument(
         "--peers", nargs="*", default=[n for n in NAMES if n != "old"], choices=list(NAMES), metavar="PEER"
     )
@@ -151,6 +155,11 @@ def start_peers(names: list[str]) -> list[Process]:
 
 def main() -> int:
     options = parse_arguments()
+    if plans := [name for name in options.rows if name in PLAN_ROWS]:
+        options.rows = [name for name in options.rows if name not in PLAN_ROWS]
+        status = subprocess.run([sys.executable, str(HERE / "plans"), "--rows", *plans], check=False).returncode
+        if status or not options.rows:
+            return status
     if "tessarr" not in options.peers and "old" in options.peers:
         options.peers.insert(0, "tessarr")
     if options.engine != "both":
