@@ -23,11 +23,11 @@ from tessarr.errors import ForbiddenPlaceError, ReadOnlyError, StoreError
 from tessarr.storage import LocalStore, MemoryStore, Store
 from tessarr.stores.transformed import manifest
 from tessarr.tools.check import check
-from tessarr.tools.digest import digest
 from tests.conformance.documents import array_document
 from tests.narrow import array_of
 from tests.serve.client import Client
 from tests.stores.contract import ENGINES, SEED, ReadContract
+from tests.stores.transformed.test_transformers import assert_tools_see_through
 
 TRANSFORMER = {"name": "chunk-manifest-json", "configuration": {"manifest": "./manifest.json"}}
 RAW = np.arange(16, dtype="<i4").reshape(4, 4)
@@ -280,23 +280,7 @@ def test_tools_see_through(tmp_path: Path) -> None:
     store.set("zarr.json", b'{"zarr_format": 3, "node_type": "group"}')
     store.set("a/x.bin", RAW.tobytes())
     stored(store, {"0.0": place("x.bin"), "1.0": place("./x.bin", 32)}, "a")
-    tessarr.consolidate_metadata(store)
-    root = tessarr.open_consolidated(store)
-    found = array_of(root["a"])
-    assert found._metadata.storage_transformers == (TRANSFORMER,)
-    np.testing.assert_array_equal(found[...], RAW)
-    report = check(store, data="decode")
-    assert (report.chunks, report.findings) == (2, [])
-    assert main(["convert", "--plain", str(tmp_path / "z"), str(tmp_path / "plain")]) == 0
-    plain = array_of(tessarr.open_group(tmp_path / "plain", mode="r")["a"])
-    assert plain._metadata.storage_transformers == ()
-    assert digest(plain).root == digest(found).root
-    copied: dict[str, bytes] = {}
-    tessarr.copy_store(store, MemoryStore(copied))
-    np.testing.assert_array_equal(array_of(tessarr.open_group(copied)["a"])[...], RAW)
-    root = tessarr.open_group(store)
-    root.move("a", "b")
-    np.testing.assert_array_equal(array_of(root["b"])[...], RAW)
+    assert_tools_see_through(tmp_path / "z", [TRANSFORMER], RAW, chunks=2)
     store.set("b/x.bin", RAW.tobytes()[:40])
     (finding,) = check(store, data="decode").findings
     assert (finding.rule, finding.action) == ("CHUNK-READ", None)

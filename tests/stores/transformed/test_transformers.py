@@ -95,29 +95,43 @@ def test_rust_reads_the_files_of_a_read_only_directory(tmp_path: Path, transform
     np.testing.assert_array_equal(found[...], DATA)
 
 
-@pytest.mark.parametrize("transformers", KINDS)
-def test_tools_see_through(tmp_path: Path, transformers: Any) -> None:
-    store = LocalStore(tmp_path / "z")
-    root = tessarr.open_group(store, mode="w")
-    root.create_array("a", shape=DATA.shape, chunks=(4, 3), dtype="i4", storage_transformers=transformers)
-    array_of(root["a"])[...] = DATA
+def assert_tools_see_through(place: Path, transformers: list[dict[str, Any]], values: Any, chunks: int) -> None:
+    """Consolidate, check, convert, digest, copy and move the array `a` in the directory `place`."""
+    store = LocalStore(place)
     tessarr.consolidate_metadata(store)
-    assert array_of(tessarr.open_consolidated(store)["a"])._metadata.storage_transformers == tuple(transformers)
-    np.testing.assert_array_equal(array_of(tessarr.open_consolidated(store)["a"])[...], DATA)
+    found = array_of(tessarr.open_consolidated(store)["a"])
+    assert found._metadata.storage_transformers == tuple(transformers)
+    np.testing.assert_array_equal(found[...], values)
     report = check(store, data="decode")
-    assert (report.chunks, [finding.rule for finding in report.findings]) == (16, [])
-    assert main(["convert", "--plain", str(tmp_path / "z"), str(tmp_path / "plain")]) == 0
-    plain = array_of(tessarr.open_group(tmp_path / "plain", mode="r")["a"])
+    assert (report.chunks, [finding.rule for finding in report.findings]) == (chunks, [])
+    assert main(["convert", "--plain", str(place), str(place.with_name("plain"))]) == 0
+    plain = array_of(tessarr.open_group(place.with_name("plain"), mode="r")["a"])
     assert plain._metadata.storage_transformers == ()
-    assert digest(plain).root == digest(array_of(root["a"])).root
+    assert digest(plain).root == digest(found).root
     copied: dict[str, bytes] = {}
     tessarr.copy_store(store, MemoryStore(copied))
-    np.testing.assert_array_equal(array_of(tessarr.open_group(copied)["a"])[...], DATA)
-    root.move("a", "b")
-    np.testing.assert_array_equal(array_of(root["b"])[...], DATA)
-    before = array_of(root["b"]).hexdigest()
-    array_of(root["b"])[0, 0] = 99
-    assert array_of(root["b"]).hexdigest() != before
+    np.testing.assert_array_equal(array_of(tessarr.open_group(copied)["a"])[...], values)
+    tessarr.copy(found, tessarr.open_group(other := MemoryStore(), mode="w"), name="c")
+    np.testing.assert_array_equal(tessarr.open_array(other, path="c")[...], values)
+    tessarr.open_group(store).move("a", "b")
+    np.testing.assert_array_equal(tessarr.open_array(store, path="b", mode="r")[...], values)
+
+
+@pytest.mark.parametrize("transformers", [*KINDS, pytest.param([VERSIONED], id="versioned")])
+def test_tools_see_through(tmp_path: Path, transformers: Any) -> None:
+    root = tessarr.open_group(tmp_path / "z", mode="w")
+    z = root.create_array("a", shape=DATA.shape, chunks=(4, 3), dtype="i4", storage_transformers=transformers)
+    z[...] = DATA
+    if VERSIONED in transformers:
+        z.commit("all")
+    assert_tools_see_through(tmp_path / "z", transformers, DATA, chunks=16)
+    moved = array_of(tessarr.open_group(tmp_path / "z")["b"])
+    before = moved.hexdigest()
+    moved[0, 0] = 99
+    if VERSIONED in transformers:
+        moved.commit("again")
+        assert [one.message for one in moved.versions()] == ["again", "all"]
+    assert moved.hexdigest() != before
 
 
 @pytest.mark.parametrize("transformers", KINDS)

@@ -260,6 +260,8 @@ def replaced_commit(**members: Any) -> Callable[[dict[str, Any], str], None]:
 )
 def test_damage_is_a_typed_error_and_no_fill_value(change: Any, words: str, engine: str) -> None:
     store = damaged(change)
+    findings = check(store, data="decode").findings
+    assert {(finding.rule, finding.action) for finding in findings} == {("CHUNK-READ", None)}
     with tessarr.config.set({"engine": engine}), pytest.raises((StoreError, ChecksumError), match=words):
         opened(store)[...]
 
