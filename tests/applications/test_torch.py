@@ -1,11 +1,13 @@
-"""PyTorch's `DataLoader` over an array, with the recipe of docs/applications.md."""
+"""PyTorch's `DataLoader` over an array, with the recipe of docs/applications.md; and tensors that reads fill (``out=``)."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,3 +65,51 @@ def test_a_batch_is_one_read(tmp_path: Path) -> None:
     assert [batch.shape for batch in batches] == [(10, 4), (10, 4), (4, 4)]
     assert np.array_equal(np.concatenate(batches), values)
     assert [row.tolist() for row in dataset.__getitems__([7, 1])] == values[[7, 1]].tolist()
+
+
+# -- tensors that are filled ---------------------------------------------------------------------------------------------
+
+VALUES = np.arange(24, dtype="<i4").reshape(4, 6)
+
+
+@pytest.fixture(params=["auto", "reference"])
+def z(request: pytest.FixtureRequest) -> Iterator[tessarr.Array]:
+    with tessarr.config.set({"engine": request.param}):
+        yield tessarr.create_array({}, data=VALUES, chunks=(3, 4))
+
+
+@pytest.fixture
+def on_a_device() -> None:
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+
+
+def test_a_tensor_is_filled(z: tessarr.Array) -> None:
+    import torch
+
+    out: Any = torch.zeros((4, 6), dtype=torch.int32)
+    filled: Any = z.read(out=out)
+    assert filled is out
+    np.testing.assert_array_equal(out.numpy(), VALUES)
+
+
+@pytest.mark.usefixtures("on_a_device")
+def test_a_tensor_on_a_device_is_filled_by_one_copy(z: tessarr.Array) -> None:
+    import torch
+
+    out: Any = torch.zeros((4, 6), dtype=torch.int32, device="cuda")
+    filled: Any = z.lazy[:, ::-1].read(out=out)
+    assert filled is out
+    np.testing.assert_array_equal(out.cpu().numpy(), VALUES[:, ::-1])
+
+
+@pytest.mark.usefixtures("on_a_device")
+def test_pinned_memory_is_filled(z: tessarr.Array) -> None:
+    import torch
+
+    out: Any = torch.zeros((4, 6), dtype=torch.int32, pin_memory=True)
+    filled: Any = z.read(out=out)
+    assert filled is out
+    np.testing.assert_array_equal(out.numpy(), VALUES)

@@ -111,24 +111,6 @@ def test_elements_that_are_objects_are_not_read_into_bytes() -> None:
         z.read(out=bytearray(16 * 2))
 
 
-def test_a_tensor_of_torch_is_filled(z: tessarr.Array) -> None:
-    torch = pytest.importorskip("torch", reason="the extra `apps`; make test-apps")
-    out: Any = torch.zeros((4, 6), dtype=torch.int32)
-    filled: Any = z.read(out=out)
-    assert filled is out
-    np.testing.assert_array_equal(out.numpy(), VALUES)
-
-
-def test_a_tensor_on_a_device_is_filled_by_one_copy(z: tessarr.Array) -> None:
-    torch = pytest.importorskip("torch", reason="the extra `apps`; make test-apps")
-    if not torch.cuda.is_available():
-        pytest.skip("no CUDA device")
-    out: Any = torch.zeros((4, 6), dtype=torch.int32, device="cuda")
-    filled: Any = z.lazy[:, ::-1].read(out=out)
-    assert filled is out
-    np.testing.assert_array_equal(out.cpu().numpy(), VALUES[:, ::-1])
-
-
 def test_an_array_of_cupy_is_filled_by_one_copy(z: tessarr.Array) -> None:
     cupy = pytest.importorskip("cupy", reason="CuPy needs a CUDA device")
     out = cupy.zeros((4, 6), dtype="i4")
