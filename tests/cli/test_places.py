@@ -38,6 +38,17 @@ def test_a_directory_of_lmdb_is_opened(run: Run, directory: Path) -> None:
     assert run("info", directory / "data" / "air", "--json").json["shape"] == [3]
 
 
+def test_a_container_of_n5_is_opened(run: Run, directory: Path) -> None:
+    place = directory / "cells.n5"
+    tessarr.create_n5(place, path="v/s0", shape=(3,), chunks=(2,), dtype="u1")[:] = [1, 2, 3]
+    assert run("cat", place, "v/s0").out.strip() == run("cat", place / "v" / "s0").out.strip() == "[1 2 3]"
+    assert run("info", place / "v" / "s0", "--json").json["axis_order"] == "C"
+    assert run("convert", place, directory / "cells.zarr").code == 0
+    assert tessarr.open_array(directory / "cells.zarr", path="v/s0")[:].tolist() == [1, 2, 3]
+    assert run("bridge", place).code == 0
+    assert split_place(str(place)) == (str(place), "")  # which is now Zarr, too
+
+
 def test_a_repository_of_icechunk_is_opened(run: Run, directory: Path) -> None:
     icechunk = pytest.importorskip("icechunk")
     repository = icechunk.Repository.create(icechunk.local_filesystem_storage(str(directory / "data")))

@@ -13,6 +13,7 @@ import tessarr
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.errors import ArrayNotFoundError, NodeNotFoundError, StoreError
+from tessarr.metadata import n5
 from tessarr.metadata.formats import DOCUMENT_NAMES
 from tessarr.stores.base import Store
 from tessarr.stores.url import as_url, is_url, store_from
@@ -48,7 +49,7 @@ def storage_options(given: Sequence[str]) -> dict[str, Any] | None:
 def split_place(place: str) -> tuple[str, str]:
     """Split a path into a zip file or a database into the place of it and the path in it; leave other places whole.
 
-    A local SQLite file, LMDB directory or Icechunk repository becomes its URL.
+    A local SQLite file, LMDB directory, N5 container or Icechunk repository becomes its URL.
     """
     place = as_url(place)
     if is_url(place):
@@ -82,6 +83,8 @@ def _store_url(place: str) -> str | None:
     names = set(os.listdir(place))
     if "data.mdb" in names:
         return f"lmdb:{path}"
+    if n5.DOCUMENT in names:
+        return f"{Path(whole).as_uri()}|n5:"
     return f"{Path(whole).as_uri()}|icechunk:" if "snapshots" in names and names & {"refs", "repo"} else None
 
 

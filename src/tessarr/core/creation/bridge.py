@@ -47,6 +47,7 @@ def bridge(
     for a document of the other format that is there already, unless `overwrite`; `NodeNotFoundError`.
     """
     place, path, _ = locate(store, path, "r" if dry_run else "r+", storage_options)
+    place = place.store if isinstance(place, N5Store) else place
     prefix = prefix_of(path)
     is_zarr = place.exists(prefix + _ZARR) and not place.exists(prefix + n5.DOCUMENT)
     documents = _as_n5(place, path) if is_zarr else _as_zarr(place, path)
