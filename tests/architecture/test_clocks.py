@@ -11,7 +11,12 @@ import pytest
 from .sources import parsed
 
 ROOT = Path(__file__).resolve().parents[2]
-TESTS = sorted(path for path in (ROOT / "tests").rglob("*.py") if "fixtures" not in path.parts)
+VERDICTS = ("fixtures", "conformance")
+"""Programs whose verdict tests assert."""
+TESTS = sorted(
+    [path for path in (ROOT / "tests").rglob("*.py") if "fixtures" not in path.parts]
+    + [ROOT / "scripts" / f"{name}.py" for name in VERDICTS]
+)
 MINUTE_S = 60
 CLOCKS = {
     f"{name}{unit}"
@@ -25,6 +30,7 @@ LOOKS = {"follow", "follow_async"}
 """Calls that with ``timeout=0`` look once, and wait for nothing."""
 
 MAY_READ_A_CLOCK = {
+    "scripts/fixtures.py::check": "a minute in which an array must be refused",
     "tests/waiting.py::until": "a minute, against hanging",
     "tests/waiting.py::until_async": "a minute, against hanging",
     "tests/faults/injection.py::_wait": "a minute, against hanging",
@@ -126,6 +132,10 @@ def test_no_test_depends_on_elapsed_time(
             soon.add(line(place, node, parent))
     assert not clocks, "count, or inject a clock; tests/waiting.py waits for what must happen"
     assert not soon, "a busy machine may need longer: wait PATIENCE_S of tests/waiting.py"
+
+
+def test_an_array_of_another_writer_may_take_a_minute_to_be_refused() -> None:
+    assert numbers(ROOT / "scripts" / "fixtures.py")["ERROR_WITHIN_S"] >= MINUTE_S
 
 
 def test_the_exceptions_are_needed(every_place: list[tuple[dict[str, float], str, ast.AST, ast.AST]]) -> None:
