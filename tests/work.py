@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 from collections.abc import Iterator
@@ -59,3 +60,21 @@ def other_threads() -> dict[str, str] | None:
                 return None
             found[thread.name] = (thread / "schedstat").read_text()
     return found
+
+
+_QUIET_TURNS, _MOST_TURNS, _TURN_S = 20, 2000, 0.01
+
+
+async def quiet() -> None:
+    """Return when the other threads of this process did nothing for several turns of the loop in succession.
+
+    What they were going to do without an answer from outside is done then. How long a turn takes decides nothing.
+    """
+    turns, before = 0, None
+    for _ in range(_MOST_TURNS):
+        await asyncio.sleep(_TURN_S)
+        now = other_threads()
+        turns = turns + 1 if now is not None and now == before else 0
+        before = now
+        if turns == _QUIET_TURNS:
+            return

@@ -19,6 +19,7 @@ from tests.narrow import array_of
 from tests.stores.remote.proxy import Proxy
 from tests.stores.remote.servers import S3_OPTIONS
 from tests.waiting import PATIENCE_S, until, until_async
+from tests.work import quiet
 
 _number = itertools.count()
 
@@ -123,10 +124,10 @@ def test_a_call_that_is_cancelled_ends_and_sends_no_more_requests(store: Store, 
         with pytest.raises(asyncio.CancelledError):
             await task
         assert s3_proxy.overdue == 0  # the call ended although nothing was answered
-        await asyncio.sleep(0.2)  # those that were sent side by side have come; nothing that follows an answer can have
+        await quiet()  # those that were sent side by side have come; nothing that follows an answer can have
         sent = len(s3_proxy.seen)
         s3_proxy.release()
-        await asyncio.sleep(0.3)  # in which a thread that goes on would send another
+        await quiet()  # a thread that goes on has sent another
         assert len(s3_proxy.seen) == sent
 
     asyncio.run(cancelled())
@@ -276,6 +277,7 @@ def test_what_runs_in_a_thread_gives_up_when_it_is_cancelled(place: Store, s3_pr
         task = asyncio.ensure_future(tessarr.copy_async(source, target, "copy"))
         await until_async(lambda: s3_proxy.holding, "the copy is under way")
         task.cancel()
+        await asyncio.sleep(0)  # the task notices before the thread may go on
         s3_proxy.release()
         with pytest.raises(asyncio.CancelledError):
             await task
