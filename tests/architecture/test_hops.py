@@ -8,6 +8,7 @@ sizes) is no hop. With the native engine the path ends where Python hands over t
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -214,6 +215,33 @@ SHARD_WRITES = {
 """For a part of one inner chunk, in a shard of four."""
 
 KINDS = ["local", "in-process", "zip", "s3"]
+TABLE = re.compile(r"^\| store \| read, native \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE)
+
+
+def test_the_budgets_are_those_of_architecture() -> None:
+    found = TABLE.search((Path(__file__).resolve().parents[2] / "ARCHITECTURE.md").read_text(encoding="utf-8"))
+    assert found is not None
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in found[1].splitlines()]
+    stated = {row[0].lower(): row[1:] for row in rows}
+
+    def shown(walk: Walk) -> str:
+        return f"{walk.calls} · {walk.files} · {walk.depth}"
+
+    budgets = {
+        kind: [shown(table[engine, kind]) for table in (READS, SHARD_WRITES) for engine in ("auto", "reference")]
+        for kind in KINDS
+    }
+    assert stated == {**budgets, "zip, published": [shown(PUBLISHED), "", "", ""]}
+
+
+def test_the_budgets_of_the_paths_that_were_long_stay_where_they_are() -> None:
+    remote, archive = READS["auto", "s3"], READS["auto", "zip"]
+    assert remote.calls <= 45
+    assert remote.files <= 12
+    assert remote.depth <= 8
+    assert archive.calls <= 25
+    assert PUBLISHED.calls <= 25
+    assert READS["reference", "s3"].depth <= 10
 
 
 @contextmanager
