@@ -98,6 +98,61 @@ def offenders(source: str, suffix: str) -> list[str]:
     return found
 
 
+NOISE = re.compile(r"See `[^`]+`\.?|Call `[^`]+` asynchronously\.?")
+"""Docstrings that say only where another one is; an override without a docstring has that of its base."""
+
+
+def docstrings(source: str) -> Iterator[tuple[int, str]]:
+    """Each docstring of a Python file, with the line of what it describes."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield getattr(node, "lineno", 1), ast.get_docstring(node) or ""
+
+
+def noise(source: str) -> list[int]:
+    return [line for line, text in docstrings(source) if NOISE.fullmatch(text)]
+
+
+def test_no_docstring_only_names_another_one() -> None:
+    found = {
+        path.relative_to(ROOT).as_posix(): noise(path.read_text(encoding="utf-8"))
+        for path in SOURCES
+        if path.suffix == ".py"
+    }
+    assert len(found) > 500
+    assert {name: lines for name, lines in found.items() if lines} == {}
+    assert noise('def f():\n    """See `X.y`."""\nasync def g():\n    """Call `f` asynchronously."""\n') == [1, 3]
+    assert noise('def f():\n    """See `X.y`: all ranges are of one version."""\n') == []
+
+
+def names(source: str) -> Iterator[tuple[int, str]]:
+    """What a Python file defines or assigns to, with the line."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+
+
+IN_NAMES = re.compile(
+    r"(?:^|_)(?:told|anew|aside|vain|affairs?|nobody|whoever|twins?|mend(?:s|ed|ing)?)(?:_|$)", re.IGNORECASE
+)
+
+
+def test_names_use_the_words_of_the_field() -> None:
+    assert [*names("def f(a):\n    told = a")] == [(1, "f"), (1, "a"), (2, "told")]
+    found = {
+        f"{path.relative_to(ROOT).as_posix()}:{line}: {name}"
+        for path in SOURCES
+        if path.suffix == ".py"
+        for line, name in names(path.read_text(encoding="utf-8"))
+        if IN_NAMES.search(name)
+    }
+    assert found == set()
+
+
 def test_prose_uses_the_words_of_the_field() -> None:
     found = {path.relative_to(ROOT): offenders(path.read_text(encoding="utf-8"), path.suffix) for path in SOURCES}
     assert len(found) > 500

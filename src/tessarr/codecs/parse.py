@@ -156,10 +156,10 @@ def codec_from(value: object) -> Codec:
 
 def _json_of(codec: Any) -> object:
     """Return the JSON of a codec object of zarr-python, without what that has left open (blosc's typesize)."""
-    told = strict_json.plain(codec.to_dict())
+    document = strict_json.plain(codec.to_dict())
     for name in getattr(codec, "_tunable_attrs", ()):
-        told.get("configuration", {}).pop(name, None)
-    return told
+        document.get("configuration", {}).pop(name, None)
+    return document
 
 
 def codecs_member(name: str, configuration: Mapping[str, JSON]) -> tuple[Codec, ...]:

@@ -90,8 +90,8 @@ class CRS:
         stated = codes - {None}
         if len(stated) > len({str(code).partition(":")[0] for code in stated}):
             return True  # two different codes of one authority
-        told = _contradict_by_pyproj(self.all)
-        return told if told is not None else len(stated) > 1 or self._texts_differ()
+        contradicted = _contradict_by_pyproj(self.all)
+        return contradicted if contradicted is not None else len(stated) > 1 or self._texts_differ()
 
     def _texts_differ(self) -> bool:
         """Return whether two statements of one form, without codes to compare, have different texts."""

@@ -38,7 +38,7 @@ def store_chunks(bound: BoundArray, writes: WritePlan) -> None:
 
 
 async def store_chunks_async(bound: BoundArray, writes: WritePlan) -> None:
-    """Call `store_chunks` asynchronously."""
+    """Carry out `writes`, in a thread if the store has no latency."""
     import asyncio
 
     from tessarr.stores.remote.loop import gather_or_cancel

@@ -161,9 +161,9 @@ def codec_words(document: Document) -> Document | None:
     for codecs in codec_lists(new):
         for codec in codecs:
             inner = codec.get("configuration") if isinstance(codec, dict) else None
-            mend = _WORDS.get(str(codec.get("name"))) if isinstance(codec, dict) else None
-            if mend is not None and isinstance(inner, dict):
-                codec["configuration"] = mend(inner)
+            convert = _WORDS.get(str(codec.get("name"))) if isinstance(codec, dict) else None
+            if convert is not None and isinstance(inner, dict):
+                codec["configuration"] = convert(inner)
     return changed(document, new)
 
 

@@ -340,7 +340,7 @@ class Plan:
 
 
 class _Idle(Protocol):
-    """See `tessarr.tools.gc.idle.Idle`."""
+    """Say whether no process works below a prefix, as `tessarr.tools.gc.idle.Idle` does."""
 
     def __call__(self, store: Store, prefix: str) -> bool: ...
 

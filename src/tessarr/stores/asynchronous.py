@@ -260,19 +260,19 @@ class AsyncAdapter:
         self.store = store
 
     async def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        """Call `Store.get` asynchronously."""
+        """Read a value, or the part in `byte_range`; ``None``: no such key."""
         return await self.store.get_async(key, byte_range)
 
     async def set(self, key: str, value: Buffer) -> None:
-        """Call `Store.set` asynchronously."""
+        """Replace a value atomically."""
         await self.store.set_async(key, value)
 
     async def delete(self, key: str) -> None:
-        """Call `Store.delete` asynchronously."""
+        """Remove `key`; a missing key is not an error."""
         await self.store.delete_async(key)
 
     async def list(self, prefix: str = "") -> _List[str]:
-        """Call `Store.list_prefix` asynchronously."""
+        """List every key under `prefix`."""
         return await self.store.list_prefix_async(prefix)
 
 

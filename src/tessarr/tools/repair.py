@@ -130,9 +130,9 @@ def _steps(report: Report, rules: tuple[str, ...], give_up_data: bool) -> list[S
     for finding in report.findings:
         wanted = finding.repairable or (give_up_data and finding.action is not None)
         if wanted and finding.action is not None and (not rules or finding.rule in rules):
-            told = found.setdefault(finding.action, [])
-            if finding.rule not in told:
-                told.append(finding.rule)
+            named = found.setdefault(finding.action, [])
+            if finding.rule not in named:
+                named.append(finding.rule)
     ordered = sorted(found, key=lambda action: _SEQUENCE.index(action.kind))
     return [Step(action, tuple(found[action])) for action in ordered]
 

@@ -84,7 +84,6 @@ class OverlayStore(ConditionalStore):
         return self.fetch([Fetch(key, tuple(ranges))])[0]
 
     def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        """See `Store.fetch`."""
         self._check()
         answers: dict[int, _List[Buffer] | None] = {}
         below: _List[int] = []
@@ -210,7 +209,6 @@ class OverlayStore(ConditionalStore):
             self._stage(key, None)
 
     def delete_if(self, key: str, version: Version | None) -> None:
-        """See `tessarr.stores.protocols.ConditionalDelete`."""
         with self._hold(key):
             if (present := self.version(key)) != version:
                 raise ConflictError("the value has changed", store=self.url, key=key, expected=version, got=present)
@@ -243,7 +241,6 @@ class OverlayStore(ConditionalStore):
         return iter([*below, *own])
 
     def list_dir(self, prefix: str) -> Listing:
-        """See `Store.list_dir`."""
         check_prefix(prefix)
         self._check()
         with self._lock:

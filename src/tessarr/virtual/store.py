@@ -47,7 +47,6 @@ class VirtualStore(Store):
         return f"virtual:{digest.hexdigest()[:32]}"
 
     def engine_of(self, path: str) -> VirtualEngine:
-        """See `tessarr.engine.base.HasEngine`."""
         return self._engine
 
     def array(self) -> Array:

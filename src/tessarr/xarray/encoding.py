@@ -57,8 +57,8 @@ def encoding_of(array: Array, dimensions: Sequence[object]) -> dict[str, object]
         "shards": None if array._sharding is None else _sizes(array, sharded=True),
     }
     if array.zarr_format == 3:
-        told = [tuple(codec.to_dict() for codec in encoding[kind]) for kind in ("compressors", "filters")]
-        encoding["compressors"], encoding["filters"] = told
+        codecs = [tuple(codec.to_dict() for codec in encoding[kind]) for kind in ("compressors", "filters")]
+        encoding["compressors"], encoding["filters"] = codecs
         encoding["serializer"] = None if array.serializer is None else array.serializer.to_dict()
     return encoding
 

@@ -37,6 +37,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"written": [] if arguments.dry_run else keys, "documents": keys})
     else:
-        told = "would be written" if arguments.dry_run else "written"
-        print("\n".join([f"{counted(len(keys), 'document')} {told}", *(f"  {key}" for key in keys)]))
+        outcome = "would be written" if arguments.dry_run else "written"
+        print("\n".join([f"{counted(len(keys), 'document')} {outcome}", *(f"  {key}" for key in keys)]))
     return OK

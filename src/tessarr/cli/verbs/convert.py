@@ -268,16 +268,16 @@ def _print(report: Report) -> None:
         for name, what, size in rows:
             print(f"  {name:<{widths[0]}}  {what:<{widths[1]}}  {size}".rstrip())
     arrays = len(report.plan.arrays)
-    told = f"{counted(arrays, 'array')}, {counted(len(nodes) - arrays, 'group')}, {human(report.plan.nbytes)}"
+    summary = f"{counted(arrays, 'array')}, {counted(len(nodes) - arrays, 'group')}, {human(report.plan.nbytes)}"
     if not report.written:
-        print(told)
+        print(summary)
         return
     stored = ""
     if report.nbytes_stored is not None:
         ratio = report.plan.nbytes / report.nbytes_stored if report.nbytes_stored else 0
         stored = f", stored in {human(report.nbytes_stored)} (ratio {ratio:.2f})"
     verified = "read back and equal bit for bit" if report.verified else "not verified"
-    print(f"{report.dest}: {kind}, {told}{stored}; {verified}; {report.seconds:.1f} s")
+    print(f"{report.dest}: {kind}, {summary}{stored}; {verified}; {report.seconds:.1f} s")
 
 
 def _name(node: Mapping[str, Any]) -> str:

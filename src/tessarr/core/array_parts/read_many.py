@@ -71,7 +71,7 @@ def read_many(items: Iterable[tuple[Array, SelectionLike]]) -> list[Any]:
 
 
 async def read_many_async(items: Iterable[tuple[Array, SelectionLike]]) -> list[Any]:
-    """Call `read_many` asynchronously."""
+    """Read several selections as `read_many`, of all stores concurrently."""
     wanted = [_read_of(array, selection) for array, selection in items]
     await carry_out_async(wanted)
     return [one.result() for one in wanted]
@@ -92,7 +92,7 @@ def carry_out(wanted: list[ArrayRead]) -> None:
 
 
 async def carry_out_async(wanted: list[ArrayRead]) -> None:
-    """Call `carry_out` asynchronously."""
+    """Fill the memory of several reads, of all stores concurrently."""
     from tessarr.stores.remote.loop import gather_or_cancel
 
     local, remote = _by_store(wanted)

@@ -242,7 +242,7 @@ def _read_located(handle: _Handle, store: Locate, plan: _native.ReadPlan) -> boo
 
 
 class _ChunkReads:
-    """See `tessarr.engine.base.ChunkReads`."""
+    """The chunk reads of a run of parts, which Rust carries on."""
 
     __slots__ = ("_bound", "_native")
 
@@ -267,7 +267,7 @@ class _ChunkReads:
 
 
 class _WritePlan:
-    """See `tessarr.engine.base.WritePlan`."""
+    """The changes of chunks by a write, which Rust encodes."""
 
     def __init__(self, handle: _Handle, selection: Selection, value: AnyArray) -> None:
         self._bound = handle.bound
@@ -303,7 +303,7 @@ def _apply_settings() -> None:
 
 
 def cache_info() -> dict[str, int]:
-    """See `tessarr.engine.native.chunk_cache.chunk_cache_info`."""
+    """Report size and use of the cache of decoded chunks, after the settings are applied."""
     _apply_settings()
     return _native.cache_info()
 

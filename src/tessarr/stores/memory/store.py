@@ -230,7 +230,6 @@ class MemoryStore(ConditionalStore):
             self._map.update(new)
 
     def rename_prefix(self, source: str, dest: str) -> bool:
-        """See `RenamePrefix`."""
         self._check_writable(dest)
         check_prefix(source)
         check_prefix(dest)

@@ -144,8 +144,7 @@ def _legacy(entry: Entry) -> Iterator[Finding]:
         try:
             document = entry.json(name)
         except MetadataValidationError as error:
-            mended = _has_bare_tokens(entry, name)
-            if mended:
+            if _has_bare_tokens(entry, name):
                 yield Finding("LEGACY-NAN", str(error), entry.path, key)
             elif name not in formats.KEYS[3].all and name not in formats.KEYS[2].all:
                 yield Finding("DOC-JSON", str(error), entry.path, key)

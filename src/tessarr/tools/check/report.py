@@ -269,10 +269,10 @@ class Report:
 
     def __str__(self) -> str:
         counts = self.counts()
-        told = (
+        totals = (
             ", ".join(f"{counts.get(word, 0)} {word}s" for word in ("error", "warning"))
             + f", {counts.get('info', 0)} notes"
         )
-        lines = [f"{self.store}: {self.groups} groups, {self.arrays} arrays, {self.chunks} chunks checked; {told}"]
+        lines = [f"{self.store}: {self.groups} groups, {self.arrays} arrays, {self.chunks} chunks checked; {totals}"]
         ordered = sorted(self.findings, key=lambda finding: (_ORDER[finding.severity], finding.path))
         return "\n".join([*lines, *map(str, ordered)])

@@ -15,7 +15,7 @@ from tessarr.types import AnyArray, AnyDType
 
 _MEANING = ("units", "calendar", "flag_values", "flag_meanings", "_Unsigned")
 PACKING = ("scale_factor", "add_offset")
-_MOST_TOLD = 10
+_MOST_SHOWN = 10
 
 
 class Along(NamedTuple):
@@ -91,8 +91,8 @@ def check_agreement(files: Sequence[ScannedFile], along: Along, *, packing: bool
     if not problems:
         problems = list(_steps(files, along.name, gaps))
     if problems:
-        more = f"\n  - and {len(problems) - _MOST_TOLD} more" if len(problems) > _MOST_TOLD else ""
-        listed = "".join(f"\n  - {problem}" for problem in problems[:_MOST_TOLD]) + more
+        more = f"\n  - and {len(problems) - _MOST_SHOWN} more" if len(problems) > _MOST_SHOWN else ""
+        listed = "".join(f"\n  - {problem}" for problem in problems[:_MOST_SHOWN]) + more
         raise BaseZarrError(f"the files cannot be joined along {along.name!r}:{listed}")
 
 
@@ -129,10 +129,10 @@ def _compared(
 
 def _unequal(what: str, mine: object, other: object) -> Iterator[tuple[str, object, object]]:
     if mine != other:
-        yield what, _told(mine), _told(other)
+        yield what, _shown(mine), _shown(other)
 
 
-def _told(value: object) -> object:
+def _shown(value: object) -> object:
     return "none" if value is None else repr(value) if isinstance(value, str) else value
 
 

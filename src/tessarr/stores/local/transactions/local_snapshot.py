@@ -83,7 +83,6 @@ class LocalSnapshot(ConditionalStore):
         return None if parts is None else parts[0]
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
-        """See `Store.get_ranges`."""
         value = self._value(key)
         if value is None:
             return None
@@ -160,7 +159,6 @@ class LocalSnapshot(ConditionalStore):
     # -- listing -----------------------------------------------------------------------------------------------
 
     def list(self, prefix: str = "") -> Iterator[str]:
-        """See `Store.list`."""
         check_prefix(prefix)
         pending = [prefix]
         while pending:
