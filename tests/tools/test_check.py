@@ -787,6 +787,22 @@ def test_duplicate_keys_are_found_and_the_document_is_written_again() -> None:
     assert bytes(store.get(f"{done.backup}zarr.json") or b"").decode() == text
 
 
+@pytest.mark.parametrize("path", ["", "a"])
+def test_the_backup_of_a_repair_is_no_warning_and_is_not_repaired_away(path: str) -> None:
+    store = MemoryStore()
+    tessarr.create_array(store, name=path or None, data=np.arange(4), chunks=(2,), attributes={"units": "K"})
+    key = f"{path}/zarr.json".lstrip("/")
+    text = bytes(store.get(key) or b"").decode()
+    store.set(key, text.replace('"units": "K"', '"units": "m", "units": "K"').encode())
+    done = repair(check(store), store, dry_run=False)
+    report = check(store, data="size")
+    assert [(found.rule, found.severity, found.key) for found in report.findings] == [
+        ("DOC-STRAY", "info", "__tessarr_repair")
+    ]
+    assert repair(report, store, dry_run=False).steps == []
+    assert bytes(store.get(f"{done.backup}{key}") or b"").decode().count("units") == 2
+
+
 def test_a_repair_keeps_what_another_writer_changes_meanwhile() -> None:
     class Raced(MemoryStore):
         """Another writer sets an attribute after the repair has read the document."""

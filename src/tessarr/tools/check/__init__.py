@@ -33,7 +33,7 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.functions import publishes
 from tessarr.stores.url import StoreLike
-from tessarr.tools.check.chunks import STAGING, UNKNOWN
+from tessarr.tools.check.chunks import STAGING, UNKNOWN, kept
 from tessarr.tools.check.documents import check_consolidated, check_entry
 from tessarr.tools.check.report import RULES, Action, Finding, Level, Report
 from tessarr.types import JSON, Buffer, Progress, ZarrFormat
@@ -193,8 +193,7 @@ def _unexpected_names(store: Store, entry: Entry, entries: dict[str, Entry], los
         if below in entries or below in lost:
             continue
         if name.startswith(STAGING):
-            message = "values that a repair replaced, or a writer staged"
-            yield Finding("DOC-STRAY", message, entry.path, below, fix="Remove it when it is no longer needed")
+            yield kept(entry.path, below)
         elif publishes(store) and store.exists(f"{below}/{CLAIM}"):
             yield from _claim(store, entry, f"{below}/{CLAIM}")
         else:

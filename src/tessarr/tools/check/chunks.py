@@ -33,7 +33,14 @@ Keys: TypeAlias = Callable[[str], Iterable[str]]
 _TEMPORARY = (".partial", ".tmp", ".temp", ".part")
 """Suffixes of files that killed writers leave behind (zarr-python, zarr-java, rsync-like tools)."""
 UNKNOWN = "No reader uses it: remove it if it is not needed"
-STAGING = ("__tessarr_staged", "__tessarr_repair")
+_BACKUPS = "__tessarr_repair"
+STAGING = ("__tessarr_staged", _BACKUPS)
+
+
+def kept(path: str, prefix: str) -> Finding:
+    """Describe values below `prefix`, at the node `path`, that are there on purpose."""
+    message = "values that a repair replaced, or a writer staged"
+    return Finding("DOC-STRAY", message, path, prefix, fix="Remove it when it is no longer needed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +155,12 @@ class ArrayCheck:
                     yield coords
 
     def _stray(self, key: str, name: str, misplaced: list[str], other: Any) -> Finding | None:
-        last = name.rpartition("/")[2]
+        first, last = name.partition("/")[0], name.rpartition("/")[2]
+        if first == _BACKUPS:
+            if first in self._nested:
+                return None
+            self._nested.add(first)
+            return kept(self.path, self.prefix + first)
         if last.endswith(_TEMPORARY) or name.startswith(STAGING):
             return Finding(
                 "KEY-TEMPORARY", "left by a writer that was stopped", self.path, key, action=Action("delete", key)
