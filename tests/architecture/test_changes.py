@@ -18,10 +18,14 @@ MOST = 120
 
 
 TOO_LONG = {
-    "feat(ecosystem): run suites with the patch on and with another pipeline; "
-    "fix(facade): more forms of arguments of zarr-python",
-    "perf(native): read, decode and encode the blocks of a blosc chunk on all cores; "
-    "bench writes in memory and the limit of writes (Rust changed)",
+    (
+        "feat(ecosystem): run suites with the patch on and with another pipeline; "
+        "fix(facade): more forms of arguments of zarr-python"
+    ),
+    (
+        "perf(native): read, decode and encode the blocks of a blosc chunk on all cores; "
+        "bench writes in memory and the limit of writes (Rust changed)"
+    ),
 }
 """Subjects that stay, because history is not rewritten."""
 
