@@ -445,6 +445,16 @@ def test_chunks_are_not_written_where_the_document_means_others_by_now(as_zarr: 
     assert store == values
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_corrected_chunk_shape_is_stored_with_attributes(as_zarr: None, zarr_format: Any) -> None:
+    store: dict[str, Any] = {}
+    _, stored_chunks = _with_chunks(store, zarr_format, [0, 4], chunks=(1, 4))
+    with pytest.warns(errors.ZarrUserWarning, match="is read as"):
+        array = tessarr.open_array(store)
+    array.attrs["x"] = 1
+    assert stored_chunks() == [1, 4]
+
+
 @pytest.mark.filterwarnings("ignore:Consolidated metadata is currently")
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_consolidating_warns_of_chunk_shapes_that_readers_will_correct(as_zarr: None, zarr_format: Any) -> None:

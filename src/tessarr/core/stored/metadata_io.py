@@ -260,6 +260,8 @@ async def change_attributes_steps(
         return new
 
     name = keys.attributes or keys.array
+    if keys.attributes and isinstance(metadata, ArrayMetadata) and metadata.is_corrected:
+        await correct_chunk_grid_steps(store, path, metadata)
     await change_steps(store, path, name, alone if keys.attributes else in_document)
     return metadata.with_attributes(new)
 
