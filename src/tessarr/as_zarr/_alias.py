@@ -277,7 +277,7 @@ def _shape(store: Store) -> Any:
 
 
 def _shape_of_2(store: Store) -> Any:
-    """A directory as zarr-python 2's store of it, which has a ``path``; stores of other places as they are."""
+    """Return a directory as zarr-python 2's store of it, which has a ``path``; stores of other places as they are."""
     from tessarr.stores.local.store import LocalStore
     from tessarr.stores.local.zarr2 import DirectoryStore
 
@@ -313,7 +313,7 @@ def status() -> Status:
 
 
 def _loaded() -> list[str]:
-    """The modules under the name ``zarr``."""
+    """List the modules under the name ``zarr``."""
     return [name for name in sys.modules if name == "zarr" or name.startswith("zarr.")]
 
 
@@ -328,7 +328,7 @@ def _distribution(paths: Sequence[str]) -> importlib.metadata.Distribution | Non
 
 
 def _of_zarr_python(fullname: str) -> importlib.machinery.ModuleSpec | None:
-    """The spec of a module in the files of an installed zarr-python; ``None`` where there is none."""
+    """Find the spec of a module in the files of an installed zarr-python; ``None`` where there is none."""
     hidden = _distribution(sys.path)
     if hidden is None:
         return None

@@ -63,7 +63,7 @@ def _modules(facade: str) -> Iterator[types.ModuleType]:
 
 
 def _lines(module: types.ModuleType, facade: str) -> Iterator[str]:
-    """One import for each name of `module`, of the place that defines it."""
+    """Write one import for each name of `module`, from the place that defines it."""
     names = {*dir(module), *getattr(module, "__all__", ())}
     for name in sorted(name for name in names if not name.startswith("__")):
         value = getattr(module, name, None)
@@ -77,7 +77,7 @@ def _lines(module: types.ModuleType, facade: str) -> Iterator[str]:
 
 
 def _home(module: types.ModuleType, name: str, value: object) -> tuple[str, str] | None:
-    """The module, and the name there, under which a type checker finds `value`; ``None`` for a value without one."""
+    """Find the module, and the name there, under which a type checker finds `value`; ``None`` for a value without one."""
     own = (str(getattr(value, "__module__", "")), str(getattr(value, "__qualname__", "")))
     if getattr(sys.modules.get(own[0]), own[1], None) is value:
         return own

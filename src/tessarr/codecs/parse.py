@@ -24,7 +24,7 @@ class NumcodecsCodec(Protocol):
     codec_id: str | None
 
     def get_config(self) -> Mapping[str, JSON]:
-        """The configuration, with the name of the codec as ``id``."""
+        """Return the configuration, with the name of the codec as ``id``."""
         ...
 
 
@@ -33,7 +33,7 @@ class HasDocument(Protocol):
     """An object of zarr-python that has a JSON form: a codec, a data type, a chunk key encoding."""
 
     def to_dict(self) -> Mapping[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         ...
 
 

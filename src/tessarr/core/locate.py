@@ -53,7 +53,7 @@ def check_mode(mode: str | None) -> None:
 
 
 def check_chunk_store(store: Store, chunk_store: object) -> None:
-    """Chunks stand beside their metadata: `chunk_store` must be ``None`` or the same place.
+    """Require chunks beside their metadata: `chunk_store` must be ``None`` or the same place.
 
     Raises `UnsupportedOperationError` when it is another.
     """

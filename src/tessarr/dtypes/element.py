@@ -96,7 +96,7 @@ class Element(DataType):
             raise ScalarError(message + f" {error}") from error
 
     def _named_in_v2(self) -> JSON:
-        """What ``to_json`` gives for format 2: the ``dtype`` of a document, and the id of the object codec that it needs."""
+        """Return what ``to_json`` gives for format 2: the ``dtype`` of a document, and the id of the object codec it needs."""
         return {"name": self.to_v2(), "object_codec_id": self.object_codec}
 
     def to_json_scalar(self, data: object, *, zarr_format: ZarrFormat) -> JSON:

@@ -49,7 +49,7 @@ _BASIC = frozenset({int, slice, type(Ellipsis)})
 
 
 def with_fields(selection: object, shape: Shape) -> tuple[str | list[str] | None, Request]:
-    """What ``array[selection]`` means, field names of a structured data type included: they, and the `getitem` of the rest."""
+    """Resolve ``array[selection]``: return the field names of a structured data type, and the `getitem` of the rest."""
     items = selection if isinstance(selection, tuple) else (selection,)
     if _BASIC.issuperset(map(type, items)):
         return None, basic(items, shape)

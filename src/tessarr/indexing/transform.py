@@ -241,12 +241,12 @@ def _transposed(one: Map, axes: Sequence[int]) -> Map:
 
 
 def _owned(one: Map) -> list[int]:
-    """The axes of the view along which the positions vary."""
+    """Return the axes of the view along which the positions vary."""
     return [one.axis] if isinstance(one, Affine) else one.axes if isinstance(one, Indices) else []
 
 
 def _last(one: Map, shape: Shape) -> int:
-    """The highest position, of a view that is not empty."""
+    """Return the highest position, of a view that is not empty."""
     if isinstance(one, Affine):
         return max(one.start, one.start + one.step * (shape[one.axis] - 1))
     return one.at if isinstance(one, Fixed) else int(one.positions.max())
@@ -281,6 +281,6 @@ def _new_axes(items: tuple[object, ...], ndim: int) -> tuple[list[int], tuple[ob
 
 
 def _consumed(item: object) -> int:
-    """How many axes an index selects from: those of a mask, else one."""
+    """Count the axes that an index selects from: those of a mask, else one."""
     array = np.asarray(item) if isinstance(item, list | np.ndarray) else None
     return array.ndim if array is not None and array.dtype.kind == "b" else 1

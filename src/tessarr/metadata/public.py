@@ -381,7 +381,7 @@ def _json_of(value: object) -> object:
 
 
 def _byte_order(codec: object) -> object:
-    """The codec ``bytes`` without a configuration is little-endian, as in zarr-python, where a program makes metadata of it.
+    """Take the codec ``bytes`` without a configuration for little-endian, as zarr-python where a program makes metadata of it.
 
     In what is stored, a byte order that is not stated is an error (V3-BYTES-02); this one is then stated.
     """

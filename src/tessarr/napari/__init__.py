@@ -74,7 +74,7 @@ def _lazy(array: Array) -> da.Array:
 
 
 def _layer(group: Group, image: images.Image, stem: str, kind: Kind) -> LayerData:
-    """One layer; of an image with channels, the arguments of several."""
+    """Make one layer; of an image with channels, the arguments of several."""
     levels = [cast("Array", group[level.path]) for level in image.levels]
     channel = (
         next((at for at, axis in enumerate(image.axes) if axis.type == "channel"), None) if kind == "image" else None
@@ -96,7 +96,7 @@ def _layer(group: Group, image: images.Image, stem: str, kind: Kind) -> LayerDat
 
 
 def _channels(image: images.Image, count: int) -> dict[str, object]:
-    """Names, colours, contrast limits and visibility of channels, where ``omero`` describes all of them."""
+    """Return names, colours, contrast limits and visibility of channels, where ``omero`` describes all of them."""
     described = (image.omero or {}).get("channels")
     if not isinstance(described, Sequence) or len(described) != count:
         return {}

@@ -116,7 +116,7 @@ class _OursArrayToBytes(_Ours[NDBuffer, Buffer], ArrayBytesCodec):
         return _known(self.codec.encoded_size(_chunk_spec(chunk_spec)))
 
     def _checked(self, chunk_spec: ArraySpec) -> ChunkSpec:
-        """The spec in tessarr's words. Raises `CodecError` where the codec cannot apply to such chunks."""
+        """Convert the spec to tessarr's words. Raises `CodecError` where the codec cannot apply to such chunks."""
         spec = _chunk_spec(chunk_spec)
         self.codec.encoded_size(spec)
         return spec
@@ -252,13 +252,13 @@ def _chunk_spec(spec: ArraySpec) -> ChunkSpec:
 
 
 def _buffer(made: OurBuffer, spec: ArraySpec) -> Buffer:
-    """A buffer of bytes of zarr-python over the memory of `made`."""
+    """Make a buffer of bytes of zarr-python over the memory of `made`."""
     # Arrays of NumPy are what this function is for, and its protocol says less about them than NumPy's stubs.
     return spec.prototype.buffer.from_array_like(flat_bytes(made))  # pyright: ignore[reportArgumentType]
 
 
 def _elements(made: AnyArray, spec: ArraySpec) -> NDBuffer:
-    """A buffer of `made` in the dtype that zarr-python expects, which may have another byte order."""
+    """Make a buffer of `made` in the dtype that zarr-python expects, which may have another byte order."""
     return spec.prototype.nd_buffer.from_numpy_array(np.asarray(made, spec.dtype.to_native_dtype()))
 
 

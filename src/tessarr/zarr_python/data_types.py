@@ -75,7 +75,7 @@ class _Ours(ZDType[_DType, np.generic], HasItemSize):
 
     @classmethod
     def _big(cls) -> Self:
-        """The type in big-endian order. Overridden where there is one."""
+        """Return the type in big-endian order. Overridden where there is one."""
         raise _OtherTypeError(f"{cls._zarr_v3_name} has no byte order")
 
     def to_native_dtype(self) -> _DType:
@@ -94,7 +94,7 @@ class _Ours(ZDType[_DType, np.generic], HasItemSize):
         return cls()
 
     def to_json(self, zarr_format: ZarrFormat) -> JSON:  # type: ignore[override] # their overloads are by literal
-        """The name; of v2, as TensorStore spells it."""
+        """Return the name; of v2, as TensorStore spells it."""
         return self.ours.to_json() if zarr_format == 3 else {"name": self.ours.to_v2(), "object_codec_id": None}
 
     def _check_scalar(self, data: object) -> bool:

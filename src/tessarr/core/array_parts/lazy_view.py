@@ -46,7 +46,7 @@ class Exported:
         return export(**{name: value for name, value in given.items() if value is not None})
 
     def __dlpack_device__(self) -> tuple[Literal[1], Literal[0]]:
-        """The CPU: ``(1, 0)``."""
+        """Return the device, the CPU: ``(1, 0)``."""
         return (1, 0)
 
 

@@ -81,7 +81,7 @@ class Clock:
     """The clock of this machine."""
 
     def now(self) -> int:
-        """Seconds since 1970."""
+        """Return the seconds since 1970."""
         return int(time.time())
 
     def pause(self, seconds: float) -> Call:

@@ -263,7 +263,7 @@ class Follower(Generic[T]):
         raise NotImplementedError
 
     def _left(self, began: float) -> float:
-        """Seconds until the timeout."""
+        """Return the seconds until the timeout."""
         return self._watch.longest_s if self._timeout is None else max(0, began + self._timeout - time.monotonic())
 
     def _is_stopped(self) -> bool:

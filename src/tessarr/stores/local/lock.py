@@ -166,7 +166,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def _try(descriptor: int) -> None:
-        """Raises `BlockingIOError` when another has it."""
+        """Acquire the lock. Raises `BlockingIOError` when another descriptor holds it."""
         os.lseek(descriptor, 0, os.SEEK_SET)
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
@@ -183,7 +183,7 @@ else:
     import fcntl
 
     def _try(descriptor: int) -> None:
-        """Raises `BlockingIOError` when another has it."""
+        """Acquire the lock. Raises `BlockingIOError` when another descriptor holds it."""
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def _wait(descriptor: int) -> None:

@@ -56,7 +56,7 @@ class MappingStore(Store):
         return hash(id(self._mapping))
 
     def close(self) -> None:
-        """Closes the mapping when it can be closed."""
+        """Close the mapping, if it can be closed."""
         close = getattr(self._mapping, "close", None)
         if close is not None:
             close()

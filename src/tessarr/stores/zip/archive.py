@@ -94,7 +94,7 @@ class Archive:
         self._sorted = None
 
     def entries(self) -> dict[str, zipfile.ZipInfo]:
-        """The directory. Raises `StoreError` when the store is closed."""
+        """Return the directory. Raises `StoreError` when the store is closed."""
         if self._closed:
             raise StoreError("the zip store is closed", store=self.url, hint="Open it again")
         return self._entries

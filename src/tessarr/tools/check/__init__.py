@@ -152,7 +152,7 @@ def _missing_group(path: str, zarr_format: ZarrFormat) -> Finding:
 
 
 def _reserved(store: Store, entries: dict[str, Entry]) -> dict[str, Buffer]:
-    """The objects beside the documents of v2 arrays that say which rows are reserved, by path."""
+    """Return the objects beside the documents of v2 arrays that say which rows are reserved, by path."""
     paths = [entry.path for entry in entries.values() if ".zarray" in entry.values]
     found = store.fetch([Fetch(entries[path].prefix + BESIDE) for path in paths]) if paths else []
     return {path: values[0] for path, values in zip(paths, found, strict=True) if values is not None}
