@@ -134,6 +134,15 @@ def test_tools_see_through(tmp_path: Path, transformers: Any) -> None:
     assert moved.hexdigest() != before
 
 
+def test_info_names_the_transformers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(tmp_path / "z", [HASHED, PARTS])
+    assert main(["info", str(tmp_path / "z")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "transformers   tessarr.hashed(hash=crc32c, digits=2)" in lines
+    assert main(["info", str(tmp_path / "z"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["storage_transformers"] == [HASHED, PARTS]
+
+
 @pytest.mark.parametrize("transformers", KINDS)
 def test_damage_is_found_and_has_no_repair(tmp_path: Path, transformers: Any) -> None:
     z = made(tmp_path / "z", transformers)

@@ -111,6 +111,7 @@ def describe_array(array: Array, stored: Sequence[Coords] | None) -> dict[str, o
         "shards": list(array.shards) if array.shards is not None and regular else None,
         "nchunks": array.nchunks,
         "codecs": [codec.to_json() for codec in metadata.codecs] if array.zarr_format == 3 else None,
+        "storage_transformers": list(metadata.storage_transformers),
     }
     if array.zarr_format != 3:
         described |= {
@@ -132,11 +133,10 @@ def describe_array(array: Array, stored: Sequence[Coords] | None) -> dict[str, o
 
 def _axis_order(store: Store | None) -> str | None:
     """Return the order in which a store shows the axes of another format; ``None`` for a store of Zarr."""
-    from tessarr.stores.virtual.n5 import N5Store
-    from tessarr.stores.virtual.precomputed import PrecomputedStore
+    from tessarr.stores.virtual.container import ContainerStore
 
     while isinstance(store, WrapperStore):
-        if isinstance(store, N5Store | PrecomputedStore):
+        if isinstance(store, ContainerStore):
             return store.axis_order
         store = store.store
     return None
@@ -211,6 +211,8 @@ def _array_rows(known: dict[str, Any]) -> list[tuple[str, str]]:
             ("filters", ", ".join(map(_codec, known["filters"])) or "none"),
         ]
         rows.append(("order", known["order"]))
+    if known["storage_transformers"]:
+        rows.append(("transformers", "\n".join(map(_codec, known["storage_transformers"]))))
     if known["nbytes"] is not None:
         rows.append(("size", human(known["nbytes"])))
     if known["nbytes_stored"] is not None:
