@@ -148,7 +148,7 @@ def test_a_read_only_store_is_never_written(mode: str) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [{"dtype": "no such"}, {"shape": (-1,)}, {"chunks": (0,)}, {"fill_value": "x"}, {"attributes": {"a": {1}}},
-     {"codecs": ["unknown"]}, {"dimension_names": ["a", "b"]}],
+     {"codecs": ["unknown"]}, {"dimension_names": ["a", "b"]}, {"shards": {}}],
     ids=repr,
 )  # fmt: skip
 def test_nothing_changes_when_what_is_asked_for_is_not_valid(mode: str, wrong: dict[str, Any]) -> None:

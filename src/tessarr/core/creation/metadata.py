@@ -205,6 +205,8 @@ def _grids(shape: Shape, chunks: ChunksLike, shards: Any, itemsize: int) -> tupl
         raise BaseZarrError("Rectilinear chunks with sharding: inner chunks must all have one shape", got=repr(chunks))
     inner = grid.chunk_shape
     if isinstance(shards, Mapping):
+        if "shape" not in shards:
+            raise BaseZarrError("shards without a shape", expected="a mapping with 'shape'", got=repr(shards))
         shards = shards["shape"]
     if isinstance(shards, str) or shards is True:
         return RegularGrid(_automatic_shards(shape, inner, itemsize)), inner
