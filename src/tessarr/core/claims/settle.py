@@ -9,7 +9,7 @@ that it stored. So a writer never depends on the process that began a transactio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -80,16 +80,17 @@ async def _read_steps(store: Store, key: str, data: Buffer | None) -> Buffer | N
 
 
 async def resolve_missing_steps(
-    store: Store, requests: Sequence[Fetch], answers: Documents, paths: Sequence[str]
+    store: Store, requests: Sequence[Fetch], answers: Documents, claims: Mapping[str, list[Buffer] | None]
 ) -> Documents:
-    """Look for documents that a transaction creates, at `paths` without documents, among the `answers` to `requests`."""
-    places = {prefix_of(path) + intents.NAME for path in paths}
-    numbers = [number for number, request in enumerate(requests) if request.key in places]
-    keys = [requests[number].key for number in numbers]
-    claims = await store_call(store, "fetch", [Fetch(intents.claim_of(key)) for key in keys]) if keys else []
+    """Look for documents that a transaction creates, at paths without documents, among the `answers` to `requests`.
+
+    `claims`: what is there under the name of a claim, by path.
+    """
+    places = {prefix_of(path) + intents.NAME: claim for path, claim in claims.items()}
     found = list(answers)
-    for number, key, claim in zip(numbers, keys, claims, strict=True):
-        data = None if claim is None else await _read_new_steps(store, key, claim[0])
+    for number, request in enumerate(requests):
+        claim = places.get(request.key)
+        data = None if claim is None else await _read_new_steps(store, request.key, claim[0])
         if data is not None:
             found[number] = [data]
     return found

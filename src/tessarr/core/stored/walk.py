@@ -17,7 +17,7 @@ from tessarr.metadata import consolidated, formats
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.functions import publishes
 from tessarr.stores.path import is_reserved_name, prefix_of
-from tessarr.stores.protocols import JOURNAL, List, Settle, may_be_claimed
+from tessarr.stores.protocols import JOURNAL, List, Remote, Settle, may_be_claimed
 from tessarr.types import JSON, Buffer, ZarrFormat
 
 NAMES = ("zarr.json", ".zarray", ".zgroup", ".zattrs", consolidated.V2_KEY, "meta", "attrs")
@@ -189,24 +189,42 @@ async def fetch_settled_steps(
     A document that another transaction claims is returned as readers see it (`resolve_steps`); so are those that it creates,
     unless `claims` is false.
 
-    The journal is looked for in the same fetch, so that this costs no request where there is none.
+    The journal, or in a remote store the claim of a single node, is looked for in the same fetch, so that this costs no round
+    trip.
     """
     journals = [Fetch(prefix_of(path) + JOURNAL) for path in paths] if isinstance(store, Settle) else []
+    places = paths if claims and publishes(store) else ()
+    claim = _claims_of(places) if len(places) == 1 and isinstance(store, Remote) else []
     while True:
-        answers = await store_call(store, "fetch", [*requests, *journals])
-        check_answers(store, answers, len(requests) + len(journals))
-        found = [path for path, journal in zip(paths, answers[len(requests) :], strict=False) if journal is not None]
+        wanted = [*requests, *claim, *journals]
+        try:
+            answers = await store_call(store, "fetch", wanted)
+        except StoreError as error:
+            if not claim or getattr(error, "status", None) not in (401, 403):
+                raise
+            places, claim = (), []  # a bucket without permission to list refuses missing keys
+            continue
+        check_answers(store, answers, len(wanted))
+        documents, there = list(answers[: len(requests)]), list(answers[len(requests) :])
+        found = [path for path, journal in zip(paths, there[len(claim) :], strict=False) if journal is not None]
         if not found:
-            return await _resolved_steps(store, requests, list(answers[: len(requests)]), paths if claims else ())
+            return await _resolved_steps(store, requests, documents, places, there[: len(claim)])
         for path in found:
             await store_call(store, "settle", path)
         journals = []
 
 
 async def _resolved_steps(
-    store: Store, requests: Sequence[Fetch], documents: list[list[Buffer] | None], paths: Sequence[str]
+    store: Store,
+    requests: Sequence[Fetch],
+    documents: list[list[Buffer] | None],
+    paths: Sequence[str],
+    claims: list[list[Buffer] | None],
 ) -> list[list[Buffer] | None]:
-    """Replace the documents that a transaction of level *publish* changes or creates by what they are for readers."""
+    """Replace the documents that a transaction of level *publish* changes or creates by what they are for readers.
+
+    `claims`: what was found beside the documents of `paths`; empty: they are requested.
+    """
     if any(answer and may_be_claimed(answer[0]) for answer in documents):
         from tessarr.core.claims.settle import resolve_steps  # a transaction is being committed: rare
 
@@ -215,11 +233,19 @@ async def _resolved_steps(
         return documents
     there = {request.key.rpartition("/")[0] for request, answer in zip(requests, documents, strict=True) if answer}
     missing = [path for path in paths if path not in there]
-    if missing and publishes(store):
+    if missing:
         from tessarr.core.claims.settle import resolve_missing_steps
 
-        documents = await resolve_missing_steps(store, requests, documents, missing)
+        if not claims:
+            claims = await store_call(store, "fetch", _claims_of(missing))
+        documents = await resolve_missing_steps(store, requests, documents, dict(zip(missing, claims, strict=True)))
     return documents
+
+
+def _claims_of(paths: Sequence[str]) -> list[Fetch]:
+    from tessarr.core.claims.intents import CLAIM
+
+    return [Fetch(prefix_of(path) + CLAIM) for path in paths]
 
 
 def block_of(entry: Entry) -> consolidated.Consolidated | None:
