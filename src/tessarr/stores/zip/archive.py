@@ -25,6 +25,7 @@ from tessarr.stores.functions import check_versions
 from tessarr.stores.local import lock as filelock
 from tessarr.stores.local.file import version_of as file_version
 from tessarr.stores.local.store import LocalStore
+from tessarr.stores.local.sync import sync_names
 from tessarr.stores.path import file_url
 from tessarr.stores.zip import format as zipformat
 from tessarr.types import Buffer, ByteRange
@@ -323,6 +324,8 @@ class Archive:
                 ) from error
             self._writing = self.is_dirty = self._exclusive = False
             self._discard()
+            if self.path is not None:
+                sync_names(self.path, os.path.dirname(self.path), "the archive is published")
 
     def _publish(self, file: zipformat.File, nbytes: int) -> None:
         if self.path is None:
