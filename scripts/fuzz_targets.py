@@ -28,7 +28,7 @@ from tessarr.core.claims.intents import RECORD, Change, Record, Region
 from tessarr.errors import ConflictError, TessarrError
 from tessarr.storage import ConditionalStore
 from tessarr.stores.base import ANY
-from tessarr.stores.local.transactions.journal import Journal, Step
+from tessarr.stores.local.transactions.journal import Journal, RootJournal, Step, parse
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.virtual.reference import ReferenceStore
 from tessarr.stores.zip.store import ZipStore
@@ -252,17 +252,20 @@ def journal() -> Member:
     steps = [Step(f"a/c/{number}", old, "2f:1a:5") for number, old in enumerate((None, "1:2:3"))]
     header, *lines, end = Journal("0123456789ab", "2f", steps).dump().splitlines(keepends=True)
     seeds = [json.dumps([json.loads(line) for line in (header, *lines, *rest)]).encode() for rest in ((), (end,))]
+    seeds.append(
+        json.dumps([json.loads(RootJournal("0123456789ab", "2f", ["a"], ["b"]).dump().partition(b"\n")[0])]).encode()
+    )
 
     def run(data: bytes) -> None:
         try:
             found = json.loads(data)
         except (ValueError, RecursionError):
-            Journal.parse(data)
+            parse(data)
             return
         found = found if isinstance(found, list) else [found]
         body = b"".join(json.dumps(line).encode() + b"\n" for line in found)
         digest = hashlib.sha256(body).hexdigest()
-        Journal.parse(body + json.dumps({"sha256": digest}).encode() + b"\n")
+        parse(body + json.dumps({"sha256": digest}).encode() + b"\n")
 
     return Member(seeds, run, damage_json)
 

@@ -63,7 +63,7 @@ def process(monkeypatch: pytest.MonkeyPatch, ends_at: int | None = None) -> Iter
         for name in CHANGES:
             patch.setattr(os, name, changing(name))
         patch.setattr(many, "write_new", lambda _: None)  # in Python, step by step
-        patch.setattr(many, "place", lambda _: 0)
+        patch.setattr(many, "place", lambda _: False)
         patch.setattr(os, "open", opening)
         patch.setattr(os, "close", closing)
         try:

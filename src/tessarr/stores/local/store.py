@@ -412,7 +412,7 @@ class LocalStore(Transactional):
             raise self._trouble("delete", prefix, error) from error
 
     def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
-        """See `Store.replace_prefix`: staged in a hidden directory, then swapped by renames."""
+        """See `Store.replace_prefix`: staged in a hidden directory, then swapped by renames; at the root, by a journal."""
         self._check_writable(prefix)
         check_prefix(prefix)
         below = {}
@@ -426,9 +426,13 @@ class LocalStore(Transactional):
             return
         try:
             path = self._path(prefix[:-1]) if prefix else self._base
-            with self._hold_tree(prefix, path):
+            with self._hold_tree(prefix, path) as held:
                 if prefix:
                     localtree.replace_tree(path, self._base, below, durable=self.durable)
+                elif held:
+                    from tessarr.stores.local.transactions.root import replace_root
+
+                    replace_root(path, below, durable=self.durable)
                 else:
                     localtree.replace_children(path, below, durable=self.durable)
         except OSError as error:

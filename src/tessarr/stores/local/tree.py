@@ -190,8 +190,9 @@ def _swap_in(staged: str, path: str) -> str | None:
 def replace_children(path: str, items: Mapping[str, Buffer], *, durable: bool) -> None:
     """Replace the content of a directory that cannot be renamed, a store's root, by swapping its entries one by one.
 
-    When a rename fails, the previous renames are undone. A process killed between the renames leaves old and new entries
-    mixed; the remaining ones of both are in hidden directories.
+    For places without locks, where there are no journals (`tessarr.stores.local.transactions.root`). When a rename fails, the
+    previous renames are undone. A process killed between the renames leaves old and new entries mixed; the remaining ones of
+    both are in hidden directories.
     """
     make_directories(path, path, durable=durable)
     staged, doomed = (os.path.join(path, temporary_name(word)) for word in ("new", "old"))

@@ -27,9 +27,16 @@ from tessarr.stores.local.file import ABSENT, version_of
 from tessarr.stores.local.lock import JOURNAL
 from tessarr.stores.local.sync import BatchSync, make_directories, sync_directory
 from tessarr.stores.local.transactions import many
-from tessarr.stores.local.transactions.journal import Journal, Step, dump_pointer, parse_pointer, version_in_journal
+from tessarr.stores.local.transactions.journal import (
+    Journal,
+    Step,
+    dump_pointer,
+    is_document,
+    parse_pointer,
+    version_in_journal,
+)
 from tessarr.stores.local.transactions.keep import keep_names, living_above
-from tessarr.stores.local.transactions.nodes import is_document, list_nodes, node_of, parent
+from tessarr.stores.local.transactions.nodes import list_nodes, node_of, parent
 from tessarr.stores.local.transactions.recovery import (
     LOCKED,
     MARK_NBYTES,
@@ -37,7 +44,6 @@ from tessarr.stores.local.transactions.recovery import (
     clear_known,
     finish,
     folders_above,
-    identity,
     opened,
     path_of,
     read_small,
@@ -47,6 +53,7 @@ from tessarr.stores.local.transactions.recovery import (
     staged_path,
     unlink,
 )
+from tessarr.stores.local.transactions.root import identity
 from tessarr.types import Buffer
 
 

@@ -25,10 +25,11 @@ def versions_at(paths: Sequence[str]) -> list[Version | None]:
     return [*map(localfile.version_at, paths)] if native is None else native.file_versions(paths)
 
 
-def place(steps: Sequence[tuple[str, str, Version | None, Version]]) -> int:
-    """Rename staged files over values: (staged file, value, its version, version of the staged file), as in a journal.
+def place(steps: Sequence[tuple[str, str, Version | None, Version]]) -> bool:
+    """Rename staged files over values, in any order: (staged file, value, its version, version of the staged file).
 
-    Returns how many were renamed, before the first where another version, or a failure, prevented it.
+    Versions are those of a journal. Returns whether all were renamed. If not, some may have been: another version, or a
+    failure, prevented one.
     """
     native = extension.module()
-    return 0 if native is None else native.place_staged(steps)
+    return native is not None and native.place_staged(steps) == len(steps)

@@ -103,19 +103,19 @@ class Transactional(ConditionalStore):
                 settle(folder, read_only=False, durable=self.durable)
 
     @contextlib.contextmanager
-    def _hold_tree(self, prefix: str, path: str) -> Iterator[None]:
+    def _hold_tree(self, prefix: str, path: str) -> Iterator[bool]:
         """Exclude transactions that change values in the directory at `path`, which is to be removed, replaced or renamed.
 
         A transaction that is being carried out there is waited for; one whose process ended is completed. `prefix`: of the
-        keys there.
+        keys there. Gives whether there may be transactions.
         """
         from tessarr.stores.local.transactions.recovery import hold_journal, settled
 
         if not isinstance(self, Commit) or not os.path.isdir(path) or os.path.islink(path.rstrip(os.sep)):
-            yield
+            yield False
             return
         with (hold_journal if prefix else settled)(path, durable=self.durable):
-            yield
+            yield True
 
     def remove_leftovers(self, *, older_than_s: float = 86_400, dry_run: bool = False) -> int:
         """Remove hidden temporary files and trees that killed processes left. Returns their number.

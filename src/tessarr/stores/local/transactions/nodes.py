@@ -8,10 +8,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 from tessarr.stores.base import Version
+from tessarr.stores.local.transactions.journal import DOCUMENTS, is_document
 from tessarr.stores.local.transactions.recovery import path_of, read_small
 
-DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "meta", "attrs")
-"""Names whose presence makes a directory that of a node."""
 _ARRAY_NBYTES = 1 << 16
 """A document with more bytes than this is not looked into."""
 
@@ -54,11 +53,6 @@ def node_of(key: str, nodes: Collection[str]) -> str:
 def parent(key: str) -> str:
     """Return what is before the last "/" of a key."""
     return key.rpartition("/")[0]
-
-
-def is_document(key: str) -> bool:
-    """Whether the value at `key` makes a node."""
-    return key.rpartition("/")[2] in DOCUMENTS
 
 
 def _is_array(base: str, folder: str, names: Collection[str]) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -21,8 +22,18 @@ from tessarr.stores.local.file import ABSENT, version_at, version_of
 from tessarr.stores.local.lock import JOURNAL
 from tessarr.stores.local.sync import BatchSync, make_directories
 from tessarr.stores.local.transactions import many
-from tessarr.stores.local.transactions.journal import MAX_NBYTES, Journal, Step, parse_pointer, version_in_journal
+from tessarr.stores.local.transactions.journal import (
+    MAX_NBYTES,
+    Journal,
+    RootJournal,
+    Step,
+    is_document,
+    parse,
+    parse_pointer,
+    version_in_journal,
+)
 from tessarr.stores.local.transactions.keep import keep_names, keep_values, living_above
+from tessarr.stores.local.transactions.root import carry_out, identity, pending
 from tessarr.stores.path import windows_path
 
 _LOCK = filelock.lock_name("tessarr-transaction")
@@ -133,6 +144,8 @@ def settle(folder: str, *, read_only: bool, durable: bool) -> Pending | None:
                 if isinstance(error, StoreError) or error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
                     raise
         journal = _believed(root, data)
+        if isinstance(journal, RootJournal):
+            return Pending(*pending(root, journal))
         paths = {step: path_of(root, step.key) for step in journal.steps}
         return Pending(
             {path: staged_path(path, journal.id) for step, path in paths.items() if step.new is not None},
@@ -184,15 +197,18 @@ def recover(root: str, *, durable: bool) -> None:
     data = read_small(root + JOURNAL)
     if data and parse_pointer(data) is None:
         journal = _believed(root, data)
+        if isinstance(journal, RootJournal):
+            carry_out(root, journal, durable=durable)
+            return
         folders = {root, *(os.path.dirname(path_of(root, step.key)) for step in journal.steps)}
         finish(root, journal, folders, BatchSync(root) if durable else None)
         clear(root, [step.key for step in journal.steps], journal.id)
 
 
-def _believed(root: str, data: bytes) -> Journal:
+def _believed(root: str, data: bytes) -> Journal | RootJournal:
     """Parse a journal. Raises `JournalError` for one that is damaged, or of another directory."""
     try:
-        journal = Journal.parse(data)
+        journal = parse(data)
     except JournalError as error:
         raise error.at(store=root, key=JOURNAL)  # noqa: B904 - the same error
     if journal.directory != identity(root):
@@ -229,14 +245,25 @@ def finish(
 
 
 def _place(base: str, journal: Journal) -> int:
-    """Carry out the first steps, as far as they are renames that succeed. Returns their number."""
-    steps = []
-    for key, old, new in journal.steps:
-        if new is None:
+    """Carry out the first steps, as far as they are renames that succeed: chunks, then documents of one depth after another.
+
+    Returns their number; later ones may have been carried out too.
+    """
+    done = 0
+    for rank, group in itertools.groupby(journal.steps, _rank):
+        steps = []
+        for key, old, new in group:
+            path = path_of(base, key)
+            steps.append((staged_path(path, journal.id), path, old, str(new)))
+        if rank is None or not many.place(steps):
             break
-        path = path_of(base, key)
-        steps.append((staged_path(path, journal.id), path, old, new))
-    return many.place(steps)
+        done += len(steps)
+    return done
+
+
+def _rank(step: Step) -> int | None:
+    """Return the depth of a document, and for any other value -1; ``None``: it is removed."""
+    return None if step.new is None else step.key.count("/") if is_document(step.key) else -1
 
 
 def _keep(base: str, journal: Journal, watched: Collection[str]) -> None:
@@ -358,11 +385,6 @@ def staged_path(path: str, identifier: str) -> str:
 def path_of(base: str, key: str) -> str:
     """Return the path of a key's file."""
     return windows_path(base, key) if os.name == "nt" else base + key
-
-
-def identity(base: str) -> str:
-    """Return what identifies a directory, but not a copy of it: its inode."""
-    return f"{os.stat(base).st_ino:x}"
 
 
 def opened(folder: str, base: str, make: Callable[[], int], *, durable: bool) -> int:
