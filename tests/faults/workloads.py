@@ -41,6 +41,8 @@ class Workload:
     """Whether a reader finds all of the change or nothing of it; else each value is old or new."""
     creates: bool = False
     """Whether a reader may find a new array before all of its chunks: they read as fill value."""
+    is_durable: bool = True
+    """Whether it asks for durable writes."""
 
 
 def _store(root: str) -> LocalStore:
@@ -95,6 +97,10 @@ def _create(root: str) -> None:
 def _overwrite(root: str) -> None:
     layout: dict[str, Any] = {"shape": (4,), "chunks": (2,), "dtype": "f8"}
     tessarr.create_array(_store(root), name="a", overwrite=True, fill_value=0, **layout)
+
+
+def _overwrite_root(root: str) -> None:
+    tessarr.create_array(_store(root), data=np.arange(1, 41, dtype="i4"), chunks=(CHUNK,), fill_value=0, overwrite=True)
 
 
 def _delete(root: str) -> None:
@@ -158,10 +164,11 @@ WORKLOADS = (
     Workload("attributes", _set_attributes, _hierarchy, is_one_step=True),
     Workload("create", _create, _hierarchy, creates=True),
     Workload("overwrite", _overwrite, _hierarchy, is_one_step=True),
+    Workload("overwrite root", _overwrite_root, _hierarchy, creates=True),
     Workload("delete", _delete, _hierarchy, is_one_step=True),
     Workload("consolidate", _consolidate, _hierarchy, is_one_step=True),
     Workload("copy", _copy, _hierarchy, creates=True),
-    Workload("rechunk", _rechunk, _hierarchy, is_one_step=True),
+    Workload("rechunk", _rechunk, _hierarchy, is_one_step=True, is_durable=False),
     Workload("pyramid", _pyramid, _hierarchy, creates=True),
     Workload("migrate", _migrate, _hierarchy_2),
     Workload("move", _move, _hierarchy, is_one_step=True),
