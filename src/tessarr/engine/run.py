@@ -21,6 +21,9 @@ BATCH_NBYTES = 256 << 20
 """Decoded bytes of one batch of chunks to read or write: bounds the encoded bytes in memory."""
 _LOCAL_BATCH_NBYTES = 64 << 20
 """The same for stores without latency, where a larger batch gains nothing."""
+_REQUEST_NBYTES = 16 << 10
+"""What a chunk counts at least in a batch: its requests and responses are Python objects of one to four KiB together, so that
+millions of small chunks would need gigabytes."""
 _SPARE_NBYTES = 4 << 20
 """Bound on the unneeded bytes of all shards in a batch that are requested whole: at 50 ms and 100 MB/s a round trip costs as
 much as 5 MB."""
@@ -70,12 +73,12 @@ class _PartRange(NamedTuple):
 
 
 def _batches(plans: Iterable[ReadPlan], most: int) -> list[list[_PartRange]]:
-    """Split all parts into batches whose chunks decode to at most `most` bytes together."""
+    """Split all parts into batches of at most `most` decoded bytes together, small chunks counted as `_REQUEST_NBYTES`."""
     batches: list[list[_PartRange]] = []
     batch: list[_PartRange] = []
     left = most
     for plan in plans:
-        first, nbytes = 0, max(1, plan.nbytes)
+        first, nbytes = 0, max(_REQUEST_NBYTES, plan.nbytes)
         while first < plan.parts:
             room = left // nbytes
             if room < 1 and batch:
