@@ -5,8 +5,10 @@ A number decides about the kind of plan, the data and the fault. Clients that ar
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -18,6 +20,8 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -34,7 +38,7 @@ from tessarr.types import Buffer, ByteRange
 
 from .slices import Slice, repeated, timed
 
-SUMMARY = "plans whose clients and workers are killed, whose disk is full, whose source fails, and that two clients run"
+SUMMARY = "plans whose clients, workers, scheduler are killed, whose disk is full, whose source fails, and that two clients run"
 
 KINDS: dict[str, Callable[[Path | Array | Group, Path], Plan]] = {
     "copy": lambda source, dest: tessarr.plan.copy(source, dest),
@@ -70,6 +74,7 @@ class Disturbed:
             "a", shape=(rows, 64), chunks=(4, 64), shards=self.random.choice([None, (8, 64)]), dtype="f4"
         )
         array[...] = np.random.default_rng(number).random(array.shape, dtype="f4")
+        tessarr.consolidate_metadata(self.source)  # so that a server without listings serves it
         expected = KINDS[self.kind](self.source, folder / "expected.zarr")
         expected.run()
         self.expected = self._came(expected, folder / "expected.zarr")
@@ -93,10 +98,10 @@ class Disturbed:
         left = [path.name for path in self.folder.rglob("*") if ".partial" in path.name]
         return f"left over: {left}" if left else None
 
-    def client(self, *words: str) -> subprocess.Popen[bytes]:
+    def client(self, *words: str, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
         """Start a client that runs the plan."""
         command = [sys.executable, "-m", "tessarr", "run", str(self.place), *words]
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def killed_client(work: Disturbed) -> None:
@@ -176,6 +181,104 @@ def failing_source(work: Disturbed) -> None:
         plan.run()
 
 
+class Busy(SimpleHTTPRequestHandler):
+    """Serves a directory, whole files and ranges of them; answers one request in six that it is too busy."""
+
+    protocol_version = "HTTP/1.1"
+    random: random.Random
+    refused = 0
+
+    def do_GET(self) -> None:
+        """Answer, or say 503."""
+        if self.random.random() < 1 / 6:
+            type(self).refused += 1
+            self.send_response(503)
+            self.send_header("Retry-After", "0")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        file = Path(self.translate_path(self.path))
+        if not file.is_file():
+            self.send_error(404)
+            return
+        data = file.read_bytes()
+        asked = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
+        if asked is None:
+            self.send_response(200)
+        else:
+            first, last = asked.groups()
+            start = int(first) if first else max(0, len(data) - int(last))
+            stop = int(last) + 1 if first and last else len(data)
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {start}-{min(stop, len(data)) - 1}/{len(data)}")
+            data = data[start:stop]
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+def busy_source(work: Disturbed) -> None:
+    """Read from a server on loopback that answers 503 every now and then; what needs listings or writes there is left out."""
+    if work.kind in ("check", "pyramid"):
+        return
+    shutil.rmtree(work.place)
+
+    class Handler(Busy):
+        random = work.random
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(work.folder))) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}/{work.source.name}"
+            plan = KINDS[work.kind](tessarr.open_group(url, mode="r"), work.dest)
+            plan.save(work.place)
+            client = work.client()
+            if client.wait() != 0:
+                raise RuntimeError(f"a client ended with {client.returncode}")
+        finally:
+            server.shutdown()
+            serving.join()
+    if not Handler.refused:
+        raise RuntimeError("no request was refused")
+
+
+def killed_scheduler(work: Disturbed) -> None:
+    """Kill the scheduler of a dask cluster, and nothing else: its client gives up, and a plan without it goes on."""
+    quick = {
+        **os.environ,
+        "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "2s",
+        "DASK_DISTRIBUTED__COMM__RETRY__COUNT": "0",
+    }
+    address_file = work.folder / "scheduler.json"
+    words = ["--scheduler-file", str(address_file)]
+    scheduler = _dask("scheduler", *words, "--port", "0", "--no-dashboard", "--host", "127.0.0.1", environment=quick)
+    worker = _dask("worker", *words, "--nthreads", "2", "--no-nanny", "--no-dashboard", environment=quick)
+    client = None
+    try:
+        until = time.monotonic() + 60
+        while not address_file.exists() and time.monotonic() < until:
+            time.sleep(0.1)
+        address = json.loads(address_file.read_text())["address"]
+        client = work.client("--dask", address, environment=quick)
+        time.sleep(work.random.uniform(0.5, 4.0))
+        scheduler.kill()
+        client.wait(120)
+    finally:
+        for process in (client, worker, scheduler):
+            if process is not None:
+                process.kill()
+                process.wait()
+
+
+def _dask(role: str, *words: str, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "dask", role, *words]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
 def killed_cluster(work: Disturbed) -> None:
     """Kill workers of a dask cluster one after another, then its scheduler and client together."""
     script = (
@@ -219,7 +322,9 @@ FAULTS: dict[str, Callable[[Disturbed], None]] = {
     "killed_workers": killed_workers,
     "full_disk": full_disk,
     "failing_source": failing_source,
+    "busy_source": busy_source,
     "killed_cluster": killed_cluster,
+    "killed_scheduler": killed_scheduler,
 }
 
 

@@ -14,6 +14,7 @@ import pytest
 
 import tessarr
 from tessarr.cli import VERBS, main
+from tests.pseudo_terminal import drawn_on_terminal
 
 Run = Callable[..., Any]
 
@@ -114,29 +115,8 @@ def test_no_progress_is_drawn_when_nobody_watches(data: Path, tmp_path: Path) ->
 
 @pytest.mark.parametrize("rich", [True, False])
 def test_a_terminal_gets_a_progress_bar_with_and_without_rich(data: Path, tmp_path: Path, rich: bool) -> None:
-    pty = pytest.importorskip("pty", reason="pseudo-terminals are a matter of Unix")
-    if rich:
-        pytest.importorskip("rich", reason="rich belongs to the extra [cli]")
-    parent, child = pty.openpty()
-    block = "" if rich else "sys.modules['rich'] = None"
-    arguments = ["convert", str(data), str(tmp_path / "copy.zarr")]
-    code = f"""
-import sys
-{block}
-import tessarr.cli.progress
-from tessarr.cli import main
-
-tessarr.cli.progress._INTERVAL_S = 0
-sys.exit(main({arguments!r}))
-"""
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
-    ran = subprocess.run(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=child, env=environment, check=False
-    )
-    os.close(child)
-    drawn = os.read(parent, 1 << 20).decode()
-    os.close(parent)
-    assert ran.returncode == 0
+    status, drawn = drawn_on_terminal(["convert", str(data), str(tmp_path / "copy.zarr")], rich=rich)
+    assert status == 0
     assert "%" in drawn
     assert ("#" in drawn) is not rich
 

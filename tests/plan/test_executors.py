@@ -10,7 +10,6 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import tessarr
@@ -18,38 +17,24 @@ import tessarr.plan
 from tessarr.cli import main, progress
 from tessarr.errors import FailedTasksError
 from tessarr.plan import Plan
+from tests.plan.conftest import assert_carried_out
+from tests.pseudo_terminal import drawn_on_terminal
 
 NO_EXTRA = "it belongs to no extra: tested where it is installed"
-
-
-@pytest.fixture
-def plan(tmp_path: Path) -> Plan:
-    """A saved plan of several tasks."""
-    days = tessarr.create_array(tmp_path / "days.zarr", shape=(60, 20, 20), chunks=(1, 20, 20), dtype="f4")
-    days[...] = np.random.default_rng(0).random(days.shape, dtype="f4")
-    made = tessarr.plan.rechunk(days, tmp_path / "series.zarr", chunks=(60, 5, 5), memory="60kB")
-    assert made.tasks >= 4
-    made.save(tmp_path / "PLAN")
-    return made
-
-
-def _check(tmp_path: Path) -> None:
-    made, days = tessarr.open_array(tmp_path / "series.zarr"), tessarr.open_array(tmp_path / "days.zarr")
-    assert (made[...] == days[...]).all()
 
 
 @pytest.mark.parametrize("method", [name for name in multiprocessing.get_all_start_methods() if name != "fork"])
 def test_a_plan_runs_in_processes(method: str, plan: Plan, tmp_path: Path) -> None:
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(method)) as executor:
         assert plan.run(executor).finished
-    _check(tmp_path)
+    assert_carried_out(tmp_path)
 
 
 def test_a_plan_runs_in_the_processes_of_loky(plan: Plan, tmp_path: Path) -> None:
     loky = pytest.importorskip("loky", reason=NO_EXTRA)
     with loky.ProcessPoolExecutor(2) as executor:
         assert plan.run(executor).finished
-    _check(tmp_path)
+    assert_carried_out(tmp_path)
 
 
 def test_a_plan_runs_in_a_pool_of_mpi(plan: Plan, tmp_path: Path) -> None:
@@ -67,7 +52,7 @@ def test_a_plan_runs_in_a_pool_of_mpi(plan: Plan, tmp_path: Path) -> None:
         [sys.executable, str(tmp_path / "run.py"), str(tmp_path / "PLAN")],
         env={**os.environ, "PYTHONPATH": source}, check=True,
     )  # fmt: skip
-    _check(tmp_path)
+    assert_carried_out(tmp_path)
 
 
 def test_the_dashboard_of_dask_names_tasks_by_their_operation(plan: Plan, tmp_path: Path) -> None:
@@ -81,7 +66,7 @@ def test_the_dashboard_of_dask_names_tasks_by_their_operation(plan: Plan, tmp_pa
         assert plan.run("dask").finished
         shown = set(cluster.scheduler.task_prefixes)
     assert shown == {"rechunk"}
-    _check(tmp_path)
+    assert_carried_out(tmp_path)
 
 
 class _Refusing(Executor):
@@ -116,27 +101,7 @@ def test_lines_say_how_far_a_plan_is_where_there_is_no_terminal(
 
 @pytest.mark.parametrize("rich", [True, False])
 def test_a_live_bar_shows_rate_and_time_left_on_a_terminal(plan: Plan, tmp_path: Path, rich: bool) -> None:
-    pty = pytest.importorskip("pty", reason="pseudo-terminals are a matter of Unix")
-    if rich:
-        pytest.importorskip("rich", reason="rich belongs to the extra [cli]")
-    parent, child = pty.openpty()
-    block = "" if rich else "sys.modules['rich'] = None"
-    code = (
-        f"import sys\n{block}\nimport tessarr.cli.progress\nfrom tessarr.cli import main\n"
-        f"tessarr.cli.progress._INTERVAL_S = 0\nsys.exit(main({['run', str(tmp_path / 'PLAN')]!r}))\n"
-    )
-    environment = {
-        **os.environ,
-        "TERM": "xterm",
-        "COLUMNS": "120",
-        "PYTHONPATH": str(Path(tessarr.__file__).parents[1]),
-    }
-    ran = subprocess.run(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=child, env=environment, check=False
-    )
-    os.close(child)
-    drawn = os.read(parent, 1 << 20).decode()
-    os.close(parent)
-    assert ran.returncode == 0
+    status, drawn = drawn_on_terminal(["run", str(tmp_path / "PLAN")], rich=rich)
+    assert status == 0
     assert "/s, 0:00:00 left" in drawn
     assert ("#" in drawn) is not rich

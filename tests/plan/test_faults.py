@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from concurrent.futures import BrokenExecutor, Executor, Future
+from datetime import timedelta
 from pathlib import Path
 from typing import NoReturn
 
@@ -13,6 +15,9 @@ import pytest
 import tessarr
 import tessarr.plan
 from tessarr.errors import FailedTasksError
+from tessarr.stores.url import open_url
+from tests.stores.remote import servers
+from tests.stores.remote.proxy import Fault, start_proxy
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
@@ -21,7 +26,7 @@ from campaigns import plan as campaign
 
 @pytest.mark.parametrize(("number", "fault"), list(enumerate(campaign.FAULTS)))
 def test_a_disturbed_plan_comes_to_the_same(number: int, fault: str) -> None:
-    if fault == "killed_cluster":
+    if fault in ("killed_cluster", "killed_scheduler"):
         pytest.importorskip("distributed", reason="belongs to the extra [dask]")
     assert campaign.disturb(number, fault)[2] is None
 
@@ -29,6 +34,40 @@ def test_a_disturbed_plan_comes_to_the_same(number: int, fault: str) -> None:
 @pytest.mark.parametrize("fault", ["killed_client", "two_clients", "failing_source", "full_disk"])
 def test_a_disturbed_pyramid_comes_to_the_same(fault: str) -> None:
     assert campaign.disturb(7, fault, "pyramid")[2] is None
+
+
+def test_a_source_that_answers_503_at_times_changes_nothing() -> None:
+    assert campaign.disturb(3, "busy_source", "rechunk")[2] is None
+
+
+def test_a_store_that_answers_503_at_times_gets_every_value_and_gives_it_back(tmp_path: Path) -> None:
+    values = np.arange(64 * 64, dtype="i4").reshape(64, 64)
+    source = tessarr.create_array(tmp_path / "a.zarr", data=values, chunks=(8, 64))
+    asked = itertools.count()
+    answered: list[str] = []
+
+    def busy(request: str) -> Fault | None:
+        if next(asked) % 4:
+            return None
+        answered.append(request)
+        return Fault("status", status=503, code="SlowDown")
+
+    (tmp_path / "s3").mkdir()
+    with servers.s3_server(tmp_path / "s3") as server, start_proxy(server) as proxy:
+        retry = {"max_retries": 20, "backoff": {"init_backoff": timedelta(milliseconds=1)}}
+        options = {**servers.S3_OPTIONS, "retry_config": retry}
+        url = f"s3+http://{proxy.address}/bucket/b"
+        proxy.choose = busy
+        with tessarr.config.set({"threading.max_workers": 1}):  # the memory of a task depends on its threads
+            there = tessarr.plan.rechunk(source, url, chunks=(64, 8), memory="12kB", storage_options=options)
+        assert there.tasks > 1
+        assert there.run(slots=2).finished
+        back = tessarr.plan.copy(url, tmp_path / "c.zarr", source_storage_options=options)
+        assert back.run().finished
+        left = [key for key in open_url(url, storage_options=options).list() if "partial" in key]
+    assert {request.split()[0] for request in answered} >= {"GET", "PUT"}
+    assert not left
+    assert np.array_equal(tessarr.open_array(tmp_path / "c.zarr")[...], values)
 
 
 class _Broken(Executor):
