@@ -8,6 +8,7 @@ import io
 import json
 import math
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from tessarr.storage import MemoryStore
 from tests.browser.chromium import Browser, Page, pixels_of
 from tests.browser.conftest import serving
 from tests.browser.looking import bounds_of, choose, pixel, place_of, readout
+from tests.waiting import until
 
 X = np.array([3.0, 1.0, 2.0, 5.0, 4.0])
 Y = np.array([10.0, 100.0, 1000.0, 1.0, 10.0])
@@ -241,6 +243,57 @@ def test_phase_and_magnitude_are_one_picture(browser: Browser, plots: str) -> No
     dark, light = (np.array(pixel(page, pixels, 7, y), float) for y in (0, 1))
     np.testing.assert_allclose(2 * dark, light, atol=3)
     assert light.max() > 100
+    assert page.problems == []
+
+
+def dragged(page: Page, from_: tuple[float, float], to: tuple[float, float]) -> None:
+    """Drag with Shift from one place of the page to another."""
+    mouse = {"button": "left", "buttons": 1, "modifiers": 8}
+    page.call("Input.dispatchMouseEvent", type="mousePressed", x=from_[0], y=from_[1], clickCount=1, **mouse)
+    for share in (0.5, 1):
+        x, y = (start + share * (end - start) for start, end in zip(from_, to, strict=True))
+        page.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y, **mouse)
+    page.call("Input.dispatchMouseEvent", type="mouseReleased", x=to[0], y=to[1], clickCount=1, **mouse)
+
+
+def test_a_rectangle_is_shown_alone(browser: Browser, plots: str) -> None:
+    page = browser.open(f"{plots}#/points/mass?view=scatter&against=points/size&errors=0")
+    drawn(page)
+    dragged(page, point(page, 1.5, 50), point(page, 3.5, 0.5))
+    page.wait("location.hash.includes('domain=')")
+    west, east, low, high = map(float, page.evaluate("location.hash.match(/domain=([^&]*)/)[1]").split(","))
+    np.testing.assert_allclose([west, east, low, high], [1.5, 3.5, 0.5, 50], atol=3)
+    assert 1.4 < west < 1.6
+    assert 3.4 < east < 3.6
+    page.go(f"{plots}#/turning?guides=0")
+    page.wait("document.querySelector('.tabs button[aria-pressed=true]')?.textContent === 'Line'")
+    left, top, width, height, *_ = frame(page)
+    bounds = bounds_of(page, "canvas.plot")
+    at = [(bounds["x"] + left + share * width, bounds["y"] + top + height / 2) for share in (0.5, 0.25)]
+    dragged(page, *at)
+    page.wait("location.hash.includes('span=15,30') || location.hash.includes('span=14,30')")
+    page.go(f"{plots}#/plane")
+    page.wait("document.querySelector('.tabs button[aria-pressed=true]')?.textContent === 'Heat map'")
+    page.settled()
+    page.evaluate("new Promise((done) => setTimeout(done, 300))")
+    before = place_of(page, 3, 2)[0] - place_of(page, 2, 2)[0]
+    dragged(page, place_of(page, 1.6, 1.6), place_of(page, 2.4, 2.4))
+    page.wait("location.hash.includes('box=')")
+    page.settled()
+    bounds = bounds_of(page, "canvas.plot")
+    middle = place_of(page, 2, 2)
+    assert abs(middle[0] - (bounds["x"] + 78 + (bounds["width"] - 78) / 2)) < 6
+    assert place_of(page, 3, 2)[0] - place_of(page, 2, 2)[0] >= before
+    assert page.problems == []
+
+
+def test_a_button_saves_a_file(browser: Browser, plots: str, tmp_path: Path) -> None:
+    browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    page = browser.open(f"{plots}#/plane")
+    page.settled()
+    page.click("[aria-label='Save the picture']")
+    until(lambda: (tmp_path / "plane.png").is_file(), "the browser saved the picture")
+    assert (tmp_path / "plane.png").read_bytes().startswith(b"\x89PNG")
     assert page.problems == []
 
 

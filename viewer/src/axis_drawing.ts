@@ -73,6 +73,26 @@ export function drawTitles(context: CanvasRenderingContext2D, { left, top, width
   context.restore();
 }
 
+/** A rectangle that a person draws with Shift: the first corner and the last, in pixels of the canvas. */
+export interface Selection {
+  from: [number, number];
+  to: [number, number];
+}
+
+export function drawSelection(context: CanvasRenderingContext2D, { from, to }: Selection): void {
+  context.strokeStyle = getComputedStyle(context.canvas).color;
+  context.lineWidth = 1;
+  context.setLineDash([4, 3]);
+  context.strokeRect(Math.min(from[0], to[0]), Math.min(from[1], to[1]), Math.abs(to[0] - from[0]), Math.abs(to[1] - from[1]));
+  context.setLineDash([]);
+}
+
+/** Return where a pointer is, in pixels of the canvas. */
+export function pixelOf(event: MouseEvent, canvas: HTMLCanvasElement): [number, number] {
+  const bounds = canvas.getBoundingClientRect();
+  return [event.clientX - bounds.left, event.clientY - bounds.top];
+}
+
 /** Draw the bar of an error between two pixels, with caps. */
 export function drawBar(context: CanvasRenderingContext2D, x: number, from: number, to: number): void {
   if (!Number.isFinite(from) || !Number.isFinite(to)) return;

@@ -30,6 +30,11 @@ export function byId(id: string): HTMLElement {
   return found;
 }
 
+/** Make a button with a text that may be a sign; the label says what it does. */
+export function button(label: string, text: string, act: () => void): HTMLButtonElement {
+  return el("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
+}
+
 /** Make a list of texts to choose from, by the value of each. */
 export function choice(label: string, texts: Record<string, string>, chosen: string, act: (value: string) => void): HTMLSelectElement {
   const select = el("select", { "aria-label": label }, ...Object.entries(texts).map(([value, text]) => el("option", { value, selected: value === chosen }, text)));

@@ -1,6 +1,7 @@
 /** A plane in colours: layers of tiles on a canvas; pan, zoom, axes, and the element under the cursor. */
 
 import type { Api, ChunkMap } from "./api.js";
+import { drawSelection, pixelOf, type Selection } from "./axis_drawing.js";
 import { el } from "./dom.js";
 import { type Element, type Elements, elements } from "./elements.js";
 import type { Layer } from "./layer.js";
@@ -63,6 +64,7 @@ export class Heatmap {
   private frame = 0;
   private cursor: Point | null = null;
   private picked: Point | null = null;
+  private selection: Selection | null = null;
   private exact: AbortController | null = null;
   private timer = 0;
   private chunkMap: ChunkMap | null = null;
@@ -148,6 +150,21 @@ export class Heatmap {
     this.isFitted = false;
     this.options.onBox([this.left, this.top, this.size]);
     this.draw();
+  }
+
+  /** Show what is in the rectangle that was drawn, as large as it fits. */
+  private take({ from, to }: Selection): void {
+    this.selection = null;
+    const [w, h] = this.room();
+    const [wide, high] = [Math.abs(to[0] - from[0]), Math.abs(to[1] - from[1])];
+    if (Math.min(wide, high) < CLICK) {
+      this.draw();
+      return;
+    }
+    const x = this.left + ((from[0] + to[0]) / 2 - MARGIN.left) / this.size;
+    const y = this.top + ((from[1] + to[1]) / 2 - MARGIN.top) / this.sizeY;
+    this.zoom(Math.min(w / wide, h / high));
+    this.move(x - w / 2 / this.size, y - h / 2 / this.sizeY);
   }
 
   private room(): [number, number] {
@@ -242,6 +259,7 @@ export class Heatmap {
     if (this.cursor !== null) paintMark(context, scale, this.cursor, "#ffffff");
     context.restore();
     this.paintAxes(context);
+    if (this.selection !== null) drawSelection(context, this.selection);
     this.canvas.dataset["pending"] = String(this.options.layers.reduce((sum, layer) => sum + layer.pending, 0));
     this.canvas.dataset["box"] = [MARGIN.left, MARGIN.top, this.left, this.top, this.size, isUpwards ? height : 0, this.sizeY, isMirrored ? width : 0].join(",");
   }
@@ -363,17 +381,23 @@ export class Heatmap {
   private listen(): void {
     const { canvas } = this;
     const place = (event: MouseEvent): [number, number] => {
-      const bounds = canvas.getBoundingClientRect();
-      return [event.clientX - bounds.left - MARGIN.left, event.clientY - bounds.top - MARGIN.top];
+      const [x, y] = pixelOf(event, canvas);
+      return [x - MARGIN.left, y - MARGIN.top];
     };
     const elementAt = ([px, py]: [number, number]): Point => ({ x: this.mirrored(Math.floor(this.left + px / this.size)), y: this.turned(Math.floor(this.top + py / this.sizeY)) });
     let drag: { px: number; py: number; left: number; top: number; isClick: boolean } | null = null;
     canvas.addEventListener("pointerdown", (event) => {
       const [px, py] = place(event);
-      drag = { px, py, left: this.left, top: this.top, isClick: true };
+      if (event.shiftKey) this.selection = { from: pixelOf(event, canvas), to: pixelOf(event, canvas) };
+      else drag = { px, py, left: this.left, top: this.top, isClick: true };
       canvas.setPointerCapture(event.pointerId);
     });
     canvas.addEventListener("pointermove", (event) => {
+      if (this.selection !== null) {
+        this.selection.to = pixelOf(event, canvas);
+        this.draw();
+        return;
+      }
       const [px, py] = place(event);
       if (drag === null || event.buttons !== 1) {
         this.setCursor(elementAt([px, py]));
@@ -383,6 +407,10 @@ export class Heatmap {
       if (!drag.isClick) this.move(drag.left - (px - drag.px) / this.size, drag.top - (py - drag.py) / this.sizeY);
     });
     canvas.addEventListener("pointerup", (event) => {
+      if (this.selection !== null) {
+        this.take(this.selection);
+        return;
+      }
       const at = elementAt(place(event));
       if (drag?.isClick === true && this.isInside(at)) this.options.onPick(at);
       drag = null;

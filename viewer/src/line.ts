@@ -1,6 +1,6 @@
 /** Lines of numbers on a canvas: per pixel the range of the values there, so that no peak is lost; pan and zoom along the axis. */
 
-import { drawBar, drawTick, drawTitles, drawValueAxis, type Frame, frameOf, MARGIN } from "./axis_drawing.js";
+import { drawBar, drawSelection, drawTick, drawTitles, drawValueAxis, type Frame, frameOf, MARGIN, pixelOf, type Selection } from "./axis_drawing.js";
 import { el } from "./dom.js";
 import { edgesOf, type Scaling, scalingOf } from "./scales.js";
 import type { Tick } from "./ticks.js";
@@ -91,6 +91,8 @@ export class Line {
   private style: LineStyle;
   private span: Span | null;
   private cursor: number | null = null;
+  /** The part that is drawn with Shift, over the whole height. */
+  private selection: Selection | null = null;
   private mark: number | null;
 
   constructor(private readonly options: LineOptions) {
@@ -149,10 +151,16 @@ export class Line {
     const { canvas, options } = this;
     let drag: { x: number; span: Span; isClick: boolean } | null = null;
     canvas.addEventListener("pointerdown", (event) => {
-      drag = { x: event.clientX, span: this.shown(), isClick: true };
+      if (event.shiftKey) this.selection = { from: [pixelOf(event, canvas)[0], MARGIN.top], to: [pixelOf(event, canvas)[0], canvas.clientHeight - MARGIN.bottom] };
+      else drag = { x: event.clientX, span: this.shown(), isClick: true };
       canvas.setPointerCapture(event.pointerId);
     });
     canvas.addEventListener("pointermove", (event) => {
+      if (this.selection !== null) {
+        this.selection.to[0] = pixelOf(event, canvas)[0];
+        this.draw();
+        return;
+      }
       if (drag === null || event.buttons !== 1) {
         this.setCursor(this.indexAt(event));
         return;
@@ -162,6 +170,10 @@ export class Line {
       if (!drag.isClick) this.show(spanAfter(drag.span, options.length, { by: ((drag.x - event.clientX) / this.width()) * (to - from) }));
     });
     canvas.addEventListener("pointerup", (event) => {
+      if (this.selection !== null) {
+        this.take(this.selection);
+        return;
+      }
       const index = this.indexAt(event);
       if (drag?.isClick === true && index !== null) options.onPick(index);
       drag = null;
@@ -174,6 +186,16 @@ export class Line {
     }, { passive: false });
     canvas.addEventListener("dblclick", () => this.fit());
     canvas.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  /** Show the elements in the part that was drawn. */
+  private take({ from, to }: Selection): void {
+    this.selection = null;
+    const [first, last] = this.shown();
+    const [left, right] = [from[0], to[0]].sort((a, b) => a - b).map((pixel) => first + ((pixel - MARGIN.left) / this.width()) * (last - first)) as [number, number];
+    const span: Span = [Math.max(0, left), Math.min(this.options.length, right)];
+    if (span[1] - span[0] >= Math.min(LEAST, this.options.length)) this.show(span);
+    else this.draw();
   }
 
   private key(event: KeyboardEvent): void {
@@ -195,7 +217,7 @@ export class Line {
   /** Return where a pointer is, in elements from the first of the axis. */
   private placeAt(event: MouseEvent): number {
     const [from, to] = this.shown();
-    const share = (event.clientX - this.canvas.getBoundingClientRect().left - MARGIN.left) / this.width();
+    const share = (pixelOf(event, this.canvas)[0] - MARGIN.left) / this.width();
     return from + share * (to - from);
   }
 
@@ -237,6 +259,7 @@ export class Line {
     context.fillStyle = style.color;
     if (this.cursor !== null) context.fillRect(x(this.cursor + 0.5), frame.top, 1, frame.height);
     context.restore();
+    if (this.selection !== null) drawSelection(context, this.selection);
     this.canvas.dataset["frame"] = [frame.left, frame.top, frame.width, frame.height, from, to, ...edges].join(",");
   }
 

@@ -4,7 +4,7 @@ import type { Api, ArrayNode } from "./api.js";
 import type { Axes } from "./axes.js";
 import { coastOverlay, isGeographic } from "./coast.js";
 import { Contrast } from "./contrast.js";
-import { check, el, fill } from "./dom.js";
+import { button, check, el, fill } from "./dom.js";
 import { type Element, elementText, textOf } from "./elements.js";
 import { type Cursor, Heatmap, type Point } from "./heatmap.js";
 import { type Channel, channelsOf, labelPaths } from "./image.js";
@@ -246,7 +246,6 @@ export class Picture {
 
   private fillBar(): void {
     const { state } = this.options;
-    const button = (label: string, text: string, act: () => void): HTMLElement => el("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
     const grid = check("Chunk grid", state.grid === true, (checked) => {
       this.options.onChange({ grid: checked });
       void this.showChunks();

@@ -1,6 +1,6 @@
 /** Points on a canvas, at two numbers each: pan and zoom in both directions, and the point under the cursor. */
 
-import { drawTick, drawTitles, drawValueAxis, type Frame, frameOf, MARGIN } from "./axis_drawing.js";
+import { drawSelection, drawTick, drawTitles, drawValueAxis, type Frame, frameOf, MARGIN, pixelOf, type Selection } from "./axis_drawing.js";
 import { colorTable, shareOf } from "./colors.js";
 import { el } from "./dom.js";
 import { shortText } from "./elements.js";
@@ -55,6 +55,7 @@ export class Points {
   private readonly observer: ResizeObserver;
   private domain: Domain | null;
   private cursor: number | null = null;
+  private selection: Selection | null = null;
   private frame: Frame = { left: MARGIN.left, top: MARGIN.top, width: 1, height: 1 };
 
   constructor(
@@ -129,10 +130,17 @@ export class Points {
     const { canvas } = this;
     let drag: { x: number; y: number; domain: Domain } | null = null;
     canvas.addEventListener("pointerdown", (event) => {
-      drag = { x: event.clientX, y: event.clientY, domain: this.shown() };
+      const at = pixelOf(event, canvas);
+      if (event.shiftKey) this.selection = { from: at, to: at };
+      else drag = { x: event.clientX, y: event.clientY, domain: this.shown() };
       canvas.setPointerCapture(event.pointerId);
     });
     canvas.addEventListener("pointermove", (event) => {
+      if (this.selection !== null) {
+        this.selection.to = pixelOf(event, canvas);
+        this.draw();
+        return;
+      }
       if (drag === null || event.buttons !== 1) {
         this.setCursor(this.nearest(event));
         return;
@@ -141,7 +149,10 @@ export class Points {
       const [byX, byY] = [(drag.x - event.clientX) / this.frame.width, (event.clientY - drag.y) / this.frame.height];
       this.show([...edgesAfter([west, east], this.style.scaleX, { by: byX }), ...edgesAfter([low, high], this.style.scaleY, { by: byY })]);
     });
-    canvas.addEventListener("pointerup", () => (drag = null));
+    canvas.addEventListener("pointerup", () => {
+      drag = null;
+      this.take();
+    });
     canvas.addEventListener("pointercancel", () => (drag = null));
     canvas.addEventListener("pointerleave", () => this.setCursor(null));
     canvas.addEventListener("wheel", (event) => {
@@ -150,6 +161,19 @@ export class Points {
     }, { passive: false });
     canvas.addEventListener("dblclick", () => this.fit());
     canvas.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  /** Show what is in the rectangle that was drawn. */
+  private take(): void {
+    const { selection, frame } = this;
+    this.selection = null;
+    if (selection === null) return;
+    const { x, y } = this.scalings();
+    const [west, east] = [selection.from[0], selection.to[0]].sort((a, b) => a - b).map((pixel) => x.value((pixel - frame.left) / frame.width));
+    const [high, low] = [selection.from[1], selection.to[1]].sort((a, b) => a - b).map((pixel) => y.value(1 - (pixel - frame.top) / frame.height));
+    const domain = [west, east, low, high] as Domain;
+    if (domain[0] < domain[1] && domain[2] < domain[3]) this.show(domain);
+    else this.draw();
   }
 
   private key(event: KeyboardEvent): void {
@@ -167,9 +191,9 @@ export class Points {
 
   /** Return where a pointer is, as shares of the plot: from the left, and from below. */
   private placeOf(event: MouseEvent): [number, number] {
-    const bounds = this.canvas.getBoundingClientRect();
     const { left, top, width, height } = this.frame;
-    return [(event.clientX - bounds.left - left) / width, 1 - (event.clientY - bounds.top - top) / height];
+    const [x, y] = pixelOf(event, this.canvas);
+    return [(x - left) / width, 1 - (y - top) / height];
   }
 
   private nearest(event: MouseEvent): number | null {
@@ -210,6 +234,7 @@ export class Points {
     context.lineWidth = 1.5;
     if (this.cursor !== null) context.strokeRect((x[this.cursor] ?? -9) - 5, (y[this.cursor] ?? -9) - 5, 10, 10);
     context.restore();
+    if (this.selection !== null) drawSelection(context, this.selection);
     this.canvas.dataset["domain"] = [frame.left, frame.top, frame.width, frame.height, ...this.shown()].join(",");
   }
 

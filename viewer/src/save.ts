@@ -1,10 +1,10 @@
 /** Files of what is drawn, made in the browser: the picture as PNG, the numbers as CSV. */
 
-import { el } from "./dom.js";
+import { button, el } from "./dom.js";
 
 /** Make a button that saves what `make` gives as a file; nothing is saved where it gives `null`. */
 export function saveButton(label: string, text: string, name: () => string, make: () => Promise<Blob | null>): HTMLButtonElement {
-  return el("button", { type: "button", "aria-label": label, title: label, onclick: () => void make().then((blob) => (blob === null ? undefined : save(blob, name()))) }, text);
+  return button(label, text, () => void make().then((blob) => (blob === null ? undefined : save(blob, name()))));
 }
 
 function save(blob: Blob, name: string): void {

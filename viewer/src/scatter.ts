@@ -4,7 +4,7 @@ import type { Api, ArrayNode } from "./api.js";
 import type { Axes } from "./axes.js";
 import { type Companions, fitting, readArray } from "./companions.js";
 import { Contrast } from "./contrast.js";
-import { check, choice, el, fill } from "./dom.js";
+import { button, check, choice, el, fill } from "./dom.js";
 import { elements, shortText } from "./elements.js";
 import { SHAPES, type Span } from "./line.js";
 import { lastOf, lineStyleOf } from "./line_controls.js";
@@ -231,7 +231,6 @@ export class Scatter {
     const style = this.style();
     const choices = choicesOf(this.node, along, fitting(this.node, along, this.companions), this.coordinate);
     const axis = (scale: string, name: "scalex" | "scaley", label: string): HTMLElement => choice(label, SCALES, scale, (value) => this.restyle({ [name]: value }));
-    const button = (label: string, text: string, act: () => void): HTMLElement => el("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
     fill(
       this.controls,
       el("label", {}, "Against ", choice("Against", choices, this.against, (against) => this.take({ against }))),

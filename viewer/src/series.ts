@@ -2,7 +2,7 @@
 
 import type { Api, ArrayNode } from "./api.js";
 import type { Axes } from "./axes.js";
-import { el, fill } from "./dom.js";
+import { button, el, fill } from "./dom.js";
 import { readArray } from "./companions.js";
 import { bytesText, type Elements, elements, elementText, shortText } from "./elements.js";
 import { type Curve, Line, type LineStyle, type Samples, type Span } from "./line.js";
@@ -249,7 +249,6 @@ export class Series {
       onSpan: (span) => this.take(span),
     });
     this.line.canvas.setAttribute("aria-label", `Line of ${node.path === "" ? node.name : node.path} along ${axes.nameOf(along)}; arrow keys move, plus and minus zoom`);
-    const button = (label: string, text: string, act: () => void): HTMLElement => el("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
     const zoom = el("div", { class: "group" }, button("Zoom in along the line", "+", () => this.line?.zoom(1.5)), button("Zoom out along the line", "−", () => this.line?.zoom(1 / 1.5)), button("Show the whole line", "Fit", () => this.line?.fit()));
     const files = el(
       "div",

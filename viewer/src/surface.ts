@@ -5,7 +5,7 @@ import type { Axes } from "./axes.js";
 import { drawTitles, MARGIN } from "./axis_drawing.js";
 import { colorTable, shareOf } from "./colors.js";
 import { Contrast } from "./contrast.js";
-import { el, fill } from "./dom.js";
+import { button, el, fill } from "./dom.js";
 import { elements } from "./elements.js";
 import type { Coloring } from "./paint.js";
 import { overview, type Plane, type Source, stridesOf, tileQuery } from "./plane.js";
@@ -90,7 +90,6 @@ export class Surface {
     this.observer = new ResizeObserver(() => this.draw());
     this.observer.observe(this.canvas);
     this.listen();
-    const button = (label: string, text: string, act: () => void): HTMLElement => el("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
     fill(
       this.bar,
       el("div", { class: "group" }, button("Turn to the left", "↺", () => this.turn(15, 0)), button("Turn to the right", "↻", () => this.turn(-15, 0)), button("From above", "Above", () => this.setTurn([0, 90])), button("Turn back", "Fit", () => this.setTurn(TURN))),
