@@ -184,9 +184,10 @@ class Page:
         return found
 
     def settled(self) -> None:
-        """Wait until the picture is drawn and nothing is in flight."""
+        """Wait until coordinates were read, the picture is drawn with them, and nothing is in flight."""
         self.wait(
-            "document.querySelector('canvas.plot')?.dataset.box"
+            "document.querySelector('section.data')?.dataset.coordinates"
+            " && document.querySelector('canvas.plot')?.dataset.box"
             " && document.querySelector('canvas.plot').dataset.pending === '0'"
         )
         self.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")

@@ -68,6 +68,7 @@ export class ArrayView {
     this.build();
     void this.axes.read().then((found) => {
       if (found) this.build();
+      this.element.dataset["coordinates"] = found ? "read" : "none";
     });
   }
 
