@@ -107,17 +107,18 @@ pub struct ChunkReads {
     attempts: HashMap<usize, usize>,
 }
 
-fn inner_parts(chain: &Chain, shard: &Shard, part: &Part) -> Plan {
+fn inner_parts(chain: &Chain, shard: &Shard, part: &Part) -> Result<Plan> {
     match &chain.order {
         None => Plan::new(part, &shard.grid_axes),
-        Some(order) => Plan::new(&part.permuted(order), &shard.grid_axes),
+        Some(order) => Plan::new(&part.permuted(order)?, &shard.grid_axes),
     }
 }
 
 /// Whether all of a shard is requested, instead of the inner chunks that `part` needs.
-pub fn is_read_whole(whole_below: usize, chain: &Chain, shard: &Shard, part: &Part, inside: &[usize]) -> bool {
+pub fn is_read_whole(whole_below: usize, chain: &Chain, shard: &Shard, part: &Part, inside: &[usize]) -> Result<bool> {
     let inner: usize = shard.grid.iter().product();
-    chain.nbytes <= whole_below || part.covers(inside) || 2 * inner_parts(chain, shard, part).len() >= inner
+    let is_whole = chain.nbytes <= whole_below || part.covers(inside);
+    Ok(is_whole || 2 * inner_parts(chain, shard, part)?.len() >= inner)
 }
 
 /// Decoded bytes that are fetched for the first part, which is representative.
@@ -125,8 +126,8 @@ pub fn part_nbytes(array: &Array, plan: &Plan) -> Result<usize> {
     let (coords, part) = plan.get(0);
     let chain = array.chain_at(&coords)?;
     Ok(match &chain.serializer {
-        ArrayToBytes::Shard(shard) if !is_read_whole(0, &chain, shard, &part, &array.inside(&coords)) => {
-            inner_parts(&chain, shard, &part).len().saturating_mul(shard.inner.nbytes)
+        ArrayToBytes::Shard(shard) if !is_read_whole(0, &chain, shard, &part, &array.inside(&coords))? => {
+            inner_parts(&chain, shard, &part)?.len().saturating_mul(shard.inner.nbytes)
         }
         _ => chain.nbytes,
     })
@@ -150,7 +151,7 @@ impl ChunkReads {
         let mut read =
             ChunkRead { number, depth: 0, part, within: None, guards: Vec::new(), expected: None, phase: Phase::Whole };
         match &chain.serializer {
-            ArrayToBytes::Shard(shard) if !is_read_whole(whole_below, &chain, shard, &read.part, &inside) => {
+            ArrayToBytes::Shard(shard) if !is_read_whole(whole_below, &chain, shard, &read.part, &inside)? => {
                 if let Some((index, version)) = self.target.unvalidated(number, chain.index_cache_key(0)) {
                     read.expected = Some(ExpectedVersion { version, fresh: false });
                     return self.request_inner(read, &chain, shard, &index);
@@ -262,7 +263,7 @@ impl ChunkReads {
             if !self.target.array.read_missing {
                 return Err(Error::new("chunk_not_found", "a chunk is missing"));
             }
-            decode::fill(here, &read.part, self.target.out);
+            decode::fill(here, &read.part, self.target.out)?;
             return Ok(true);
         };
         let same = match (&read.expected, &response.version) {
@@ -373,7 +374,7 @@ impl ChunkReads {
     fn request_inner(&mut self, read: ChunkRead, chain: &Chain, shard: &Shard, index: &[u8]) -> Result<()> {
         let ChunkRead { number, depth, part, within, guards, expected, .. } = read;
         let base = within.map_or(0, |(offset, _)| offset);
-        let plan = inner_parts(chain, shard, &part);
+        let plan = inner_parts(chain, shard, &part)?;
         let mut inner = InnerChunks::default();
         let mut missing = Vec::new();
         for i in 0..plan.len() {
@@ -389,11 +390,11 @@ impl ChunkReads {
             self.pending.push(ChunkRead { number, depth, part, within, guards, expected: None, phase });
             return Ok(());
         }
-        missing.iter().for_each(|part| decode::fill(&shard.inner, part, self.target.out));
+        missing.iter().try_for_each(|part| decode::fill(&shard.inner, part, self.target.out))?;
         if let ArrayToBytes::Shard(nested) = &shard.inner.serializer {
             for (part, offset, len) in inner.stored {
                 let whole_below = self.whole_below;
-                let whole = is_read_whole(whole_below, &shard.inner, nested, &part, &shard.inner.shape);
+                let whole = is_read_whole(whole_below, &shard.inner, nested, &part, &shard.inner.shape)?;
                 let (depth, within, guards, expected) =
                     (depth + 1, Some((offset, len)), guards.clone(), expected.clone());
                 let phase = if whole { Phase::Whole } else { Phase::Index };
@@ -451,11 +452,11 @@ impl ChunkReads {
         bytes: OwnedBytes,
         received: &mut Vec<ReceivedChunk>,
     ) -> Result<()> {
-        let plan = inner_parts(chain, shard, &read.part);
+        let plan = inner_parts(chain, shard, &read.part)?;
         for i in 0..plan.len() {
             let (coords, part) = plan.get(i);
             match decode::entry(shard, index, &coords, Some(bytes.len() as u64))? {
-                None => decode::fill(&shard.inner, &part, self.target.out),
+                None => decode::fill(&shard.inner, &part, self.target.out)?,
                 Some((offset, len)) => {
                     let (number, depth, bytes) = (read.number, read.depth + 1, bytes.clone());
                     let data = Data::Stored { bytes, start: offset as usize, len, offset, keep: None };

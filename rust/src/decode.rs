@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::allocate;
 use crate::chain::{ArrayToBytes, Chain, Shard, Swap};
 use crate::codecs::{Codec, blosc, zstd_prefix};
 use crate::error::{Error, Result};
@@ -20,7 +21,7 @@ pub struct ReadOptions {
 }
 
 /// Write the fill value to the output positions of `part`.
-pub fn fill(chain: &Chain, part: &Part, out: Memory) {
+pub fn fill(chain: &Chain, part: &Part, out: Memory) -> Result<()> {
     let value = Memory::of(&chain.fill);
     match part {
         Part::Box(axes) => {
@@ -28,10 +29,12 @@ pub fn fill(chain: &Chain, part: &Part, out: Memory) {
             copy(value, 0, out, place, axes, chain.item);
         }
         Part::Points { out: places, .. } => {
-            let axis = CopyAxis { n: places.len(), src: Steps::Affine(0), dst: Steps::Table(places.clone()) };
+            let to = allocate::collected(places.iter().copied())?;
+            let axis = CopyAxis { n: places.len(), src: Steps::Affine(0), dst: Steps::Table(to) };
             copy(value, 0, out, 0, vec![axis], chain.item);
         }
     }
+    Ok(())
 }
 
 /// Read `part` of a stored chunk into `options.out`.
@@ -40,7 +43,7 @@ pub fn read(chain: &Chain, source: Source, part: &Part, options: ReadOptions) ->
     let part = match &chain.order {
         None => part,
         Some(order) => {
-            permuted = part.permuted(order);
+            permuted = part.permuted(order)?;
             &permuted
         }
     };
@@ -52,11 +55,11 @@ pub fn read(chain: &Chain, source: Source, part: &Part, options: ReadOptions) ->
 
 fn read_shard(shard: &Shard, source: Source, part: &Part, options: ReadOptions) -> Result<()> {
     let index = read_index(shard, source)?;
-    let plan = Plan::new(part, &shard.grid_axes);
+    let plan = Plan::new(part, &shard.grid_axes)?;
     for number in 0..plan.len() {
         let (coords, part) = plan.get(number);
         match entry(shard, &index, &coords, Some(source.len() as u64))? {
-            None => fill(&shard.inner, &part, options.out),
+            None => fill(&shard.inner, &part, options.out)?,
             Some((start, len)) => read(&shard.inner, source.part(start as usize, len), &part, options)?,
         }
     }
@@ -85,7 +88,7 @@ pub fn read_index(shard: &Shard, source: Source) -> Result<Vec<u8>> {
 /// Decode exactly the bytes of an index.
 pub fn decode_index(shard: &Shard, source: Source) -> Result<Vec<u8>> {
     let chain = shard.index_chain();
-    let mut index = vec![0; chain.nbytes];
+    let mut index = allocate::zeros(chain.nbytes)?;
     let axes = chain.shape.iter().zip(strides(&chain.shape, 8));
     let part = axes.map(|(&n, stride)| AxisSelection::Range { start: 0, step: 1, n, out: 0, stride }).collect();
     let out = Memory::of_mut(&mut index);
@@ -107,13 +110,12 @@ pub fn read_into(chain: &Chain, source: Source, part: &Part, out: Memory) -> Res
     let part = match &chain.order {
         None => part,
         Some(order) => {
-            permuted = part.permuted(order);
+            permuted = part.permuted(order)?;
             &permuted
         }
     };
     let data = decoded(chain, source)?;
-    scatter(chain, &data, 0, part, out);
-    Ok(())
+    scatter(chain, &data, 0, part, out)
 }
 
 /// Where inner chunk `coords` lies in the shard (offset, size); `None` when it is not stored.
@@ -157,8 +159,7 @@ fn read_plain(chain: &Chain, source: Source, part: &Part, options: ReadOptions) 
         let cache = &process().cache;
         let (name, cache_key, validator) = (local.path.as_os_str(), chain.cache_key(offset), local.version.into());
         if let Some(value) = cache.get(name, cache_key, &validator) {
-            scatter(chain, &value, 0, part, options.out);
-            return Ok(());
+            return scatter(chain, &value, 0, part, options.out);
         }
         // Cached on the second read only: a program that reads each chunk in part once would fill the cache without hits.
         if !cache.touched(name, cache_key, &validator) {
@@ -168,22 +169,21 @@ fn read_plain(chain: &Chain, source: Source, part: &Part, options: ReadOptions) 
             let data = peel(chain, source)?;
             let (codec, size) = &chain.after[0];
             codec.check_plausible(&data, *size)?;
-            let mut value = vec![0; chain.nbytes];
+            let mut value = allocate::zeros(chain.nbytes)?;
             codec.decode_into(&data, &mut value)?;
             finish(chain, &mut value);
             Ok(value)
         })?;
-        scatter(chain, &value, 0, part, options.out);
-        return Ok(());
+        return scatter(chain, &value, 0, part, options.out);
     }
     read_some(chain, source, part, options.out)
 }
 
 /// Copy `part` of a decoded chunk to the output.
-pub fn place(chain: &Chain, data: &[u8], part: &Part, out: Memory) {
+pub fn place(chain: &Chain, data: &[u8], part: &Part, out: Memory) -> Result<()> {
     match &chain.order {
         None => scatter(chain, data, 0, part, out),
-        Some(order) => scatter(chain, data, 0, &part.permuted(order), out),
+        Some(order) => scatter(chain, data, 0, &part.permuted(order)?, out),
     }
 }
 
@@ -191,13 +191,11 @@ pub fn place(chain: &Chain, data: &[u8], part: &Part, out: Memory) {
 fn read_some(chain: &Chain, source: Source, part: &Part, out: Memory) -> Result<()> {
     let Some((start, stop)) = partial(chain, part) else {
         let data = decoded(chain, source)?;
-        scatter(chain, &data, 0, part, out);
-        return Ok(());
+        return scatter(chain, &data, 0, part, out);
     };
     let (begin, mut bytes) = decode_some(chain, source, start, stop)?;
     finish(chain, &mut bytes);
-    scatter(chain, &bytes, begin, part, out);
-    Ok(())
+    scatter(chain, &bytes, begin, part, out)
 }
 
 /// Decode at least the bytes `start..stop` of a chunk; the result begins at the returned position.
@@ -295,7 +293,7 @@ fn undo<'a>(codec: &Codec, size: usize, data: Bytes<'a>) -> Result<Bytes<'a>> {
         return Ok(data.sub(start, body));
     }
     codec.check_plausible(&data, size)?;
-    let mut out = scratch::take(size);
+    let mut out = scratch::take(size)?;
     codec.decode_into(&data, &mut out)?;
     Ok(Bytes::Scratch(out))
 }
@@ -309,24 +307,24 @@ fn decoded<'a>(chain: &Chain, source: Source<'a>) -> Result<Bytes<'a>> {
     if data.len() != chain.nbytes {
         return Err(wrong_size(chain, chain.nbytes, data.len()));
     }
-    Ok(in_memory_order(chain, data))
+    in_memory_order(chain, data)
 }
 
 /// Convert `data` to memory byte order; copy only borrowed data that must change.
-fn in_memory_order<'a>(chain: &Chain, data: Bytes<'a>) -> Bytes<'a> {
+fn in_memory_order<'a>(chain: &Chain, data: Bytes<'a>) -> Result<Bytes<'a>> {
     if !needs_finish(chain, &data) {
-        return data;
+        return Ok(data);
     }
     match data {
         Bytes::Scratch(mut bytes) => {
             finish(chain, &mut bytes);
-            Bytes::Scratch(bytes)
+            Ok(Bytes::Scratch(bytes))
         }
         other => {
-            let mut bytes = scratch::take(other.len());
+            let mut bytes = scratch::take(other.len())?;
             bytes.copy_from_slice(&other);
             finish(chain, &mut bytes);
-            Bytes::Scratch(bytes)
+            Ok(Bytes::Scratch(bytes))
         }
     }
 }
@@ -390,7 +388,7 @@ fn reverse<const W: usize>(data: &mut [u8]) {
 }
 
 /// Copy `part` from `data` (the chunk's elements from byte `begin` on) to the output.
-fn scatter(chain: &Chain, data: &[u8], begin: usize, part: &Part, out: Memory) {
+fn scatter(chain: &Chain, data: &[u8], begin: usize, part: &Part, out: Memory) -> Result<()> {
     let source = Memory::of(data);
     match part {
         Part::Box(axes) => {
@@ -398,14 +396,16 @@ fn scatter(chain: &Chain, data: &[u8], begin: usize, part: &Part, out: Memory) {
             copy(source, from - begin as isize, out, place, axes, chain.item);
         }
         Part::Points { ndim, at, out: places } => {
-            let from = point_offsets(chain, *ndim, at).map(|offset| offset - begin as isize).collect();
-            let axis = CopyAxis { n: places.len(), src: Steps::Table(from), dst: Steps::Table(places.clone()) };
+            let from = allocate::collected(point_offsets(chain, *ndim, at).map(|offset| offset - begin as isize))?;
+            let to = allocate::collected(places.iter().copied())?;
+            let axis = CopyAxis { n: places.len(), src: Steps::Table(from), dst: Steps::Table(to) };
             copy(source, 0, out, 0, vec![axis], chain.item);
         }
     }
+    Ok(())
 }
 
-pub fn point_offsets<'a>(chain: &'a Chain, ndim: usize, at: &'a [usize]) -> impl Iterator<Item = isize> + 'a {
+pub fn point_offsets<'a>(chain: &'a Chain, ndim: usize, at: &'a [usize]) -> impl ExactSizeIterator<Item = isize> + 'a {
     let strides = &chain.stored_strides;
     at.chunks(ndim).map(move |point| point.iter().zip(strides).map(|(&p, &stride)| p as isize * stride).sum())
 }
@@ -425,15 +425,14 @@ fn read_raw(chain: &Chain, source: Source, part: &Part, out: Memory) -> Result<(
         Part::Box(axes) if source.is_file() || !chain.is_plain() => read_box(chain, source, axes, 0, out),
         Part::Points { ndim, at, out: places } if places.len() * READ_COST < chain.nbytes => {
             for (i, offset) in point_offsets(chain, *ndim, at).enumerate() {
-                let data = in_memory_order(chain, source.part(offset as usize, chain.item).read()?);
+                let data = in_memory_order(chain, source.part(offset as usize, chain.item).read()?)?;
                 copy(Memory::of(&data), 0, out, places[i], Vec::new(), chain.item);
             }
             Ok(())
         }
         _ => {
             let data = decoded(chain, source)?;
-            scatter(chain, &data, 0, part, out);
-            Ok(())
+            scatter(chain, &data, 0, part, out)
         }
     }
 }
@@ -446,7 +445,7 @@ fn read_box(chain: &Chain, source: Source, axes: &[AxisSelection], mut level: us
         level += 1;
     }
     if level >= axes.len() || high - low <= (2 * selected).max(axes[level].len() * READ_COST) {
-        let data = in_memory_order(chain, source.part(low, high - low).read()?);
+        let data = in_memory_order(chain, source.part(low, high - low).read()?)?;
         let (from, place, axes) = Part::copy_axes(axes, &chain.stored_strides);
         copy(Memory::of(&data), from - low as isize, out, place, axes, chain.item);
         return Ok(());

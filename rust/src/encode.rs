@@ -1,5 +1,6 @@
 //! Encode the caller's memory to stored chunks, one chunk at a time.
 
+use crate::allocate;
 use crate::chain::{ArrayToBytes, Chain, Shard};
 use crate::decode::{self, decode_into, finish, read_index};
 use crate::error::Result;
@@ -23,7 +24,7 @@ pub fn is_fill(data: &[u8], fill: &[u8]) -> bool {
 }
 
 /// Copy the values of `part` into the chunk `chunk` (whole, in stored order).
-pub fn gather(chain: &Chain, part: &Part, value: Memory, chunk: &mut [u8]) {
+pub fn gather(chain: &Chain, part: &Part, value: Memory, chunk: &mut [u8]) -> Result<()> {
     let target = Memory::of_mut(chunk);
     match part {
         Part::Box(axes) => {
@@ -32,11 +33,13 @@ pub fn gather(chain: &Chain, part: &Part, value: Memory, chunk: &mut [u8]) {
             copy(value, place, target, at, turned, chain.item);
         }
         Part::Points { ndim, at, out } => {
-            let to: Vec<isize> = decode::point_offsets(chain, *ndim, at).collect();
-            let axis = CopyAxis { n: out.len(), src: Steps::Table(out.clone()), dst: Steps::Table(to) };
+            let to = allocate::collected(decode::point_offsets(chain, *ndim, at))?;
+            let from = allocate::collected(out.iter().copied())?;
+            let axis = CopyAxis { n: out.len(), src: Steps::Table(from), dst: Steps::Table(to) };
             copy(value, 0, target, 0, vec![axis], chain.item);
         }
     }
+    Ok(())
 }
 
 fn fill_chunk(chain: &Chain, chunk: &mut [u8]) {
@@ -66,11 +69,11 @@ pub fn merge(
 }
 
 /// `part` and `inside` in the order in which `chain` stores its axes.
-pub fn stored_order(chain: &Chain, part: Part, inside: &[usize]) -> (Part, Vec<usize>) {
-    match &chain.order {
+pub fn stored_order(chain: &Chain, part: Part, inside: &[usize]) -> Result<(Part, Vec<usize>)> {
+    Ok(match &chain.order {
         None => (part, inside.to_vec()),
-        Some(order) => (part.permuted(order), order.iter().map(|&axis| inside[axis]).collect()),
-    }
+        Some(order) => (part.permuted(order)?, order.iter().map(|&axis| inside[axis]).collect()),
+    })
 }
 
 fn merge_plain(
@@ -106,7 +109,7 @@ pub fn with_merged(
         }
     }
     let mut chunk = chunk_of(chain, old, part, inside)?;
-    gather(chain, part, options.value, &mut chunk);
+    gather(chain, part, options.value, &mut chunk)?;
     if !options.keep_empty && is_fill(&chunk, &chain.fill) {
         return Ok(false);
     }
@@ -117,7 +120,7 @@ pub fn with_merged(
 
 /// A chunk to write `part` into: arbitrary where the part covers it, else the old values, else fill.
 fn chunk_of(chain: &Chain, old: Option<Source>, part: &Part, inside: &[usize]) -> Result<Scratch> {
-    let mut chunk = scratch::take(chain.nbytes);
+    let mut chunk = scratch::take(chain.nbytes)?;
     let clipped = clipped(&chain.stored_shape, inside);
     if part.covers(&clipped) {
         if clipped != chain.stored_shape {
@@ -138,7 +141,7 @@ fn chunk_of(chain: &Chain, old: Option<Source>, part: &Part, inside: &[usize]) -
 /// Append the elements `chunk` (already in stored byte order), encoded.
 fn encode_plain(chain: &Chain, chunk: &[u8], out: &mut Vec<u8>) -> Result<()> {
     match &chain.after[..] {
-        [] => out.extend_from_slice(chunk),
+        [] => allocate::append(out, chunk)?,
         [(only, _)] => only.encode(chunk, out)?,
         [(first, _), rest @ .., (last, _)] => {
             let mut data = Vec::new();
@@ -166,11 +169,11 @@ fn merge_shard(
         None => Vec::new(),
         Some(source) => stored_chunks(shard, &read_index(shard, source)?, source.len() as u64)?,
     };
-    let plan = Plan::new(part, &shard.grid_axes);
+    let plan = Plan::new(part, &shard.grid_axes)?;
     let begin = out.len();
     let base = if shard.at_start { shard.index_nbytes } else { 0 };
-    out.resize(begin + base, 0);
-    let mut index = vec![0xff; shard.index_chain().nbytes];
+    allocate::extend(out, base)?;
+    let mut index = allocate::repeated(shard.index_chain().nbytes, 0xff)?;
     let mut any = false;
     for number in shard.in_write_order(&plan) {
         let (coords, part) = plan.get(number);
@@ -179,7 +182,7 @@ fn merge_shard(
         let before = before.zip(old).map(|(stored, source)| source.part(stored.offset as usize, stored.len));
         let start = out.len();
         let inner_inside = inner_inside(shard, &coords, inside);
-        let (part, inner_inside) = stored_order(&shard.inner, part, &inner_inside);
+        let (part, inner_inside) = stored_order(&shard.inner, part, &inner_inside)?;
         if merge(&shard.inner, before, &part, &inner_inside, options, out)? {
             set_entry(&mut index, at, (start - begin) as u64, (out.len() - start) as u64);
             any = true;
@@ -191,7 +194,7 @@ fn merge_shard(
         kept.sort_by_key(|stored| stored.offset);
         for stored in &kept {
             let start = out.len();
-            out.extend_from_slice(&source.part(stored.offset as usize, stored.len).read()?);
+            allocate::append(out, &source.part(stored.offset as usize, stored.len).read()?)?;
             set_entry(&mut index, stored.number, (start - begin) as u64, stored.len as u64);
             any = true;
         }
@@ -200,11 +203,11 @@ fn merge_shard(
         out.truncate(begin);
         return Ok(false);
     }
-    let packed = encode_index(shard, index)?;
+    let packed = encode_index(shard, &index)?;
     if shard.at_start {
         out[begin..begin + base].copy_from_slice(&packed);
     } else {
-        out.extend_from_slice(&packed);
+        allocate::append(out, &packed)?;
     }
     Ok(true)
 }
@@ -249,9 +252,9 @@ pub fn set_entry(index: &mut [u8], number: usize, offset: u64, len: u64) {
 }
 
 /// The stored form of an index of native uint64s in C order.
-pub fn encode_index(shard: &Shard, index: Vec<u8>) -> Result<Vec<u8>> {
+pub fn encode_index(shard: &Shard, index: &[u8]) -> Result<Vec<u8>> {
     let chain = shard.index_chain();
-    let mut stored = vec![0; chain.nbytes];
+    let mut stored = allocate::zeros(chain.nbytes)?;
     let strides = crate::part::strides(&chain.shape, 8);
     let order: Vec<usize> = chain.order.clone().unwrap_or_else(|| (0..chain.shape.len()).collect());
     let axes = order.iter().zip(&chain.stored_strides).map(|(&axis, &stride)| CopyAxis {
@@ -259,9 +262,9 @@ pub fn encode_index(shard: &Shard, index: Vec<u8>) -> Result<Vec<u8>> {
         src: Steps::Affine(strides[axis]),
         dst: Steps::Affine(stride),
     });
-    copy(Memory::of(&index), 0, Memory::of_mut(&mut stored), 0, axes.collect(), 8);
+    copy(Memory::of(index), 0, Memory::of_mut(&mut stored), 0, axes.collect(), 8);
     finish(chain, &mut stored);
-    let mut out = Vec::with_capacity(shard.index_nbytes);
+    let mut out = allocate::with_room(shard.index_nbytes)?;
     encode_plain(chain, &stored, &mut out)?;
     Ok(out)
 }

@@ -3,7 +3,7 @@
 //! Python sees `tessarr._native.NativeError(kind, what, facts)`; `tessarr.engine.native.engine` turns it into the typed class
 //! of `tessarr.errors` that has the same `kind`.
 
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyMemoryError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -29,6 +29,9 @@ pub enum Error {
     Fault(Box<Fault>),
     Python(PyErr),
 }
+
+/// The kind of errors that are `MemoryError` in Python.
+const MEMORY: &str = "memory";
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -59,6 +62,10 @@ impl Error {
         Error::codec(codec, "a chunk decodes to the wrong size")
             .expected(format!("{expected} bytes"))
             .got(format!("{got} bytes"))
+    }
+
+    pub fn memory(nbytes: usize) -> Error {
+        Error::new(MEMORY, format!("there is not enough memory for {nbytes} bytes"))
     }
 
     pub fn store(what: impl Into<String>, error: &std::io::Error) -> Error {
@@ -105,6 +112,10 @@ impl From<Error> for PyErr {
             Error::Python(error) => return error,
             Error::Fault(fault) => *fault,
         };
+        if fault.kind == MEMORY {
+            let place = fault.chunk.map_or(String::new(), |chunk| format!(", at chunk {chunk:?}"));
+            return PyMemoryError::new_err(fault.what + &place);
+        }
         Python::attach(|py| {
             let facts = PyDict::new(py);
             let made = (|| {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use crate::allocate;
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::store::{Local, Object, OwnedBytes};
@@ -96,7 +97,7 @@ impl Extents {
         for extent in extents {
             let part = self.find(array, extent)?;
             let start = bytes.len();
-            bytes.resize(start + part.len() as usize, 0);
+            allocate::extend(&mut bytes, part.len() as usize)?;
             part.read_into(0, &mut bytes[start..])?;
         }
         if crc32.is_some_and(|crc32| libdeflater::crc32(&bytes) != crc32) {

@@ -5,6 +5,7 @@
 // `is_empty` of selections and sources is never needed.
 #![allow(clippy::len_without_is_empty)]
 
+mod allocate;
 pub mod array;
 mod cache;
 pub mod chain;

@@ -3,34 +3,49 @@
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
+use crate::error::Error;
+use crate::pool::{each, threads};
 use crate::replace::{LockedFile, ROOM, place_new, preallocate};
 use crate::store::{Version, is_missing, write_all_at};
+
+/// So few files are not worth waking a thread for.
+const FEW: usize = 16;
 
 /// Write new files: their versions. `None`: none was written, because a directory is missing, or a call failed.
 #[pyfunction]
 fn write_new_files(py: Python<'_>, files: Vec<(PathBuf, PyBackedBytes)>) -> Option<Vec<String>> {
     py.detach(|| {
-        let mut versions = Vec::with_capacity(files.len());
-        for (path, value) in &files {
-            let file = OpenOptions::new().write(true).create_new(true).open(path);
-            let is_new = file.is_ok();
-            match file.and_then(|file| write(&file, value)) {
-                Ok(version) => versions.push(version),
-                Err(_) => {
-                    for (path, _) in &files[..versions.len() + usize::from(is_new)] {
-                        let _ = fs::remove_file(path);
-                    }
-                    return None;
-                }
+        // `None`: the file was made, and could not be written.
+        let made: Vec<OnceLock<Option<String>>> = files.iter().map(|_| OnceLock::new()).collect();
+        let written = in_parallel(files.len(), &|i| {
+            let (path, value) = &files[i];
+            let Ok(file) = OpenOptions::new().write(true).create_new(true).open(path) else { return false };
+            made[i].get_or_init(|| write(&file, value).ok()).is_some()
+        });
+        if !written {
+            for ((path, _), _) in files.iter().zip(&made).filter(|(_, made)| made.get().is_some()) {
+                let _ = fs::remove_file(path);
             }
+            return None;
         }
-        Some(versions)
+        made.into_iter().map(|version| version.into_inner().flatten()).collect()
     })
+}
+
+/// Call `work` for items `0..total`, on idle threads too, until one returns `false`. Returns whether all returned `true`.
+fn in_parallel(total: usize, work: &(dyn Fn(usize) -> bool + Sync)) -> bool {
+    let done = |i| if work(i) { Ok(()) } else { Err(Error::cancelled()) };
+    if total < FEW {
+        (0..total).all(work)
+    } else {
+        each(total, threads().min(total) - 1, &mut || Ok(()), &done).is_ok()
+    }
 }
 
 fn write(file: &File, value: &[u8]) -> io::Result<String> {
@@ -54,14 +69,16 @@ fn file_versions(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<Option<Str
     Ok(py.detach(|| paths.into_iter().map(version).collect::<io::Result<_>>())?)
 }
 
-/// Rename staged files over values: (staged file, value, its version, version of the staged file), versions without the device.
-/// Returns how many were renamed, before the first that another version or a failure prevented.
+/// Rename staged files over values, in any order: (staged file, value, its version, version of the staged file), versions
+/// without the device. Returns whether all were renamed, which another version or a failure prevents.
 #[pyfunction]
-fn place_staged(py: Python<'_>, steps: Vec<(PathBuf, PathBuf, Option<String>, String)>) -> usize {
-    let place = |(staged, path, old, new): &(PathBuf, PathBuf, Option<String>, String)| {
-        place(staged, path, old.as_deref(), new)
-    };
-    py.detach(|| steps.iter().take_while(|step| place(step)).count())
+fn place_staged(py: Python<'_>, steps: Vec<(PathBuf, PathBuf, Option<String>, String)>) -> bool {
+    py.detach(|| {
+        in_parallel(steps.len(), &|i| {
+            let (staged, path, old, new) = &steps[i];
+            place(staged, path, old.as_deref(), new)
+        })
+    })
 }
 
 fn place(staged: &Path, path: &Path, old: Option<&str>, new: &str) -> bool {

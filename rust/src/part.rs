@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use crate::allocate;
+use crate::error::Result;
 use crate::region::{CopyAxis, Steps};
 
 /// The selection along one axis, with the place of each position in the caller's array.
@@ -42,14 +44,14 @@ impl GridAxis {
 
 impl AxisSelection {
     /// Select positions in any order; the first has place 0, each next one lies `stride` bytes further.
-    pub fn list(positions: &[i64], stride: isize) -> AxisSelection {
-        let mut pairs: Vec<(usize, isize)> =
-            positions.iter().enumerate().map(|(i, &at)| (at as usize, i as isize * stride)).collect();
+    pub fn list(positions: &[i64], stride: isize) -> Result<AxisSelection> {
+        let pairs = positions.iter().enumerate().map(|(i, &at)| (at as usize, i as isize * stride));
+        let mut pairs: Vec<(usize, isize)> = allocate::collected(pairs)?;
         if !pairs.is_sorted_by_key(|pair| pair.0) {
             pairs.sort_by_key(|pair| pair.0); // stable: of equal positions the last one written wins
         }
         let to = pairs.len();
-        AxisSelection::List { pairs: Arc::new(pairs), from: 0, to, base: 0 }
+        Ok(AxisSelection::List { pairs: Arc::new(pairs), from: 0, to, base: 0 })
     }
 
     pub fn len(&self) -> usize {
@@ -129,8 +131,12 @@ impl AxisSelection {
     }
 
     /// Split the selection by the intervals of `axis`: number and part of each interval that is not empty.
-    pub fn split(&self, axis: &GridAxis) -> Vec<(usize, AxisSelection)> {
-        let mut parts = Vec::new();
+    pub fn split(&self, axis: &GridAxis) -> Result<Vec<(usize, AxisSelection)>> {
+        if self.len() == 0 {
+            return Ok(Vec::new());
+        }
+        let (first, last) = self.bounds();
+        let mut parts = allocate::with_room(self.len().min(axis.find(last) - axis.find(first) + 1))?;
         let mut i = 0;
         while i < self.len() {
             let index = axis.find(self.at(i).0);
@@ -138,7 +144,7 @@ impl AxisSelection {
             i += part.len();
             parts.push((index, part));
         }
-        parts
+        Ok(parts)
     }
 }
 
@@ -160,14 +166,14 @@ impl Part {
     }
 
     /// Permute the axes: axis i becomes axis `order[i]` of this part.
-    pub fn permuted(&self, order: &[usize]) -> Part {
-        match self {
+    pub fn permuted(&self, order: &[usize]) -> Result<Part> {
+        Ok(match self {
             Part::Box(axes) => Part::Box(order.iter().map(|&i| axes[i].clone()).collect()),
             Part::Points { ndim, at, out } => {
-                let at = at.chunks(*ndim).flat_map(|point| order.iter().map(|&i| point[i])).collect();
-                Part::Points { ndim: *ndim, at, out: out.clone() }
+                let at = allocate::collected((0..at.len()).map(|k| at[k - k % ndim + order[k % ndim]]))?;
+                Part::Points { ndim: *ndim, at, out: allocate::collected(out.iter().copied())? }
             }
-        }
+        })
     }
 
     pub fn covers(&self, shape: &[usize]) -> bool {
@@ -221,13 +227,14 @@ pub enum Plan {
 }
 
 impl Plan {
-    pub fn new(part: &Part, grid_axes: &[GridAxis]) -> Plan {
-        match part {
+    pub fn new(part: &Part, grid_axes: &[GridAxis]) -> Result<Plan> {
+        Ok(match part {
             Part::Box(axes) => {
-                Plan::Box { axes: axes.iter().zip(grid_axes).map(|(selection, axis)| selection.split(axis)).collect() }
+                let axes = axes.iter().zip(grid_axes).map(|(selection, axis)| selection.split(axis));
+                Plan::Box { axes: axes.collect::<Result<_>>()? }
             }
-            Part::Points { ndim, at, out } => Plan::Points { parts: group_points(*ndim, at, out, grid_axes) },
-        }
+            Part::Points { ndim, at, out } => Plan::Points { parts: group_points(*ndim, at, out, grid_axes)? },
+        })
     }
 
     /// Count the chunks that the selection touches.
@@ -258,25 +265,25 @@ impl Plan {
     }
 }
 
-fn group_points(ndim: usize, at: &[usize], out: &[isize], grid_axes: &[GridAxis]) -> Vec<(Vec<usize>, Part)> {
+fn group_points(ndim: usize, at: &[usize], out: &[isize], grid_axes: &[GridAxis]) -> Result<Vec<(Vec<usize>, Part)>> {
     let n = out.len();
-    let index: Vec<usize> =
-        at.chunks(ndim).flat_map(|point| point.iter().zip(grid_axes).map(|(&p, axis)| axis.find(p))).collect();
+    let index: Vec<usize> = allocate::collected((0..at.len()).map(|k| grid_axes[k % ndim].find(at[k])))?;
     let of = |i: usize| &index[i * ndim..(i + 1) * ndim];
-    let mut order: Vec<usize> = (0..n).collect();
+    let mut order: Vec<usize> = allocate::collected(0..n)?;
+    allocate::probe(8 * n)?; // the sort takes as much again
     order.sort_by(|&a, &b| of(a).cmp(of(b))); // stable: of equal points the last one written wins
     let mut parts: Vec<(Vec<usize>, Part)> = Vec::new();
     for group in order.chunk_by(|&a, &b| of(a) == of(b)) {
         let chunk = of(group[0]).to_vec();
         let begin: Vec<usize> = chunk.iter().zip(grid_axes).map(|(&i, axis)| axis.interval(i).0).collect();
-        let mut inside = Vec::with_capacity(group.len() * ndim);
+        let mut inside = allocate::with_room(group.len() * ndim)?;
         for &i in group {
             inside.extend(at[i * ndim..(i + 1) * ndim].iter().zip(&begin).map(|(p, b)| p - b));
         }
-        let places = group.iter().map(|&i| out[i]).collect();
+        let places = allocate::collected(group.iter().map(|&i| out[i]))?;
         parts.push((chunk, Part::Points { ndim, at: inside, out: places }));
     }
-    parts
+    Ok(parts)
 }
 
 #[cfg(test)]
@@ -286,15 +293,15 @@ mod tests {
     #[test]
     fn a_range_splits_into_the_intervals_it_touches() {
         let axis = AxisSelection::Range { start: 3, step: 5, n: 4, out: 0, stride: 2 }; // 3 8 13 18
-        let parts = axis.split(&GridAxis::Regular(4));
+        let parts = axis.split(&GridAxis::Regular(4)).expect("room");
         let seen: Vec<_> = parts.iter().map(|(i, axis)| (*i, axis.at(0), axis.len())).collect();
         assert_eq!(seen, [(0, (3, 0), 1), (2, (0, 2), 1), (3, (1, 4), 1), (4, (2, 6), 1)]);
     }
 
     #[test]
     fn a_list_splits_by_position_and_keeps_the_place() {
-        let axis = AxisSelection::list(&[9, 1, 4, 1], 8);
-        let parts = axis.split(&GridAxis::Offsets(Arc::new(vec![0, 4, 10])));
+        let axis = AxisSelection::list(&[9, 1, 4, 1], 8).expect("room");
+        let parts = axis.split(&GridAxis::Offsets(Arc::new(vec![0, 4, 10]))).expect("room");
         let seen: Vec<_> =
             parts.iter().map(|(i, axis)| (*i, (0..axis.len()).map(|k| axis.at(k)).collect::<Vec<_>>())).collect();
         assert_eq!(seen, [(0, vec![(1, 8), (1, 24)]), (1, vec![(0, 16), (5, 0)])]);

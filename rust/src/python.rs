@@ -9,8 +9,9 @@ use pyo3::buffer::{PyBuffer, PyUntypedBuffer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyInt, PySlice, PyTuple};
 
+use crate::allocate;
 use crate::array::{Array, Store};
 use crate::cache;
 #[cfg(target_os = "linux")]
@@ -175,7 +176,7 @@ impl PyArray {
                 let (start, len) = (at.start as usize, at.slicelength);
                 AxisSelection::Range { start, step: at.step as usize, n: len, out: 0, stride }
             } else {
-                AxisSelection::list(&positions(py, &dim, n)?, stride)
+                AxisSelection::list(&positions(py, &dim, n)?, stride)?
             };
             if axis.len() != buffer.shape()[i] {
                 return Err(PyValueError::new_err(format!(
@@ -196,7 +197,7 @@ impl PyArray {
             return Err(PyValueError::new_err(format!("{ndim} coordinate arrays and a 1-d buffer expected")));
         }
         let n = buffer.shape()[0];
-        let mut at = vec![0; n * ndim];
+        let mut at = allocate::repeated(n * ndim, 0)?;
         for (axis, list) in coords.iter().enumerate() {
             let list = positions(py, &list, shape[axis])?;
             if list.len() != n {
@@ -207,7 +208,8 @@ impl PyArray {
             }
         }
         let stride = buffer.strides()[0];
-        Ok(Part::Points { ndim, at, out: (0..n as isize).map(|i| i * stride).collect() })
+        let out = allocate::collected((0..n).map(|i| i as isize * stride))?;
+        Ok(Part::Points { ndim, at, out })
     }
 
     /// See `tessarr.engine.base.ReadPlan` and `WritePlan`.
@@ -219,7 +221,7 @@ impl PyArray {
         buffer: PyUntypedBuffer,
     ) -> PyResult<Planned> {
         let part = self.part(py, at, points, &buffer)?;
-        let plan = py.detach(|| Arc::new(Plan::new(&part, &self.array.grid_axes)));
+        let plan = Arc::new(py.detach(|| Plan::new(&part, &self.array.grid_axes))?);
         Ok(Planned { array: self.array.clone(), plan, selected: part.len() * self.array.item, buffer })
     }
 
@@ -232,14 +234,16 @@ impl PyArray {
         let out = Memory::of_buffer(buffer);
         let array = &self.array;
         Ok(py.detach(|| {
-            let plan = Arc::new(Plan::new(part, &array.grid_axes));
+            let plan = Arc::new(Plan::new(part, &array.grid_axes)?);
             read::read(array, plan, None, out, selected, &mut poll())
         })?)
     }
 }
 
 fn positions(py: Python<'_>, list: &Bound<'_, PyAny>, length: usize) -> PyResult<Vec<i64>> {
-    let list = PyBuffer::<i64>::get(list)?.to_vec(py)?;
+    let buffer = PyBuffer::<i64>::get(list)?;
+    let mut list = allocate::repeated(buffer.item_count(), 0)?;
+    buffer.copy_to_slice(py, &mut list)?;
     if let Some(wrong) = list.iter().find(|&&at| at < 0 || at as usize >= length) {
         return Err(PyValueError::new_err(format!("index {wrong} is out of bounds for length {length}")));
     }
@@ -311,7 +315,9 @@ fn cache_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 fn read_files<'py>(py: Python<'py>, paths: Vec<PathBuf>, most: u64) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let found: Vec<ReadResult> = py.detach(|| paths.into_iter().map(|path| read_small(path.into(), most)).collect());
     let told = |look: ReadResult| match look {
-        ReadResult::Value(value) => PyBytes::new(py, &value).into_any(),
+        ReadResult::Value(value) => {
+            allocate::bytes(py, &value).map_or_else(|_| PyBool::new(py, false).to_owned().into_any(), Bound::into_any)
+        }
         ReadResult::Absent => py.None().into_bound(py),
         ReadResult::Other => PyBool::new(py, false).to_owned().into_any(),
     };

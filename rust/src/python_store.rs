@@ -2,7 +2,7 @@
 //! `ChunkReads`), and stores the new values of chunks (`WritePlan`). This module never calls Python.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
@@ -10,12 +10,14 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyTuple};
 
+use crate::allocate;
 use crate::array::Array;
 use crate::chunk_reads::{self, Range, Response};
 use crate::encode::{self, merge, stored_order};
 use crate::error::Result;
 use crate::extents::{Extent, ExtentFile, Extents, LocatedValue};
 use crate::part::Plan;
+use crate::pool::{each, threads};
 use crate::python::poll;
 use crate::read;
 use crate::received::ReadTarget;
@@ -153,6 +155,20 @@ impl WritePlan {
         Ok((PyTuple::new(py, &coords)?, array.key(&coords), part.covers(&array.inside(&coords))))
     }
 
+    /// Encode the parts `first..stop`, on idle threads too. `None`: the selection does not cover one of their chunks.
+    fn encode_covered<'py>(&self, py: Python<'py>, first: usize, stop: usize) -> PyResult<Option<Vec<Encoded<'py>>>> {
+        let Planned { array, plan, buffer, .. } = &self.0;
+        if first > stop || stop > plan.len() {
+            return Err(PyIndexError::new_err("no such parts"));
+        }
+        // `self` holds the buffer while this runs.
+        let value = Memory::of_buffer(buffer);
+        let Some(made) = py.detach(|| encode_covered(array, plan, first, stop, value))? else { return Ok(None) };
+        let found =
+            made.into_iter().map(|(key, new)| Ok((key, new.map(|bytes| allocate::bytes(py, &bytes)).transpose()?)));
+        found.collect::<PyResult<_>>().map(Some)
+    }
+
     /// Encode part `number` merged into `old` (`None`: fill value); `None` when nothing is to be stored.
     fn encode<'py>(
         &self,
@@ -169,6 +185,9 @@ impl WritePlan {
     }
 }
 
+/// An encoded chunk: its key and value; `None`: nothing is to be stored.
+type Encoded<'py> = (String, Option<Bound<'py, PyBytes>>);
+
 fn encode_detached<'py>(
     py: Python<'py>,
     array: &Array,
@@ -179,7 +198,33 @@ fn encode_detached<'py>(
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
     let old = if old.is_none() { None } else { Some(Object::Bytes(owned_bytes(old)?)) };
     let new = py.detach(|| encode(array, plan, number, value, old.as_ref()))?;
-    Ok(new.map(|bytes| PyBytes::new(py, &bytes)))
+    new.map(|new| allocate::bytes(py, &new)).transpose()
+}
+
+/// Encode the parts `first..stop`; `None`: the selection does not cover one of their chunks.
+fn encode_covered(
+    array: &Array,
+    plan: &Plan,
+    first: usize,
+    stop: usize,
+    value: Memory<'static>,
+) -> Result<Option<Vec<(String, Option<Vec<u8>>)>>> {
+    let covers = |number| {
+        let (coords, part) = plan.get(number);
+        part.covers(&array.inside(&coords))
+    };
+    if !(first..stop).all(covers) {
+        return Ok(None);
+    }
+    let made: Vec<OnceLock<Option<Vec<u8>>>> = (first..stop).map(|_| OnceLock::new()).collect();
+    let helpers = threads().min(made.len()).saturating_sub(1);
+    each(made.len(), helpers, &mut || Ok(()), &|i| {
+        let new = encode(array, plan, first + i, value, None)?;
+        made[i].get_or_init(|| new);
+        Ok(())
+    })?;
+    let keys = (first..stop).map(|number| array.key(&plan.get(number).0));
+    Ok(Some(keys.zip(made.into_iter().map(|new| new.into_inner().flatten())).collect()))
 }
 
 /// Encode part `number` merged into `old` (`None`: fill value).
@@ -192,7 +237,7 @@ fn encode(
 ) -> Result<Option<Vec<u8>>> {
     let (coords, part) = plan.get(number);
     let chain = array.chain_at(&coords)?;
-    let (part, inside) = stored_order(&chain, part, &array.inside(&coords));
+    let (part, inside) = stored_order(&chain, part, &array.inside(&coords))?;
     let options = encode::WriteOptions { value, keep_empty: array.write_empty || old.is_some() && array.keep_updated };
     let mut out = Vec::new();
     match merge(&chain, old.map(Source::whole), &part, &inside, options, &mut out) {

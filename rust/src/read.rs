@@ -60,7 +60,7 @@ impl ChunkWork for ReadWork {
         if let Some(extents) = &self.extents {
             let whole = match &chain.serializer {
                 ArrayToBytes::Shard(shard) => {
-                    is_read_whole(extents.whole_below, &chain, shard, &part, &self.array.inside(&coords))
+                    is_read_whole(extents.whole_below, &chain, shard, &part, &self.array.inside(&coords))?
                 }
                 ArrayToBytes::Bytes { .. } => true,
             };
@@ -94,8 +94,7 @@ impl ReadWork {
         if !self.array.read_missing {
             return Err(Error::new("chunk_not_found", "a chunk is missing"));
         }
-        decode::fill(chain, part, self.out);
-        Ok(())
+        decode::fill(chain, part, self.out)
     }
 
     /// Read `part` of a stored value.
@@ -126,8 +125,8 @@ impl ReadWork {
         keep: bool,
         poll: Poll,
     ) -> Result<()> {
-        let permuted = chain.order.as_ref().map(|order| part.permuted(order));
-        let plan = Plan::new(permuted.as_ref().unwrap_or(part), &shard.grid_axes);
+        let permuted = chain.order.as_ref().map(|order| part.permuted(order)).transpose()?;
+        let plan = Plan::new(permuted.as_ref().unwrap_or(part), &shard.grid_axes)?;
         let index = decode::cached_index(shard, Source::whole(&object))?;
         let total = plan.len();
         if job.is_shared(total)
@@ -148,7 +147,7 @@ impl ReadWork {
         for number in range {
             let (coords, part) = open.plan.get(number);
             match decode::entry(shard, &open.index, &coords, known)? {
-                None => decode::fill(&shard.inner, &part, self.out),
+                None => decode::fill(&shard.inner, &part, self.out)?,
                 Some((offset, len)) => {
                     let keep = open.keep && !part.covers(&shard.inner.shape);
                     stored.push((offset, len, part, keep));
@@ -217,8 +216,8 @@ fn helpers(array: &Array, plan: &Plan, selected: usize) -> Result<usize> {
             // The first part is representative.
             let inner = match (&part, &chain.order) {
                 (Part::Points { out, .. }, _) => out.len(),
-                (part, None) => Plan::new(part, &shard.grid_axes).len(),
-                (part, Some(order)) => Plan::new(&part.permuted(order), &shard.grid_axes).len(),
+                (part, None) => Plan::new(part, &shard.grid_axes)?.len(),
+                (part, Some(order)) => Plan::new(&part.permuted(order)?, &shard.grid_axes)?.len(),
             };
             let chunks = parts.saturating_mul(inner);
             (chunks, if shard.inner.after.is_empty() { selected } else { chunks.saturating_mul(shard.inner.nbytes) })

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
+use crate::allocate;
 use crate::array::{Array, PythonStore, Store};
 use crate::cache::{self, CacheKey, Validator};
 use crate::chain::{ArrayToBytes, Chain};
@@ -111,7 +112,7 @@ impl ReadTarget {
         let chain = self.chain(chunk.number)?;
         let chain = at_depth(&chain, chunk.depth);
         match &chunk.data {
-            Data::Decoded(value) => decode::place(chain, value, &chunk.part, self.out),
+            Data::Decoded(value) => decode::place(chain, value, &chunk.part, self.out)?,
             Data::Stored { bytes, start, len, offset, keep } => {
                 let source = Source::Read(&bytes[*start..*start + *len]);
                 let cached = keep.as_ref().filter(|_| cache::fits(chain.nbytes)).zip(self.name(chunk.number));
@@ -119,10 +120,10 @@ impl ReadTarget {
                     let options = ReadOptions { out: self.out, keep: false };
                     return decode::read(chain, source, &chunk.part, options);
                 };
-                let mut value = vec![0; chain.nbytes];
+                let mut value = allocate::zeros(chain.nbytes)?;
                 decode::check_size(chain, source)?;
                 decode::decode_into(chain, source, &mut value)?;
-                decode::place(chain, &value, &chunk.part, self.out);
+                decode::place(chain, &value, &chunk.part, self.out)?;
                 let validator = Validator::Tag(version.clone());
                 process().cache.insert_after_miss(&name, chain.cache_key(*offset), &validator, value.into());
             }

@@ -3,6 +3,7 @@
 //! A `Memory` is a borrowed range of bytes: a NumPy array's buffer, or a slice. Every public function checks all offsets
 //! against the range before it accesses memory; `Memory` documents the invariants that callers keep.
 
+use std::alloc::{Layout, alloc_zeroed};
 use std::marker::PhantomData;
 use std::slice;
 
@@ -82,6 +83,18 @@ impl<'a> Memory<'a> {
         // SAFETY: inside the memory (just checked), alive, and not written while it is read (invariants of `Memory`).
         Some(unsafe { slice::from_raw_parts(self.origin.offset(offset), len) })
     }
+}
+
+/// Return `len` zero bytes; `None`: there is not enough memory. The kernel zeroes large memory when it is used.
+pub fn zeros(len: usize) -> Option<Vec<u8>> {
+    if len == 0 {
+        return Some(Vec::new());
+    }
+    let layout = Layout::array::<u8>(len).ok()?;
+    // SAFETY: the layout is not empty.
+    let bytes = unsafe { alloc_zeroed(layout) };
+    // SAFETY: the global allocator made `bytes` with the layout of a vector of that capacity, and all of them are initialized.
+    (!bytes.is_null()).then(|| unsafe { Vec::from_raw_parts(bytes, len, len) })
 }
 
 /// Read-only memory of a Python object (such as a part of a larger response), held by its exported buffer.

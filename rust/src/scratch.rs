@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 
+use crate::allocate;
+use crate::error::Result;
 use crate::region::Inflater;
 
 /// Larger buffers are freed instead of being kept.
@@ -24,17 +26,18 @@ pub struct Scratch {
 }
 
 /// A buffer of `len` bytes with arbitrary contents.
-pub fn take(len: usize) -> Scratch {
+pub fn take(len: usize) -> Result<Scratch> {
     let mut bytes = BUFFERS.with_borrow_mut(|kept| match kept.iter().position(|buffer| buffer.len() >= len) {
         Some(i) => kept.swap_remove(i),
         None => kept.pop().unwrap_or_default(),
     });
     if bytes.capacity() < len {
-        bytes = vec![0; len]; // its contents need not be copied
+        drop(bytes); // its contents need not be copied
+        bytes = allocate::zeros(len)?;
     } else if bytes.len() < len {
         bytes.resize(len, 0);
     }
-    Scratch { bytes, len }
+    Ok(Scratch { bytes, len })
 }
 
 impl Scratch {

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::Value;
 
+use crate::allocate;
 use crate::codecs::Codec;
 use crate::error::{Error, Result};
 
@@ -26,7 +27,7 @@ pub fn encode_step<'py>(
         let mut out = Vec::new();
         codec.encode(data, &mut out).map(|()| out)
     })?;
-    Ok(PyBytes::new(py, &encoded))
+    allocate::bytes(py, &encoded)
 }
 
 /// Decode `data` to `nbytes` bytes.

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::allocate;
 use crate::error::{Error, Result};
 use crate::region::Exported;
 use crate::scratch::{self, Scratch};
@@ -336,7 +337,7 @@ impl Object {
     /// `len` bytes from `offset` on.
     pub fn read(&self, offset: u64, len: usize) -> Result<Bytes<'_>> {
         if let Some((local, base)) = self.file() {
-            let mut out = scratch::take(len);
+            let mut out = scratch::take(len)?;
             local.read_into(base + offset, &mut out)?;
             return Ok(Bytes::Scratch(out));
         }
@@ -382,8 +383,9 @@ pub fn read_small(path: Arc<Path>, most: u64) -> ReadResult {
     match Local::find(path, false) {
         Ok(None) => ReadResult::Absent,
         Ok(Some(local)) if local.version.size <= most => {
-            let mut value = vec![0; local.version.size as usize];
-            local.read_into(0, &mut value).map_or(ReadResult::Other, |()| ReadResult::Value(value))
+            let value = allocate::zeros(local.version.size as usize);
+            let read = value.and_then(|mut value| local.read_into(0, &mut value).map(|()| value));
+            read.map_or(ReadResult::Other, ReadResult::Value)
         }
         _ => ReadResult::Other,
     }

@@ -7,6 +7,8 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
+use crate::allocate;
+
 const HEAD: usize = 4;
 
 /// Elements, and bytes of each, that are enough to tell whether a block is of a language beyond ASCII.
@@ -144,7 +146,7 @@ pub fn vlen_bytes<'py>(
     count: usize,
 ) -> PyResult<Option<(Bound<'py, PyList>, usize)>> {
     let Some(block) = Block::new(data, at, count) else { return Ok(None) };
-    let items: Vec<_> = block.elements().map(|item| PyBytes::new(py, item)).collect();
+    let items = block.elements().map(|item| allocate::bytes(py, item)).collect::<PyResult<Vec<_>>>()?;
     Ok(Some((PyList::new(py, items)?, block.end)))
 }
 

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use crate::allocate;
 use crate::array::{Array, Store};
 use crate::chain::{ArrayToBytes, Chain, Shard, WriteOrder};
 use crate::chunk_job::{ChunkJob, ChunkWork, SMALL_WORK};
@@ -118,7 +119,7 @@ struct WriteWork {
 
 /// Write `part` of the array from `value`.
 pub fn write(array: &Arc<Array>, part: &Part, value: Memory<'static>, selected: usize, poll: Poll) -> Result<()> {
-    let plan = Plan::new(part, &array.grid_axes);
+    let plan = Plan::new(part, &array.grid_axes)?;
     let chain = array.chain_at(&plan.get(0).0)?;
     let chunks = match &chain.serializer {
         ArrayToBytes::Shard(shard) => plan.len().max(selected / shard.inner.nbytes.max(1)),
@@ -145,7 +146,7 @@ impl ChunkWork for WriteWork {
         let key = self.array.key(&coords);
         let inside = self.array.inside(&coords);
         let covers = part.covers(&inside);
-        let (part, inside) = stored_order(&chain, part, &inside);
+        let (part, inside) = stored_order(&chain, part, &inside)?;
         let path = self.array.path(&key).ok_or_else(|| Error::new("internal", "no local files"))?;
         let chunk = ChunkWrite { chain, coords, key, path, part, inside };
         self.store(job, &chunk, covers, poll).map_err(|error| error.at(&chunk.coords, &chunk.key))
@@ -236,11 +237,11 @@ impl WriteWork {
         if_match: Precondition,
         poll: Poll,
     ) -> Result<()> {
-        let (place, plan) = (place(&self.array)?, Plan::new(&chunk.part, &shard.grid_axes));
+        let (place, plan) = (place(&self.array)?, Plan::new(&chunk.part, &shard.grid_axes)?);
         let total = plan.len();
         let base = if shard.at_start { shard.index_nbytes as u64 } else { 0 };
         let many = (ARENA / shard.inner.nbytes.max(1)).clamp(1, 64).min(total.div_ceil(threads())).max(1);
-        let index = vec![0xff; shard.index_chain().nbytes];
+        let index = allocate::repeated(shard.index_chain().nbytes, 0xff)?;
         let mut contents = ShardContents { index, end: base, ..ShardContents::default() };
         let mut open = OpenShard {
             array: self.array.clone(),
@@ -265,7 +266,7 @@ impl WriteWork {
         let Some(file) = open.file.get().filter(|_| contents.any) else {
             return remove(&chunk.path, place, if_match);
         };
-        let index = encode::encode_index(shard, contents.index.clone())?;
+        let index = encode::encode_index(shard, &contents.index)?;
         file.write_at(&index, if shard.at_start { 0 } else { contents.end })?;
         file.trim(contents.end + if shard.at_start { 0 } else { index.len() as u64 })?;
         file.finish(place, if_match)
@@ -307,11 +308,11 @@ impl OpenShard {
         let source = Source::whole(&object);
         let index = decode::read_index(shard, source)?;
         let stored = encode::stored_chunks(shard, &index, source.len() as u64)?;
-        let mut touched = vec![false; index.len() / 16];
+        let mut touched = allocate::repeated(index.len() / 16, false)?;
         for number in 0..self.plan.len() {
             touched[shard.number(&self.plan.get(number).0)] = true;
         }
-        let mut by_number = vec![None; touched.len()];
+        let mut by_number = allocate::repeated(touched.len(), None)?;
         let mut kept = Vec::new();
         for chunk in stored {
             if touched[chunk.number] {
@@ -382,7 +383,7 @@ impl OpenShard {
             let old = self.old.as_ref().and_then(|(object, stored)| Some((object, stored[at]?)));
             let old = old.map(|(object, chunk)| Source::Stored { object, offset: chunk.offset, len: chunk.len });
             let inside = encode::inner_inside(shard, &coords, &self.inside);
-            let (part, inside) = stored_order(&shard.inner, part, &inside);
+            let (part, inside) = stored_order(&shard.inner, part, &inside)?;
             let start = arena.len();
             if merge(&shard.inner, old, &part, &inside, options, arena)? {
                 entries.push((at, start as u64, (arena.len() - start) as u64));

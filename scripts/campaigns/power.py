@@ -1,7 +1,7 @@
 """Cut the power after every call of a workload, under models of file systems, with both engines.
 
 `tests/faults/workloads.py` has the workloads, those with ``durable=True``, `tests/faults/disk.py` the models. A number is a
-call of a workload; behind the last one the first one comes again. Needs strace.
+call of a workload; the list has an end. Needs strace.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _Case = tuple[PowerBench, Moment, bool]
 def slices(begin: int, seconds: float) -> Iterator[Slice]:
     """Do calls from `begin` on, for so long."""
     with ExitStack() as stack:
-        yield from timed(begin, seconds, partial(_do, _cases(stack), set()))
+        cases = _cases(stack)
+        yield from timed(begin, seconds, partial(_do, cases, set()), end=len(cases))
 
 
 def repeat(number: int) -> str | None:

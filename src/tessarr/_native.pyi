@@ -124,6 +124,9 @@ class WritePlan:
     def part(self, number: int) -> tuple[tuple[int, ...], str, bool]:
         """Return coords and key of a chunk, and whether the selection covers it."""
 
+    def encode_covered(self, first: int, stop: int) -> list[tuple[str, bytes | None]] | None:
+        """Encode chunks: their keys and values (`None`: nothing is to be stored). `None`: the selection does not cover one."""
+
     def encode(self, number: int, old: Buffer | None) -> bytes | None:
         """Encode the new value of a chunk whose stored value is `old`; `None` when nothing is to be stored."""
 
@@ -156,9 +159,9 @@ def write_new_files(files: Sequence[tuple[str, bytes]]) -> list[str] | None:
 def file_versions(paths: Sequence[str]) -> list[str | None]:
     """Return the versions of files; ``None`` for a path without a file. Raises `OSError`."""
 
-def place_staged(steps: Sequence[tuple[str, str, str | None, str]]) -> int:
-    """Rename staged files over values: (staged file, value, its version, version of the staged file), versions without the
-    device. Returns how many were renamed, before the first that another version or a failure prevented."""
+def place_staged(steps: Sequence[tuple[str, str, str | None, str]]) -> bool:
+    """Rename staged files over values, in any order: (staged file, value, its version, version of the staged file), versions
+    without the device. Returns whether all were renamed, which another version or a failure prevents."""
 
 def vlen_texts(data: bytes, at: int, count: int, widest: int) -> tuple[bytes | list[str], int, int] | None:
     """Decode `count` texts of a vlen-utf8 chunk from the position `at` on: `(texts, width, end)`.

@@ -13,6 +13,7 @@ use std::sync::Mutex;
 use serde_json::Value;
 
 use super::{append, blosclz, decode_lz4_block, deflate, integer, shuffle};
+use crate::allocate;
 use crate::error::{Error, Result};
 use crate::pool::{locked, share, spare_threads};
 use crate::scratch;
@@ -207,7 +208,7 @@ impl<'a> Frame<'a> {
         match self.shuffle() {
             Shuffle::No => self.streams(&encoded, nsplits, out),
             kind => {
-                let mut shuffled = scratch::take(out.len());
+                let mut shuffled = scratch::take(out.len())?;
                 self.streams(&encoded, nsplits, &mut shuffled)?;
                 match kind {
                     Shuffle::Byte => shuffle::unshuffle(self.typesize, &shuffled, out),
@@ -233,7 +234,7 @@ impl<'a> Frame<'a> {
     fn part(&self, start: usize, stop: usize) -> Result<(usize, scratch::Scratch)> {
         let (first, last) = (start / self.blocksize, stop.div_ceil(self.blocksize));
         let begin = first * self.blocksize;
-        let mut out = scratch::take((last * self.blocksize).min(self.nbytes) - begin);
+        let mut out = scratch::take((last * self.blocksize).min(self.nbytes) - begin)?;
         self.blocks(first, &mut out)?;
         Ok((begin, out))
     }
@@ -292,7 +293,7 @@ pub fn decode(data: &[u8], out: &mut [u8]) -> Result<()> {
 pub fn decode_part(data: &[u8], total: usize, start: usize, stop: usize) -> Result<(usize, scratch::Scratch)> {
     let frame = Frame::whole(data, total)?;
     if frame.copied() || total == 0 {
-        let mut out = scratch::take(stop - start);
+        let mut out = scratch::take(stop - start)?;
         out.copy_from_slice(&data[HEADER + start..HEADER + stop]);
         return Ok((start, out));
     }
@@ -354,7 +355,7 @@ pub fn encode(config: &Config, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
     out.extend_from_slice(&[0; 4]);
     if config.level > 0 && !data.is_empty() {
         let table = out.len();
-        out.resize(table + 4 * data.len().div_ceil(blocksize), 0);
+        allocate::extend(out, 4 * data.len().div_ceil(blocksize))?;
         let encode = |block: &[u8], out: &mut Vec<u8>| {
             encode_block(config, block, if split && block.len() == blocksize { typesize } else { 1 }, out)
         };
@@ -369,7 +370,7 @@ pub fn encode(config: &Config, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
             let offset = (out.len() - begin) as u32;
             out[table + 4 * i..table + 4 * i + 4].copy_from_slice(&offset.to_le_bytes());
             match encoded.get(i) {
-                Some(encoded) => out.extend_from_slice(&locked(encoded)),
+                Some(encoded) => allocate::append(out, &locked(encoded))?,
                 None => encode(block, out)?,
             }
             if out.len() - begin >= HEADER + data.len() {
@@ -381,7 +382,7 @@ pub fn encode(config: &Config, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
         // Compression gains nothing: store the data uncompressed and unshuffled.
         out.truncate(begin + HEADER);
         out[begin + 2] |= 2;
-        out.extend_from_slice(data);
+        allocate::append(out, data)?;
     }
     let size = (out.len() - begin) as u32;
     out[begin + 12..begin + 16].copy_from_slice(&size.to_le_bytes());
@@ -414,12 +415,12 @@ fn encode_block(config: &Config, block: &[u8], nsplits: usize, out: &mut Vec<u8>
     let mut shuffled;
     let block = match config.shuffle {
         Shuffle::Byte if config.typesize > 1 => {
-            shuffled = scratch::take(block.len());
+            shuffled = scratch::take(block.len())?;
             shuffle::shuffle(config.typesize, block, &mut shuffled);
             &*shuffled
         }
         Shuffle::Bit => {
-            shuffled = scratch::take(block.len());
+            shuffled = scratch::take(block.len())?;
             shuffle::bitshuffle(config.typesize, block, &mut shuffled);
             &*shuffled
         }
@@ -431,7 +432,7 @@ fn encode_block(config: &Config, block: &[u8], nsplits: usize, out: &mut Vec<u8>
         let made = encode_stream(config, stream, out);
         if made.is_none_or(|made| made >= stream.len()) {
             out.truncate(at + 4);
-            out.extend_from_slice(stream);
+            allocate::append(out, stream)?;
         }
         let size = (out.len() - at - 4) as u32;
         out[at..at + 4].copy_from_slice(&size.to_le_bytes());
@@ -442,20 +443,22 @@ fn encode_block(config: &Config, block: &[u8], nsplits: usize, out: &mut Vec<u8>
 /// Append the compressed stream and return its size; `None` for incompressible data.
 fn encode_stream(config: &Config, data: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     use lz4::block::{CompressionMode, compress_bound, compress_to_buffer};
+    let failed = || Error::codec("blosc", "a stream cannot be compressed");
     let start = out.len();
     let level = config.level;
     match config.compressor {
-        Compressor::BloscLz => append(out, data.len(), |target| blosclz::encode(data, target).ok_or(())).ok()?,
+        Compressor::BloscLz => append(out, data.len(), |t| blosclz::encode(data, t).ok_or(()), |()| failed()).ok()?,
         Compressor::Lz4 | Compressor::Lz4Hc => {
             let mode = match config.compressor {
                 Compressor::Lz4 => CompressionMode::FAST(10 - level as i32),
                 _ => CompressionMode::HIGHCOMPRESSION(level as i32),
             };
-            append(out, compress_bound(data.len()).ok()?, |t| compress_to_buffer(data, Some(mode), false, t)).ok()?;
+            let bound = compress_bound(data.len()).ok()?;
+            append(out, bound, |t| compress_to_buffer(data, Some(mode), false, t), |_| failed()).ok()?;
         }
         Compressor::Snappy => {
             let bound = snap::raw::max_compress_len(data.len());
-            append(out, bound, |target| snap::raw::Encoder::new().compress(data, target)).ok()?;
+            append(out, bound, |t| snap::raw::Encoder::new().compress(data, t), |_| failed()).ok()?;
         }
         Compressor::Zlib => deflate::zlib(level as i32, data, out).ok()?,
         Compressor::Zstd => {

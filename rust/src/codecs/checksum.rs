@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::integer;
+use crate::allocate;
 use crate::chain::integers;
 use crate::error::{Error, Result};
 
@@ -98,15 +99,11 @@ impl Checksum {
     }
 
     /// Append `data` and its checksum to `out`.
-    pub fn append(&self, data: &[u8], out: &mut Vec<u8>) {
+    pub fn append(&self, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let sum = self.of(data).to_le_bytes();
-        if self.at_start {
-            out.extend_from_slice(&sum);
-            out.extend_from_slice(data);
-        } else {
-            out.extend_from_slice(data);
-            out.extend_from_slice(&sum);
-        }
+        let (first, second) = if self.at_start { (&sum[..], data) } else { (data, &sum[..]) };
+        allocate::append(out, first)?;
+        allocate::append(out, second)
     }
 }
 

@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::Codec;
+use crate::allocate;
 use crate::error::{Error, Result};
 
 const NAME: &str = "conditional";
@@ -72,7 +73,7 @@ impl Conditional {
                 _ => return Err(Error::new("reference", "a codec after one whose output has no known size")),
             };
             codec.check_plausible(&data, size)?;
-            let mut decoded = vec![0; size];
+            let mut decoded = allocate::zeros(size)?;
             codec.decode_into(&data, &mut decoded)?;
             data = decoded.into();
         }
@@ -89,11 +90,10 @@ impl Conditional {
         }
         let apply = self.always || encoded.len() < data.len();
         let start = out.len();
-        out.resize(start + self.header, 0);
+        allocate::extend(out, self.header)?;
         if apply {
             (0..self.codecs.len()).for_each(|i| out[start + i / 8] |= 1 << (i % 8));
         }
-        out.extend_from_slice(if apply { &encoded } else { data });
-        Ok(())
+        allocate::append(out, if apply { &encoded } else { data })
     }
 }

@@ -44,16 +44,24 @@ fn trailing(name: &str, n: usize) -> Error {
 pub fn gzip(level: i32, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
     scratch::with_deflater(level, |deflater| {
         let bound = deflater.gzip_compress_bound(data.len());
-        append(out, bound, |target| deflater.gzip_compress(data, target))
+        append(
+            out,
+            bound,
+            |target| deflater.gzip_compress(data, target),
+            |_| Error::codec("gzip", "gzip cannot compress a chunk"),
+        )
     })
-    .map_err(|_| Error::codec("gzip", "gzip cannot compress a chunk"))
 }
 
 pub fn zlib(level: i32, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let level = if level < 0 { 6 } else { level };
     scratch::with_deflater(level, |deflater| {
         let bound = deflater.zlib_compress_bound(data.len());
-        append(out, bound, |target| deflater.zlib_compress(data, target))
+        append(
+            out,
+            bound,
+            |target| deflater.zlib_compress(data, target),
+            |_| Error::codec("zlib", "zlib cannot compress a chunk"),
+        )
     })
-    .map_err(|_| Error::codec("zlib", "zlib cannot compress a chunk"))
 }

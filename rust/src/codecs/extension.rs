@@ -6,6 +6,7 @@ use super::conditional::Conditional;
 use super::n5::N5;
 use super::zfp::Zfp;
 use super::{integer, lz4java, lzw};
+use crate::allocate;
 use crate::error::{Error, Result};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -90,9 +91,8 @@ impl Extension {
             Extension::Lzw => lzw::encode(data, out),
             Extension::Pad { padding, at_start } => {
                 let (first, second): (&[u8], &[u8]) = if *at_start { (padding, data) } else { (data, padding) };
-                out.extend_from_slice(first);
-                out.extend_from_slice(second);
-                Ok(())
+                allocate::append(out, first)?;
+                allocate::append(out, second)
             }
         }
     }

@@ -10,6 +10,7 @@ use super::delta::{delta, undo_delta};
 use super::integer;
 use super::number::{BLOCK, Number, load_bits, map_f32, map_f64, rint32, rint64, store_bits};
 use super::packbits::PackBits;
+use crate::allocate;
 use crate::error::{Error, Result};
 use crate::region::wide_vectors;
 
@@ -172,7 +173,7 @@ impl Filter {
             return Err(Error::codec(self.name(), "a filter needs whole elements").got(format!("{} bytes", data.len())));
         };
         let start = out.len();
-        out.resize(start + size, 0);
+        allocate::extend(out, size)?;
         wide_vectors(|| self.encode_now(data, &mut out[start..]));
         Ok(())
     }

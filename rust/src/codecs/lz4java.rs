@@ -3,6 +3,7 @@
 use xxhash_rust::xxh32::xxh32;
 
 use super::decode_lz4_block;
+use crate::allocate;
 use crate::error::{Error, Result};
 
 const NAME: &str = "lz4java";
@@ -66,7 +67,7 @@ pub fn encode(block: usize, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let packed = lz4::block::compress(piece, None, false).map_err(failed)?;
         let (method, body) = if packed.len() < piece.len() { (LZ4, &packed[..]) } else { (RAW, piece) };
         head(out, method | level, body.len(), piece.len(), xxh32(piece, SEED) & MASK);
-        out.extend_from_slice(body);
+        allocate::append(out, body)?;
     }
     head(out, RAW | level, 0, 0, 0);
     Ok(())

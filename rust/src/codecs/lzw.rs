@@ -2,6 +2,7 @@
 
 use weezl::{BitOrder, LzwStatus, decode::Decoder, encode::Encoder};
 
+use crate::allocate;
 use crate::error::{Error, Result};
 
 fn corrupt(got: impl Into<String>) -> Error {
@@ -35,6 +36,5 @@ pub fn decode(mut data: &[u8], out: &mut [u8]) -> Result<()> {
 
 pub fn encode(data: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let packed = Encoder::with_tiff_size_switch(BitOrder::Msb, 8).encode(data);
-    out.extend_from_slice(&packed.map_err(|error| corrupt(error.to_string()))?);
-    Ok(())
+    allocate::append(out, &packed.map_err(|error| corrupt(error.to_string()))?)
 }

@@ -21,6 +21,7 @@ mod zfp;
 
 use serde_json::Value;
 
+use crate::allocate;
 use crate::error::{Error, Result};
 use crate::scratch;
 use checksum::Checksum;
@@ -161,14 +162,11 @@ impl Codec {
             Codec::Zstd { level, checksum } => encode_zstd(*level, *checksum, data, out),
             Codec::Lz4 { acceleration } => encode_lz4(*acceleration, data, out),
             Codec::Bz2 { level } => encode_bz2(*level, data, out),
-            Codec::Checksum(checksum) => {
-                checksum.append(data, out);
-                Ok(())
-            }
+            Codec::Checksum(checksum) => checksum.append(data, out),
             Codec::Shuffle { elementsize } => {
                 whole_elements(*elementsize, data)?;
                 let start = out.len();
-                out.resize(start + data.len(), 0);
+                allocate::extend(out, data.len())?;
                 shuffle::shuffle(*elementsize, data, &mut out[start..]);
                 Ok(())
             }
@@ -187,15 +185,16 @@ fn whole_elements(width: usize, data: &[u8]) -> Result<()> {
         .got(format!("{} bytes", data.len())))
 }
 
-/// Append up to `bound` bytes that `write` makes; `write` returns their number.
+/// Append up to `bound` bytes that `write` makes; `write` returns their number, or an error, which `failed` describes.
 pub fn append<E>(
     out: &mut Vec<u8>,
     bound: usize,
     write: impl FnOnce(&mut [u8]) -> std::result::Result<usize, E>,
-) -> std::result::Result<(), E> {
+    failed: impl FnOnce(E) -> Error,
+) -> Result<()> {
     let start = out.len();
-    out.resize(start + bound, 0);
-    let made = write(&mut out[start..])?;
+    allocate::extend(out, bound)?;
+    let made = write(&mut out[start..]).map_err(failed)?;
     out.truncate(start + made);
     Ok(())
 }
@@ -215,7 +214,7 @@ fn decode_zstd(data: &[u8], out: &mut [u8]) -> Result<()> {
 pub fn zstd_prefix(data: &[u8], total: usize, stop: usize) -> Result<scratch::Scratch> {
     zstd_stream(data, total, stop).or_else(|_| {
         // Streaming needs memory for the frame's window, which may be too large; decoding a whole frame does not.
-        let mut out = scratch::take(total);
+        let mut out = scratch::take(total)?;
         decode_zstd(data, &mut out)?;
         out.truncate(stop);
         Ok(out)
@@ -229,7 +228,7 @@ fn zstd_stream(data: &[u8], total: usize, stop: usize) -> Result<scratch::Scratc
     {
         return Err(Error::size("zstd", total, declared));
     }
-    let mut out = scratch::take(stop);
+    let mut out = scratch::take(stop)?;
     scratch::with_zstd_decoder(|decoder| {
         decoder.init().map_err(|code| bad(zstd_safe::get_error_name(code)))?;
         let mut input = zstd_safe::InBuffer::around(data);
@@ -248,14 +247,16 @@ fn zstd_stream(data: &[u8], total: usize, stop: usize) -> Result<scratch::Scratc
 
 fn encode_zstd(level: i32, checksum: bool, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
     use zstd_safe::CParameter;
-    append(out, zstd_safe::compress_bound(data.len()), |target| {
+    let write = |target: &mut [u8]| {
         scratch::with_zstd_encoder(|encoder| {
             encoder.set_parameter(CParameter::CompressionLevel(level))?;
             encoder.set_parameter(CParameter::ChecksumFlag(checksum))?;
             encoder.compress2(target, data)
         })
+    };
+    append(out, zstd_safe::compress_bound(data.len()), write, |code| {
+        Error::codec("zstd", "zstd cannot compress a chunk").got(zstd_safe::get_error_name(code))
     })
-    .map_err(|code| Error::codec("zstd", "zstd cannot compress a chunk").got(zstd_safe::get_error_name(code)))
 }
 
 /// numcodecs' frame: the decoded size as a little-endian int32, then one lz4 block.
@@ -283,7 +284,7 @@ fn encode_lz4(acceleration: i32, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let failed = |_| Error::codec("lz4", "lz4 cannot compress a chunk").got(format!("{} bytes", data.len()));
     let bound = lz4::block::compress_bound(data.len()).map_err(failed)? + 4;
     let mode = lz4::block::CompressionMode::FAST(acceleration);
-    append(out, bound, |target| lz4::block::compress_to_buffer(data, Some(mode), true, target)).map_err(failed)
+    append(out, bound, |target| lz4::block::compress_to_buffer(data, Some(mode), true, target), failed)
 }
 
 fn decode_bz2(data: &[u8], out: &mut [u8]) -> Result<()> {
@@ -317,10 +318,12 @@ fn decode_bz2(data: &[u8], out: &mut [u8]) -> Result<()> {
 fn encode_bz2(level: u32, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let bound = data.len() + data.len() / 100 + 601;
     let mut encoder = bzip2::Compress::new(bzip2::Compression::new(level), 0);
-    append(out, bound, |target| {
+    let write = |target: &mut [u8]| {
         let status = encoder.compress(data, target, bzip2::Action::Finish)?;
         debug_assert_eq!(status, bzip2::Status::StreamEnd);
         Ok(encoder.total_out() as usize)
+    };
+    append(out, bound, write, |error: bzip2::Error| {
+        Error::codec("bz2", "bz2 cannot compress a chunk").got(error.to_string())
     })
-    .map_err(|error: bzip2::Error| Error::codec("bz2", "bz2 cannot compress a chunk").got(error.to_string()))
 }

@@ -7,6 +7,7 @@
 use serde_json::Value;
 
 use super::Codec;
+use crate::allocate;
 use crate::chain::{integers, product};
 use crate::error::{Error, Result};
 use crate::scratch;
@@ -59,7 +60,7 @@ impl N5 {
             out.extend_from_slice(&(n as u32).to_be_bytes());
         }
         match &self.compressor {
-            None => out.extend_from_slice(data),
+            None => allocate::append(out, data)?,
             Some(codec) => codec.encode(data, out)?,
         }
         Ok(())
@@ -96,7 +97,7 @@ impl N5 {
         let Some(nbytes) = nbytes else {
             return Err(corrupt(format!("a block of shape {sizes:?}")).expected(format!("about {:?}", self.shape)));
         };
-        let mut block = scratch::take(nbytes);
+        let mut block = scratch::take(nbytes)?;
         self.unpack(body, &mut block)?;
         out.chunks_exact_mut(self.item).for_each(|element| element.copy_from_slice(&self.fill));
         self.place(&sizes, &block, out);

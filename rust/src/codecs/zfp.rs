@@ -10,6 +10,7 @@ use zfp_rs::{
     ZfpStreamAlignment,
 };
 
+use crate::allocate;
 use crate::chain::{integers, product};
 use crate::error::{Error, Result};
 
@@ -150,16 +151,16 @@ impl Zfp {
 
     pub fn encode(&self, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
         match self.element {
-            Element::I8 => self.compress(&load(data, |[byte]: [u8; 1]| i32::from(byte as i8) << 23), out),
-            Element::U8 => self.compress(&load(data, |[byte]: [u8; 1]| (i32::from(byte) - 0x80) << 23), out),
-            Element::I16 => self.compress(&load(data, |two| i32::from(i16::from_ne_bytes(two)) << 15), out),
-            Element::U16 => self.compress(&load(data, |two| (i32::from(u16::from_ne_bytes(two)) - 0x8000) << 15), out),
-            Element::I32 => self.compress(&load(data, i32::from_ne_bytes), out),
-            Element::I64 => self.compress(&load(data, i64::from_ne_bytes), out),
-            Element::F32 => self.compress(&load(data, f32::from_ne_bytes), out),
-            Element::F64 => self.compress(&load(data, f64::from_ne_bytes), out),
-            Element::U32 => self.compress(&signed(load(data, i32::from_ne_bytes), |&value| value < 0)?, out),
-            Element::U64 => self.compress(&signed(load(data, i64::from_ne_bytes), |&value| value < 0)?, out),
+            Element::I8 => self.compress(&load(data, |[byte]: [u8; 1]| i32::from(byte as i8) << 23)?, out),
+            Element::U8 => self.compress(&load(data, |[byte]: [u8; 1]| (i32::from(byte) - 0x80) << 23)?, out),
+            Element::I16 => self.compress(&load(data, |two| i32::from(i16::from_ne_bytes(two)) << 15)?, out),
+            Element::U16 => self.compress(&load(data, |two| (i32::from(u16::from_ne_bytes(two)) - 0x8000) << 15)?, out),
+            Element::I32 => self.compress(&load(data, i32::from_ne_bytes)?, out),
+            Element::I64 => self.compress(&load(data, i64::from_ne_bytes)?, out),
+            Element::F32 => self.compress(&load(data, f32::from_ne_bytes)?, out),
+            Element::F64 => self.compress(&load(data, f64::from_ne_bytes)?, out),
+            Element::U32 => self.compress(&signed(load(data, i32::from_ne_bytes)?, |&value| value < 0)?, out),
+            Element::U64 => self.compress(&signed(load(data, i64::from_ne_bytes)?, |&value| value < 0)?, out),
         }
     }
 
@@ -198,12 +199,11 @@ impl Zfp {
             config.maximum_size(self.scalar(), self.sizes).ok_or_else(|| unsupported("zfp of a chunk of this size"))?;
         let mut stream = ZfpBitStream::new(room).map_err(|error| failed(&error))?;
         let size = stream.compress(&config, &field).map_err(|error| failed(&error))?;
-        out.extend_from_slice(&stream.as_bytes()[..size]);
-        Ok(())
+        allocate::append(out, &stream.as_bytes()[..size])
     }
 
     fn decompress<T: ZfpScalar>(&self, data: &[u8]) -> Result<Vec<T>> {
-        let mut values = vec![T::default(); self.count];
+        let mut values = allocate::repeated(self.count, T::default())?;
         if self.count == 0 {
             return if data.is_empty() {
                 Ok(values)
@@ -228,8 +228,11 @@ impl Zfp {
     }
 }
 
-fn load<const W: usize, T>(data: &[u8], value: impl Fn([u8; W]) -> T) -> Vec<T> {
-    data.as_chunks::<W>().0.iter().map(|bytes| value(*bytes)).collect()
+fn load<const W: usize, T>(data: &[u8], value: impl Fn([u8; W]) -> T) -> Result<Vec<T>> {
+    let chunks = data.as_chunks::<W>().0;
+    let mut values = allocate::with_room(chunks.len())?;
+    values.extend(chunks.iter().map(|bytes| value(*bytes)));
+    Ok(values)
 }
 
 fn store<const W: usize, T: Copy>(values: &[T], out: &mut [u8], bytes: impl Fn(T) -> [u8; W]) -> Result<()> {

@@ -89,6 +89,13 @@ class WritePlan(Protocol):
 
     def __iter__(self) -> Iterator[ChunkWrite]: ...
 
+    def encode_covered(self, first: int, stop: int) -> Sequence[tuple[str, Buffer | None]] | None:
+        """Encode chunks, by number: keys and new values (``None``: nothing is to be stored).
+
+        Returns ``None`` if the selection does not cover one of them, or the engine encodes one at a time.
+        """
+        ...
+
     def forget(self, key: str) -> None:
         """Invalidate cached chunks and indexes of the old value of `key`, which was written."""
 

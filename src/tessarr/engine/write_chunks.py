@@ -20,7 +20,7 @@ from tessarr.engine.processors import processors
 from tessarr.engine.run import BATCH_NBYTES
 from tessarr.errors import BaseZarrError, StoreError
 from tessarr.stores.functions import notices_writes, replace
-from tessarr.stores.protocols import Remote
+from tessarr.stores.protocols import Remote, SetMany
 from tessarr.types import Buffer, Coords
 
 
@@ -33,8 +33,23 @@ def store_chunks(bound: BoundArray, writes: WritePlan) -> None:
         from tessarr.stores.remote import loop
 
         loop.run(store_chunks_async(bound, writes))
-    else:
+    elif not (isinstance(bound.store, SetMany) and _store_covered(bound.store, writes)):
         for_each(lambda write: store_chunk(bound, write, writes.forget), writes)
+
+
+def _store_covered(store: SetMany, writes: WritePlan) -> bool:
+    """Store chunks, all of which are covered, by few calls. Returns whether they are stored."""
+    step = max(1, BATCH_NBYTES // max(1, writes.nbytes)) if len(writes) else 1
+    for first in range(0, len(writes), step):
+        values = writes.encode_covered(first, min(first + step, len(writes)))
+        if values is None:
+            return False
+        try:
+            store.set_many(values)
+        finally:
+            for key, _ in values:
+                writes.forget(key)
+    return True
 
 
 async def store_chunks_async(bound: BoundArray, writes: WritePlan) -> None:

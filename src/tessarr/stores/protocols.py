@@ -333,6 +333,14 @@ class Update(_FurtherAbility, Protocol):
 
 
 @runtime_checkable
+class SetMany(_FurtherAbility, Protocol):
+    """Several values are set by one call in less time than one by one."""
+
+    def set_many(self, values: Sequence[tuple[str, Buffer | None]]) -> None:
+        """Set the values of keys; ``None``: remove the value."""
+
+
+@runtime_checkable
 class Splice(_FurtherAbility, Protocol):
     """Parts of a value can be changed in one atomic step, as by `Update`, without reading and writing the whole value."""
 

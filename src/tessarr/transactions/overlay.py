@@ -184,17 +184,34 @@ class OverlayStore(ConditionalStore):
     def _stage(self, key: str, value: bytes | None) -> Version | None:
         self._check()
         with self._lock:
-            self.staged[key] = value
-            if value is None:
-                return None
-            self._versions[key] = f"staged-{next(_NUMBERS)}"
-            return self._versions[key]
+            return self._staged_now(key, value)
+
+    def _staged_now(self, key: str, value: bytes | None) -> Version | None:
+        """Stage a value while the lock is held."""
+        self.staged[key] = value
+        self._versions[key] = f"staged-{next(_NUMBERS)}"
+        return None if value is None else self._versions[key]
+
+    def set_many(self, values: Sequence[tuple[str, Buffer | None]]) -> None:
+        """Stage several values at once. An `update` of one of them in another thread is made again."""
+        for key, _ in values:
+            check_key(key)
+        self._check()
+        with self._lock:
+            for key, value in values:
+                self._staged_now(key, None if value is None else as_bytes(value))
 
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         check_key(key)
         with self._hold(key):
-            new = change(self.get(key))
-            self._stage(key, None if new is None else as_bytes(new))
+            while True:
+                before = self._versions.get(key)
+                new = change(self.get(key))
+                value = None if new is None else as_bytes(new)
+                with self._lock:
+                    if self._versions.get(key) == before:  # `set_many` does not wait
+                        self._staged_now(key, value)
+                        return
 
     def lock(self, key: str) -> LockContext:
         """See `Store.lock`: threads of the transaction."""

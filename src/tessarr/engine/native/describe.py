@@ -23,7 +23,7 @@ from tessarr.stores.protocols import PlainFiles, Remote
 from tessarr.types import JSON, AnyDType, JSONObject
 
 _LARGEST_CHUNK = 1 << 32
-"""In bytes. Rust aborts the process when an allocation fails; NumPy raises `MemoryError`."""
+"""In bytes. Larger chunks are left to NumPy, whose memory is taken only where it is used."""
 
 
 def describe(bound: BoundArray) -> JSONObject:

@@ -48,7 +48,7 @@ from tessarr.settings import is_strict
 from tessarr.stores.fetch import Fetch
 from tessarr.stores.functions import lock
 from tessarr.stores.protocols import Locate, PlainFiles
-from tessarr.types import AnyArray, AnyDType, ByteRange
+from tessarr.types import AnyArray, AnyDType, Buffer, ByteRange
 
 _ERRORS: dict[str, type[TessarrError]] = {
     error.kind: error
@@ -285,6 +285,12 @@ class _WritePlan:
     def __iter__(self) -> Iterator[ChunkWrite]:
         for number in range(len(self._native)):
             yield ChunkWrite(*self._native.part(number), partial(self._change, number))
+
+    def encode_covered(self, first: int, stop: int) -> Sequence[tuple[str, Buffer | None]] | None:
+        try:
+            return self._native.encode_covered(first, stop)
+        except _native.NativeError as error:
+            _raise(error, self._bound)
 
     def _change(self, number: int, old: Stored | None) -> list[Piece] | None:
         try:

@@ -53,6 +53,9 @@ class ChunkWrites:
             covers = part.covers and not self._fields
             yield ChunkWrite(part.coords, self._bound.key(part.coords), covers, self._change(part))
 
+    def encode_covered(self, first: int, stop: int) -> None:
+        """See `tessarr.engine.base.WritePlan`: chunks are encoded one at a time."""
+
     def _change(self, part: Part) -> Change:
         """Make the function from the old to the new value of `part`'s chunk."""
         chain = self._bound.chain(self._bound.chunk_shape(part.coords))

@@ -32,4 +32,4 @@ def place(steps: Sequence[tuple[str, str, Version | None, Version]]) -> bool:
     failure, prevented one.
     """
     native = extension.module()
-    return native is not None and native.place_staged(steps) == len(steps)
+    return native is not None and native.place_staged(steps)
