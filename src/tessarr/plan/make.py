@@ -34,9 +34,9 @@ from tessarr.stores.protocols import Delete
 from tessarr.stores.url import StoreLike
 from tessarr.tools.check import Level, check_documents
 from tessarr.tools.copy_tree import Choices, ChunksChoice, format_of
+from tessarr.tools.files.open import open_to_convert
 from tessarr.tools.pyramid import Describing, Method, check_free, levels_of, open_writable
 from tessarr.tools.pyramid.levels import MIN_SIZE, Factors
-from tessarr.tools.sources import open_source
 from tessarr.tools.sources.base import Source
 from tessarr.tools.sources.zarr import ZarrSource
 from tessarr.types import JSONObject
@@ -77,16 +77,19 @@ def rechunk(
 
 
 def convert(
-    source: StoreLike, dest: StoreLike, *, path: str = "", kind: str | None = None, zarr_format: int | str = 3,
-    chunks: ChunksChoice = "keep", shards: ChunksChoice = "keep", filters: CodecsLike = "keep",
-    compressors: CodecsLike = "keep", codecs: Sequence[CodecLike] | None = None, include: Sequence[str] = (),
-    exclude: Sequence[str] = (), rename: Mapping[str, str] | None = None, memory: int | str = MEMORY,
+    source: StoreLike, dest: StoreLike, *, path: str = "", kind: str | None = None, along: str | None = None,
+    gaps: bool = False, unpack: bool = False, zarr_format: int | str = 3, chunks: ChunksChoice = "keep",
+    shards: ChunksChoice = "keep", filters: CodecsLike = "keep", compressors: CodecsLike = "keep",
+    codecs: Sequence[CodecLike] | None = None, include: Sequence[str] = (), exclude: Sequence[str] = (),
+    rename: Mapping[str, str] | None = None, memory: int | str = MEMORY,
     overwrite: bool = False, verify: bool = True, consolidate: bool = False, plain: bool = False,
     storage_options: Mapping[str, object] | None = None, source_storage_options: Mapping[str, object] | None = None,
 ) -> Plan:  # fmt: skip
-    """Plan to convert a file or a Zarr hierarchy to Zarr; the arguments of `tessarr.tools.convert.convert` mean the same here.
+    """Plan to convert files or a Zarr hierarchy to Zarr; the arguments of `tessarr.tools.convert.convert` mean the same here.
 
-    `memory`: the most bytes that a task may hold. Workers read the file by the path that is given here. Nothing is written yet.
+    `source`: also a pattern of many files. Files are scanned here, and by each worker: tasks read the chunks that the files
+    have, by references, and use the format's package only for what Zarr cannot decode. `memory`: the most bytes that a task may
+    hold. Workers read the files by the path that is given here. Nothing is written yet.
 
     Raises the errors of `rechunk`, and those of planning a conversion.
     """
@@ -102,6 +105,7 @@ def convert(
     return _writing(
         "convert", Worker, nodes, source, dest, path, kind=kind, overwrite=overwrite, verify=verify, consolidate=consolidate,
         storage_options=storage_options, source_storage_options=source_storage_options,
+        options={"along": along, "gaps": gaps, "unpack": unpack},
     )  # fmt: skip
 
 
@@ -257,12 +261,17 @@ def _writing(
     """Make the plan of an operation that writes `nodes` of the source to `dest`."""
     number = secrets.token_hex(4)
     found = destination(dest, path, number, overwrite=overwrite, storage_options=storage_options)
-    opened = open_source(source, kind, source_storage_options)
+    said: JSONObject = options or {}
+    along = said.get("along")
+    opened = open_to_convert(
+        source, kind, along=None if along is None else str(along), gaps=bool(said.get("gaps")),
+        unpack=bool(said.get("unpack")), storage_options=source_storage_options,
+    )  # fmt: skip
     check_apart(getattr(opened, "node", None), found)
     place, known = place_of(source, opened)
     manifest = Manifest(
         number, operation, place, known, identity(place, known, opened), found.target, found.work, overwrite, verify,
         tuple(nodes(opened)),
-        {"consolidate": consolidate or (operation == "copy" and is_consolidated(opened)), **(options or {})},
+        {"consolidate": consolidate or (operation == "copy" and is_consolidated(opened)), **said},
     )  # fmt: skip
     return Plan(manifest, work(manifest, opened, found.store, found.path))

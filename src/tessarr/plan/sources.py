@@ -14,7 +14,8 @@ from tessarr.errors import ConflictError
 from tessarr.plan.manifest import Manifest, Place
 from tessarr.plan.publish import reopenable_url
 from tessarr.stores.url import StoreLike, is_url
-from tessarr.tools.sources import open_source
+from tessarr.tools.files.joined import FilesSource
+from tessarr.tools.files.open import open_to_convert
 from tessarr.tools.sources.base import Source
 from tessarr.tools.sources.zarr import ZarrSource
 from tessarr.tools.staging import local_path
@@ -33,6 +34,9 @@ def place_of(source: StoreLike, opened: Source) -> tuple[Place, str]:
 def identity(place: Place, kind: str, source: Source) -> str:
     """Describe what the source is, so that a change of it is noticed: its documents, or the size and time of its file."""
     node = getattr(source, "node", None)
+    if isinstance(source, FilesSource):
+        states = [[file.place, *file.state] for file in source.files]
+        return hashlib.sha256(strict_json.dumps(states)).hexdigest()
     if kind != "zarr" or node is None:
         found = os.stat(place.url)
         return f"{found.st_size}-{found.st_mtime_ns}"
@@ -48,7 +52,12 @@ def reopened(manifest: Manifest, storage_options: Mapping[str, object] | None = 
     if kind == "zarr":
         source = ZarrSource(open_node(place.url, path=place.path or None, mode="r", storage_options=storage_options))
     else:
-        source = open_source(place.url, kind)
+        options = manifest.options
+        along = options.get("along")
+        source = open_to_convert(
+            place.url, kind, along=None if along is None else str(along), gaps=bool(options.get("gaps")),
+            unpack=bool(options.get("unpack")),
+        )  # fmt: skip
     if (found := identity(place, kind, source)) != manifest.identity:
         raise ConflictError(
             "the source has changed since the plan was made",

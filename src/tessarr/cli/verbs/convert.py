@@ -48,15 +48,7 @@ tessarr convert versioned.zarr plain.zarr --plain
 """,
     )
     add_choices(verb, many=True)
-    verb.add_argument(
-        "--along", metavar="DIMENSION",
-        help="the dimension of which each of several files has a part, or a new one (default: that in which they differ)",
-    )  # fmt: skip
-    verb.add_argument("--allow-gaps", action="store_true", help="join files although steps are missing between them")
-    verb.add_argument(
-        "--unpack", action="store_true",
-        help="write the floats for which packed integers stand (CF scale_factor and add_offset), NaN where missing",
-    )  # fmt: skip
+    add_joining(verb)
     verb.add_argument("--dry-run", action="store_true", help="print what would be written")
     verb.add_argument(
         "--references", action="store_true",
@@ -160,6 +152,19 @@ class Chosen(TypedDict):
     verify: bool
     consolidate: bool
     plain: bool
+
+
+def add_joining(verb: argparse.ArgumentParser) -> None:
+    """Add the options of files: how many are joined, and whether packed values are unpacked."""
+    verb.add_argument(
+        "--along", metavar="DIMENSION",
+        help="the dimension of which each of several files has a part, or a new one (default: that in which they differ)",
+    )  # fmt: skip
+    verb.add_argument("--allow-gaps", action="store_true", help="join files although steps are missing between them")
+    verb.add_argument(
+        "--unpack", action="store_true",
+        help="write the floats for which packed integers stand (CF scale_factor and add_offset), NaN where missing",
+    )  # fmt: skip
 
 
 def chosen(arguments: argparse.Namespace) -> Chosen:

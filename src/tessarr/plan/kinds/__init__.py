@@ -64,7 +64,10 @@ def _digesting(manifest: Manifest, storage_options: StorageOptions) -> Work:
 
 KINDS = {
     "rechunk": Kind(_writing(Worker), described, options={"consolidate": bool, "scratch": (None, str)}),
-    "convert": Kind(_writing(Worker), described, options={"consolidate": bool}),
+    "convert": Kind(
+        _writing(Worker), described,
+        options={"consolidate": bool, "along": (None, str), "gaps": bool, "unpack": bool},
+    ),
     "copy": Kind(_writing(Copying), described, options={"consolidate": bool}),
     "pyramid": Kind(
         _writing(Levels), described_levels, needs=needs_of, discard=discard_levels,

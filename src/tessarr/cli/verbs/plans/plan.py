@@ -12,7 +12,7 @@ from tessarr.cli.places import open_node, open_store, storage_options
 from tessarr.cli.printing import OK, add_place, add_storage, add_verb, print_json
 from tessarr.cli.verbs import pyramid
 from tessarr.cli.verbs.check import add_level
-from tessarr.cli.verbs.convert import add_choices, chosen, parse_layout, source_of
+from tessarr.cli.verbs.convert import add_choices, add_joining, chosen, parse_layout, source_of
 from tessarr.plan.make import MEMORY
 from tessarr.plan.plan import Plan
 from tessarr.plan.strategies.strategy import Name
@@ -136,6 +136,7 @@ def _copy(arguments: argparse.Namespace) -> Plan:
 
 def _add_convert(verb: argparse.ArgumentParser) -> None:
     add_choices(verb)
+    add_joining(verb)
     _add_memory(verb)
 
 
@@ -145,6 +146,9 @@ def _convert(arguments: argparse.Namespace) -> Plan:
         source,
         arguments.dest,
         **chosen(arguments),
+        along=arguments.along,
+        gaps=arguments.allow_gaps,
+        unpack=arguments.unpack,
         memory=arguments.memory,
         storage_options=storage_options(arguments.storage),
         source_storage_options=options,
