@@ -188,8 +188,6 @@ class MetadataValidationError(BaseZarrError):
 class InvalidJSONError(JSONDecodeError, MetadataValidationError):
     """A metadata document is not JSON. `msg`, `doc`, `pos`, `lineno` and `colno` are those of `json.JSONDecodeError`."""
 
-    kind = "json"
-
     def __init__(
         self,
         what: str,

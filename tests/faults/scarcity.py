@@ -120,6 +120,11 @@ class Case(NamedTuple):
     amount: int
 
 
+def is_ours(case: Case) -> bool:
+    """Whether an allocation that fails is of tessarr: C-Blosc ends the process by a signal when it gets no memory."""
+    return case[:1] + case[2:4] != ("blosc", "reference", "memory")
+
+
 def cases() -> list[Case]:
     """Every program under every limit, in an order that is mixed and always the same."""
     found = [
@@ -131,7 +136,7 @@ def cases() -> list[Case]:
         for amount in amounts
     ]
     Random(0).shuffle(found)
-    return found
+    return [case for case in found if is_ours(case)]
 
 
 class Bench:
@@ -243,6 +248,7 @@ class _Arrays:
 def _be_the_child(root: str, case: Case, report: mmap.mmap) -> None:
     code = _UNTYPED
     try:
+        os.dup2(2, 1)  # on standard output are the judgements
         # A thread of Python that has no memory to begin is waited for without end; those of Rust are not needed.
         threads = {"threading.max_workers": 1} if case.engine == "reference" else {}
         with tessarr.config.set({"engine": case.engine, **threads}):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.faults.scarcity import ACTIONS, LAYOUTS, LIMITS, Bench, Case
+from tests.faults.scarcity import ACTIONS, LAYOUTS, LIMITS, Bench, Case, is_ours
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),
@@ -32,7 +32,7 @@ def test_what_runs_out_is_a_typed_error_and_leaves_old_or_new_values(bench: Benc
             Case(layout, action, engine, "descriptors", number % 4),
             Case(layout, action, engine, "file size", 150_001 * (number % 3)),
         ]
-        for case in cases:
+        for case in filter(is_ours, cases):
             came, told = bench.judge(case)
             ran_out += came
             wrong += [f"{case}: {told}"] if told else []

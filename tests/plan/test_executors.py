@@ -6,9 +6,9 @@ import multiprocessing
 import os
 import subprocess
 import sys
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -17,6 +17,7 @@ import tessarr.plan
 from tessarr.cli import main, progress
 from tessarr.errors import FailedTasksError
 from tessarr.plan import Plan
+from tessarr.plan.executors import DaskExecutor
 from tests.plan.conftest import assert_carried_out
 from tests.pseudo_terminal import drawn_on_terminal
 
@@ -53,6 +54,25 @@ def test_a_plan_runs_in_a_pool_of_mpi(plan: Plan, tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": source}, check=True,
     )  # fmt: skip
     assert_carried_out(tmp_path)
+
+
+class LostClient:
+    """A client of dask that is closed while a task runs, and leaves the task's future pending."""
+
+    status = "running"
+
+    def get_executor(self, *, pure: bool) -> LostClient:
+        assert not pure
+        return self
+
+    def submit(self, *_: object) -> Future[Any]:
+        self.status = "closed"
+        return Future()
+
+
+def test_tasks_of_a_client_of_dask_that_is_closed_fail() -> None:
+    with DaskExecutor(cast("Any", LostClient())) as executor:
+        assert isinstance(executor.submit(int).exception(60), BrokenExecutor)
 
 
 def test_the_dashboard_of_dask_names_tasks_by_their_operation(plan: Plan, tmp_path: Path) -> None:

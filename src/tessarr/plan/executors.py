@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, runtime_checkable
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Future,
+    InvalidStateError,
+    ThreadPoolExecutor,
+    wait,
+)
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
 from tessarr.errors import MissingDependencyError, UnsupportedOperationError
 from tessarr.plan.strategies.ready import Hands
@@ -29,6 +38,8 @@ class Submits(Protocol):
 
 WINDOW = 3
 """Tasks in flight per slot: the scheduler of an executor never sees more, and no slot waits for the next task."""
+_LOOK_S = 1
+"""Seconds after which a client of dask is looked at again."""
 
 
 def executor_from(executor: object, slots: int | None) -> tuple[AbstractContextManager[Submits], int]:
@@ -41,14 +52,49 @@ def executor_from(executor: object, slots: int | None) -> tuple[AbstractContextM
         return ThreadPoolExecutor(count, "tessarr-plan"), count
     if executor == "dask":
         client = _client()
-        # with pure=True, a repeated task would not run
         threads: dict[str, int] = client.nthreads()  # pyright: ignore[reportAssignmentType] - a coroutine only if asynchronous
-        return nullcontext(client.get_executor(pure=False)), slots or sum(threads.values()) or 1
+        return DaskExecutor(client), slots or sum(threads.values()) or 1
     if not isinstance(executor, Submits):
         raise TypeError(
             f'executor must be None, "dask", or have submit(), as concurrent.futures.Executor; got {executor!r}'
         )
     return nullcontext(executor), slots or getattr(executor, "_max_workers", None) or 8
+
+
+class DaskExecutor:
+    """Submits tasks by a client of dask. While it is entered, tasks that have not ended fail when the client is closed.
+
+    A client that loses its scheduler closes itself, and can leave its futures pending forever.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._executor = client.get_executor(pure=False)  # with pure=True, a repeated task would not run
+        self._pending: set[Future[Any]] = set()
+        self._left = threading.Event()
+        self._watch = threading.Thread(target=self._fail_when_closed, name="tessarr-dask", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._watch.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._left.set()
+        self._watch.join()
+
+    def submit(self, fn: Callable[..., T], /, *args: object) -> Future[T]:
+        """Run ``fn(*args)`` on a worker."""
+        future: Future[T] = self._executor.submit(fn, *args)
+        self._pending.add(future)
+        future.add_done_callback(self._pending.discard)
+        return future
+
+    def _fail_when_closed(self) -> None:
+        while not self._left.wait(_LOOK_S):
+            if self._client.status == "closed":
+                for future in self._pending.copy():
+                    with suppress(InvalidStateError):  # it has ended meanwhile
+                        future.set_exception(BrokenExecutor("the client of dask has lost its scheduler, or was closed"))
 
 
 def _client() -> Client:

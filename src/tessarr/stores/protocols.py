@@ -334,7 +334,7 @@ class Update(_FurtherAbility, Protocol):
 
 @runtime_checkable
 class SetMany(_FurtherAbility, Protocol):
-    """Several values are set by one call in less time than one by one."""
+    """Several values are set by one call in less time than one by one. Wrappers do not forward it: they get each value."""
 
     def set_many(self, values: Sequence[tuple[str, Buffer | None]]) -> None:
         """Set the values of keys; ``None``: remove the value."""
