@@ -14,7 +14,7 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar, cast, runtime_checkable
 
 from tessarr.errors import MissingDependencyError, UnsupportedOperationError
 from tessarr.plan.strategies.ready import Hands
@@ -70,7 +70,7 @@ class DaskExecutor:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._executor = client.get_executor(pure=False)  # with pure=True, a repeated task would not run
-        self._pending: set[Future[Any]] = set()
+        self._pending: set[Future[object]] = set()
         self._left = threading.Event()
         self._watch = threading.Thread(target=self._fail_when_closed, name="tessarr-dask", daemon=True)
 
@@ -85,7 +85,7 @@ class DaskExecutor:
     def submit(self, fn: Callable[..., T], /, *args: object) -> Future[T]:
         """Run ``fn(*args)`` on a worker."""
         future: Future[T] = self._executor.submit(fn, *args)
-        self._pending.add(future)
+        self._pending.add(cast("Future[object]", future))
         future.add_done_callback(self._pending.discard)
         return future
 
