@@ -9,6 +9,7 @@ import subprocess
 import sys
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -18,7 +19,7 @@ import tessarr.plan
 from tessarr.cli import main, progress
 from tessarr.errors import FailedTasksError
 from tessarr.plan import Plan
-from tessarr.plan.executors import DaskExecutor
+from tessarr.plan.executors import DaskExecutor, executor_from
 from tests.plan.conftest import assert_carried_out
 from tests.pseudo_terminal import drawn_on_terminal
 
@@ -57,23 +58,27 @@ def test_a_plan_runs_in_a_pool_of_mpi(plan: Plan, tmp_path: Path) -> None:
     assert_carried_out(tmp_path)
 
 
-class LostClient:
-    """A client of dask that is closed while a task runs, and leaves the task's future pending."""
+class LostExecutor:
+    """The executor of a dask client that is closed while a task runs, and leaves the task's future pending."""
 
-    status = "running"
-
-    def get_executor(self, *, pure: bool) -> LostClient:
-        assert not pure
-        return self
+    def __init__(self) -> None:
+        self._client = SimpleNamespace(status="running")
 
     def submit(self, *_: object) -> Future[Any]:
-        self.status = "closed"
+        self._client.status = "closed"
         return Future()
 
 
 def test_tasks_of_a_client_of_dask_that_is_closed_fail() -> None:
-    with DaskExecutor(cast("Any", LostClient())) as executor:
+    with DaskExecutor(cast("Any", LostExecutor())) as executor:
         assert isinstance(executor.submit(int).exception(60), BrokenExecutor)
+
+
+def test_so_do_those_of_an_executor_that_a_user_made_of_the_client() -> None:
+    module = pytest.importorskip("distributed.cfexecutor", reason="belongs to the extra [dask]")
+    executor = module.ClientExecutor.__new__(module.ClientExecutor)
+    executor._client = SimpleNamespace(status="running")
+    assert isinstance(executor_from(executor, 1)[0], DaskExecutor)
 
 
 def test_the_dashboard_of_dask_names_tasks_by_their_operation(plan: Plan, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import (
@@ -21,6 +22,7 @@ from tessarr.plan.strategies.ready import Hands
 
 if TYPE_CHECKING:
     from distributed import Client
+    from distributed.cfexecutor import ClientExecutor
 
 T = TypeVar("T")
 Submit: TypeAlias = Callable[[int], Future[T]]
@@ -53,23 +55,29 @@ def executor_from(executor: object, slots: int | None) -> tuple[AbstractContextM
     if executor == "dask":
         client = _client()
         threads: dict[str, int] = client.nthreads()  # pyright: ignore[reportAssignmentType] - a coroutine only if asynchronous
-        return DaskExecutor(client), slots or sum(threads.values()) or 1
+        # with pure=True, a repeated task would not run
+        return DaskExecutor(client.get_executor(pure=False)), slots or sum(threads.values()) or 1
     if not isinstance(executor, Submits):
         raise TypeError(
             f'executor must be None, "dask", or have submit(), as concurrent.futures.Executor; got {executor!r}'
         )
-    return nullcontext(executor), slots or getattr(executor, "_max_workers", None) or 8
+    count = slots or getattr(executor, "_max_workers", None) or 8
+    dask = sys.modules.get("distributed.cfexecutor")
+    if dask is not None and isinstance(executor, dask.ClientExecutor):
+        return DaskExecutor(cast("ClientExecutor", executor)), count
+    return nullcontext(executor), count
 
 
 class DaskExecutor:
-    """Submits tasks by a client of dask. While it is entered, tasks that have not ended fail when the client is closed.
+    """Submits tasks by the executor of a dask client. While it is entered, tasks that have not ended fail when the client is
+    closed.
 
     A client that loses its scheduler closes itself, and can leave its futures pending forever.
     """
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._executor = client.get_executor(pure=False)  # with pure=True, a repeated task would not run
+    def __init__(self, executor: ClientExecutor) -> None:
+        self._executor = executor
+        self._client = executor._client
         self._pending: set[Future[object]] = set()
         self._left = threading.Event()
         self._watch = threading.Thread(target=self._fail_when_closed, name="tessarr-dask", daemon=True)
