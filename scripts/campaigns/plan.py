@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import re
 import resource
 import shutil
 import signal
@@ -21,7 +20,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -35,6 +34,7 @@ from tessarr.plan import Plan
 from tessarr.storage import WrapperStore
 from tessarr.stores.base import Store
 from tessarr.types import Buffer, ByteRange
+from tests.ranged_files import RangedFiles
 
 from .slices import Slice, repeated, timed
 
@@ -181,14 +181,14 @@ def failing_source(work: Disturbed) -> None:
         plan.run()
 
 
-class Busy(SimpleHTTPRequestHandler):
-    """Serves a directory, whole files and ranges of them; answers one request in six that it is too busy."""
+class Busy(RangedFiles):
+    """Serves a directory; answers one request in six that it is too busy."""
 
     protocol_version = "HTTP/1.1"
     random: random.Random
     refused = 0
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - called by http.server
         """Answer, or say 503."""
         if self.random.random() < 1 / 6:
             type(self).refused += 1
@@ -197,27 +197,7 @@ class Busy(SimpleHTTPRequestHandler):
             self.send_header("Content-Length", "0")
             self.end_headers()
             return
-        file = Path(self.translate_path(self.path))
-        if not file.is_file():
-            self.send_error(404)
-            return
-        data = file.read_bytes()
-        asked = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
-        if asked is None:
-            self.send_response(200)
-        else:
-            first, last = asked.groups()
-            start = int(first) if first else max(0, len(data) - int(last))
-            stop = int(last) + 1 if first and last else len(data)
-            self.send_response(206)
-            self.send_header("Content-Range", f"bytes {start}-{min(stop, len(data)) - 1}/{len(data)}")
-            data = data[start:stop]
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_: object) -> None:
-        """Print nothing."""
+        super().do_GET()
 
 
 def busy_source(work: Disturbed) -> None:

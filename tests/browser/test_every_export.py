@@ -20,7 +20,7 @@ from tessarr.errors import TessarrError
 from tessarr.viewer.export import export
 from tests.browser.chromium import Browser
 from tests.browser.test_every_fixture import READY, look
-from tests.browser.test_export import Files
+from tests.ranged_files import RangedFiles
 
 DOCUMENTS = ("zarr.json", ".zgroup", ".zarray", "meta")
 CASES = list(cases(Path(__file__).resolve().parents[1] / "fixtures"))
@@ -34,7 +34,7 @@ class Published:
         self._copies: dict[Path, Path] = {}
         self._pages: dict[Path, str] = {}
         self._server = http.server.ThreadingHTTPServer(
-            ("127.0.0.1", 0), functools.partial(Files, directory=str(folder))
+            ("127.0.0.1", 0), functools.partial(RangedFiles, directory=str(folder))
         )
         self._thread = threading.Thread(target=self._server.serve_forever)
         self._thread.start()

@@ -6,7 +6,6 @@ import functools
 import http.server
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from tessarr.codecs import BloscCodec, GzipCodec, ZstdCodec
 from tessarr.viewer.export import export
 from tests.browser.chromium import Browser
 from tests.browser.looking import pixel, place_of, readout
+from tests.ranged_files import RangedFiles
 
 VALUES = (np.arange(60 * 80) % 251).reshape(60, 80)
 KINDS = {
@@ -24,30 +24,6 @@ KINDS = {
     "blosc": {"compressors": (BloscCodec(cname="lz4", shuffle="shuffle"),)},
     "shards": {"shards": (40, 40)},
 }
-
-
-class Files(http.server.SimpleHTTPRequestHandler):
-    """Serve files with ranges, as buckets do."""
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-    def do_GET(self) -> None:
-        asked = self.headers.get("Range", "").removeprefix("bytes=")
-        if not asked:
-            super().do_GET()
-            return
-        file = Path(self.translate_path(self.path))
-        if not file.is_file():
-            self.send_error(404)
-            return
-        data = file.read_bytes()
-        first, _, last = asked.partition("-")
-        part = data[int(first) : int(last) + 1] if first else data[-int(last) :]
-        self.send_response(206)
-        self.send_header("Content-Length", str(len(part)))
-        self.end_headers()
-        self.wfile.write(part)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +41,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     v2.create_array("zlib", data=VALUES.astype(">f4"), chunks=(20, 30), compressors=[{"id": "zlib", "level": 1}])
     export(folder / "data.zarr", folder / "page", url="../data.zarr", name="data.zarr")
     export(folder / "v2.zarr", folder / "page2", url="../v2.zarr", name="v2.zarr")
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Files, directory=str(folder)))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(RangedFiles, directory=str(folder)))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"

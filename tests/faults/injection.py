@@ -161,12 +161,12 @@ class Bench:
             if found in (self.before, self.after):
                 return None
             return f"neither old nor new after {ended.error or 'a kill'}: {_difference(found, self.before)}"
-        for name in found.keys() | self.before.keys() | self.after.keys():
-            values = found.get(name)
-            is_empty = self.workload.creates and isinstance(values, list) and not any(values)
-            if not is_empty and values not in (self.before.get(name), self.after.get(name)):
-                return f"{name!r} is neither old nor new after {ended.error or 'a kill'}: {found.get(name)}"
-        return None
+        mixed = self.workload.neither_old_nor_new(found, self.before, self.after)
+        return (
+            None
+            if mixed is None
+            else f"{mixed[0]!r} is neither old nor new after {ended.error or 'a kill'}: {mixed[1]}"
+        )
 
     @contextmanager
     def _place(self) -> Iterator[str]:

@@ -145,12 +145,8 @@ class PowerBench(Bench):
             return None
         if self.workload.is_one_step:
             return f"neither old nor new: {found}"
-        for name in found.keys() | self.before.keys() | self.after.keys():
-            values = found.get(name)
-            is_empty = self.workload.creates and isinstance(values, list) and not any(values)
-            if not is_empty and values not in (self.before.get(name), self.after.get(name)):
-                return f"{name!r} is neither old nor new: {values}"
-        return None
+        mixed = self.workload.neither_old_nor_new(found, self.before, self.after)
+        return None if mixed is None else f"{mixed[0]!r} is neither old nor new: {mixed[1]}"
 
 
 def _tree_at(place: Path) -> Tree:

@@ -44,6 +44,15 @@ class Workload:
     is_durable: bool = True
     """Whether it asks for durable writes."""
 
+    def neither_old_nor_new(self, found: State, before: State, after: State) -> tuple[str, object] | None:
+        """Return the name and value of what is neither as before nor as after the change."""
+        for name in found.keys() | before.keys() | after.keys():
+            values = found.get(name)
+            is_empty = self.creates and isinstance(values, list) and not any(values)
+            if not is_empty and values not in (before.get(name), after.get(name)):
+                return name, values
+        return None
+
 
 def _store(root: str) -> LocalStore:
     return LocalStore(root, durable=True)
