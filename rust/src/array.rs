@@ -16,9 +16,9 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 
 use crate::chain::{Chain, integers};
-use crate::element::LastChunk;
 use crate::error::{Error, Result};
 use crate::keys::KeyTemplate;
+use crate::last_chunk::LastChunk;
 use crate::part::GridAxis;
 use crate::replace::NODE_MARK;
 use crate::store::{Local, has_coarse_times};

@@ -14,7 +14,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use crate::error::Error;
-use crate::pool::process;
 
 /// Sync the content of a file, or the names in a directory.
 pub fn sync(file: &File) -> io::Result<()> {
@@ -42,10 +41,9 @@ pub fn unknown(path: &Path, done: &str, error: &io::Error) -> Error {
 
 /// Make the name `path`, or its removal, durable: sync its directory, or the next above that still exists; then
 /// every directory above whose own name was not synced by this process, up to `root`. The process that created those may not
-/// have synced them yet.
+/// have synced them yet. `known`: those that it did.
 #[cfg(unix)]
-pub fn sync_names(path: &Path, root: &Path) -> io::Result<()> {
-    let known = &process().synced;
+pub fn sync_names(path: &Path, root: &Path, known: &Synced) -> io::Result<()> {
     let mut synced = Vec::new();
     for folder in path.ancestors().skip(1) {
         let directory = match File::open(folder) {
@@ -64,18 +62,18 @@ pub fn sync_names(path: &Path, root: &Path) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-pub fn sync_names(_path: &Path, _root: &Path) -> io::Result<()> {
+pub fn sync_names(_path: &Path, _root: &Path, _known: &Synced) -> io::Result<()> {
     Ok(())
 }
 
 /// Create a directory and those above it. With `durable` the names of `root` and of what is above it, where they are
 /// created here, are synced; `sync_names` syncs those below, with the value that they are created for.
-pub fn make_directories(folder: &Path, root: &Path, durable: bool) -> io::Result<()> {
+pub fn make_directories(folder: &Path, root: &Path, durable: bool, known: &Synced) -> io::Result<()> {
     if !durable || cfg!(not(unix)) {
         return fs::create_dir_all(folder);
     }
     let made: Vec<&Path> = folder.ancestors().take_while(|above| !above.is_dir()).collect();
-    process().synced.forget(&made);
+    known.forget(&made);
     fs::create_dir_all(folder)?;
     for above in made.iter().filter(|made| root.starts_with(made)).filter_map(|made| made.parent()) {
         sync(&File::open(above)?)?;

@@ -23,6 +23,7 @@ mod extents;
 #[cfg(target_os = "linux")]
 mod file_system;
 pub mod keys;
+mod last_chunk;
 mod many_files;
 pub mod part;
 mod pool;
@@ -33,6 +34,7 @@ mod received;
 pub mod region;
 mod replace;
 mod scratch;
+mod signals;
 mod steps;
 pub mod store;
 pub mod vlen;

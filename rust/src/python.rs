@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use pyo3::buffer::{PyBuffer, PyUntypedBuffer};
 use pyo3::exceptions::PyValueError;
@@ -17,7 +16,7 @@ use crate::cache;
 #[cfg(target_os = "linux")]
 use crate::create::create;
 use crate::element;
-use crate::error::{Error, NativeError, Result};
+use crate::error::{Error, NativeError};
 use crate::many_files;
 use crate::part::{AxisSelection, Part, Plan};
 use crate::pool;
@@ -25,6 +24,7 @@ use crate::python_store::{Planned, ReadPlan, WritePlan};
 use crate::read;
 use crate::region::Memory;
 use crate::replace;
+use crate::signals::poll;
 use crate::steps;
 use crate::store::{ReadResult, read_small};
 use crate::vlen;
@@ -248,23 +248,6 @@ fn positions(py: Python<'_>, list: &Bound<'_, PyAny>, length: usize) -> PyResult
         return Err(PyValueError::new_err(format!("index {wrong} is out of bounds for length {length}")));
     }
     Ok(list)
-}
-
-/// Check for signals (Ctrl-C) periodically, without holding a lock.
-pub fn poll() -> impl FnMut() -> Result<()> {
-    let mut last: Option<Instant> = None;
-    move || {
-        // The first call starts the clock: most requests end before the second.
-        let Some(before) = last else {
-            last = Some(Instant::now());
-            return Ok(());
-        };
-        if before.elapsed() < Duration::from_millis(50) {
-            return Ok(());
-        }
-        last = Some(Instant::now());
-        Ok(Python::attach(|py| py.check_signals())?)
-    }
 }
 
 /// Threads that work on one request, the caller included.

@@ -18,10 +18,10 @@ use crate::error::Result;
 use crate::extents::{Extent, ExtentFile, Extents, LocatedValue};
 use crate::part::Plan;
 use crate::pool::{each, threads};
-use crate::python::poll;
 use crate::read;
 use crate::received::ReadTarget;
 use crate::region::{Exported, Memory};
+use crate::signals::poll;
 use crate::store::{Object, OwnedBytes, Source};
 
 /// A request with the caller's memory.
@@ -201,6 +201,9 @@ fn encode_detached<'py>(
     new.map(|new| allocate::bytes(py, &new)).transpose()
 }
 
+/// A key and its encoded chunk; `None`: nothing is to be stored.
+type KeyValue = (String, Option<Vec<u8>>);
+
 /// Encode the parts `first..stop`; `None`: the selection does not cover one of their chunks.
 fn encode_covered(
     array: &Array,
@@ -208,7 +211,7 @@ fn encode_covered(
     first: usize,
     stop: usize,
     value: Memory<'static>,
-) -> Result<Option<Vec<(String, Option<Vec<u8>>)>>> {
+) -> Result<Option<Vec<KeyValue>>> {
     let covers = |number| {
         let (coords, part) = plan.get(number);
         part.covers(&array.inside(&coords))

@@ -107,24 +107,9 @@ impl ReadWork {
         keep: bool,
         poll: Poll,
     ) -> Result<()> {
-        match &chain.serializer {
-            ArrayToBytes::Shard(shard) => self.shard(job, chain, shard, object, (coords, key, part), keep, poll),
-            ArrayToBytes::Bytes { .. } => {
-                decode::read(chain, Source::whole(&object), part, ReadOptions { out: self.out, keep })
-            }
-        }
-    }
-
-    fn shard(
-        &self,
-        job: &ChunkJob<Self>,
-        chain: &Arc<Chain>,
-        shard: &Shard,
-        object: Object,
-        (coords, key, part): (&[usize], &str, &Part),
-        keep: bool,
-        poll: Poll,
-    ) -> Result<()> {
+        let ArrayToBytes::Shard(shard) = &chain.serializer else {
+            return decode::read(chain, Source::whole(&object), part, ReadOptions { out: self.out, keep });
+        };
         let permuted = chain.order.as_ref().map(|order| part.permuted(order)).transpose()?;
         let plan = Plan::new(permuted.as_ref().unwrap_or(part), &shard.grid_axes)?;
         let index = decode::cached_index(shard, Source::whole(&object))?;

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::durable::{make_directories, sync, sync_names, unknown};
 use crate::error::{Error, Result};
-use crate::pool::release;
+use crate::pool::{process, release};
 use crate::store::{STALE, Version, is_missing, open_value, version_at, write_all_at};
 
 pub fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -168,7 +168,7 @@ pub struct Place<'a> {
 
 /// Run `work`, and retry after making the directory of `path` while that is missing.
 pub fn in_directory<T>(path: &Path, place: Place, work: impl Fn() -> io::Result<T>) -> io::Result<T> {
-    let make = |folder| make_directories(folder, place.root, place.durable);
+    let make = |folder| make_directories(folder, place.root, place.durable, &process().synced);
     for _ in 0..TRIES {
         match work() {
             Err(error) if is_missing(&error) => match path.parent().map(make) {
@@ -220,7 +220,8 @@ impl Replacement {
         self.place(if_match)?;
         self.done.store(true, Ordering::Relaxed);
         if place.durable {
-            sync_names(&self.path, place.root).map_err(|error| unknown(&self.path, "the value is in place", &error))?;
+            sync_names(&self.path, place.root, &process().synced)
+                .map_err(|error| unknown(&self.path, "the value is in place", &error))?;
         }
         Ok(())
     }
@@ -331,7 +332,8 @@ pub fn remove(path: &Path, place: Place, if_match: Precondition) -> Result<()> {
         Err(error) => return Err(Error::store(format!("cannot remove {}", path.display()), &error)),
     }
     if place.durable {
-        sync_names(path, place.root).map_err(|error| unknown(path, "the value is removed", &error))?;
+        sync_names(path, place.root, &process().synced)
+            .map_err(|error| unknown(path, "the value is removed", &error))?;
     }
     Ok(())
 }

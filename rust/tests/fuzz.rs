@@ -5,6 +5,7 @@
 //! A failure prints the target, its member, and the input in hexadecimal.
 
 #[path = "../fuzz/src/targets.rs"]
+#[allow(dead_code)] // the fuzzer asks for more
 mod targets;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

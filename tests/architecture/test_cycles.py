@@ -126,6 +126,25 @@ def graph() -> dict[str, set[str]]:
     return found
 
 
+RUST = Path(__file__).parents[2] / "rust" / "src"
+
+
+def rust_graph(sources: dict[str, str]) -> dict[str, set[str]]:
+    """Rust module → modules that it names by ``crate::`` or ``super::``, except those it is within. Unit tests do not count."""
+    found: dict[str, set[str]] = {}
+    for name, source in sources.items():
+        text = re.sub(r"//.*", "", source.partition("#[cfg(test)]\nmod tests")[0])
+        used = set()
+        for base, path, names in re.findall(r"\b(crate|super)((?:::\w+)*)(?:::\{([^{}]*)\})?", text):
+            inside = name.split("::")[:-1] if base == "super" else []
+            for last in re.findall(r"(?:^|,)\s*(\w+)", names) or [""]:
+                parts = [*inside, *filter(None, path.split("::")), last]
+                known = ("::".join(parts[:n]) for n in range(len(parts), 0, -1))
+                used.add(next((other for other in known if other in sources), name))
+        found[name] = {other for other in used if not f"{name}::".startswith(f"{other}::")}
+    return found
+
+
 def cycles(edges: dict[str, set[str]]) -> list[set[str]]:
     """The sets of modules that need each other: strongly connected, of two or more."""
     order: list[str] = []
@@ -195,3 +214,27 @@ def test_the_search_sees_the_strings_of_the_registry() -> None:
 
 def test_no_module_imports_itself_in_a_circle() -> None:
     assert [sorted(group) for group in cycles(graph())] == []
+
+
+def test_the_search_reads_paths_of_rust() -> None:
+    sources = {
+        "a": "use crate::b::{C, d};  // crate::e\nfn f() { crate::c::blosc::decode() }",
+        "b": "",
+        "c": "",
+        "c::blosc": "use super::{Codec, gzip};\nuse super::number::N;\n#[cfg(test)]\nmod tests { use crate::a; }",
+        "c::gzip": "",
+        "c::number": "",
+    }
+    assert rust_graph(sources) == {name: set() for name in sources} | {
+        "a": {"b", "c::blosc"},
+        "c::blosc": {"c::gzip", "c::number"},
+    }
+
+
+def test_no_module_of_rust_uses_itself_in_a_circle() -> None:
+    paths = {path: path.relative_to(RUST).with_suffix("").parts for path in RUST.rglob("*.rs")}
+    sources = {
+        "::".join(parts[:-1] if parts[-1] == "mod" else parts): path.read_text(encoding="utf-8")
+        for path, parts in paths.items()
+    }
+    assert [sorted(group) for group in cycles(rust_graph(sources))] == []

@@ -7,8 +7,8 @@
 use _native::array::Array;
 use _native::chain::{ArrayToBytes, Chain};
 use _native::codecs::{Codec, blosc, zstd_prefix};
-use _native::decode::{self, Reading};
-use _native::encode::{Writing, merge};
+use _native::decode::{self, ReadOptions};
+use _native::encode::{WriteOptions, merge};
 use _native::part::{AxisSelection, Part, strides};
 use _native::region::Memory;
 use _native::store::Source;
@@ -266,7 +266,7 @@ fn some(which: u8, ndim: usize) -> Part {
         0 => Part::Box(
             (0..ndim).map(|i| AxisSelection::Range { start: i, step: 2, n: 3, out: 0, stride: 2 << (2 * i) }).collect(),
         ),
-        1 => Part::Box((0..ndim).map(|i| AxisSelection::list(&[8, 0, 0, 5], 2 << (2 * i))).collect()),
+        1 => Part::Box((0..ndim).map(|i| AxisSelection::list(&[8, 0, 0, 5], 2 << (2 * i)).expect("memory")).collect()),
         _ => {
             Part::Points { ndim, at: (0..5 * ndim).map(|i| i * 7 % 9).collect(), out: (0..5).map(|i| 2 * i).collect() }
         }
@@ -282,14 +282,14 @@ fn room(data: Vec<u8>) -> Memory<'static> {
 fn read_and_update(chain: &Chain, input: &[u8], which: u8, (all, few): (Memory<'static>, Memory<'static>)) {
     let source = Source::Read(input);
     let part = some(which, chain.shape.len());
-    let whole = decode::read(chain, source, &everything(&chain.shape), Reading { out: all, keep: false });
-    let _ = decode::read(chain, source, &part, Reading { out: few, keep: true });
+    let whole = decode::read(chain, source, &everything(&chain.shape), ReadOptions { out: all, keep: false });
+    let _ = decode::read(chain, source, &part, ReadOptions { out: few, keep: true });
     let mut merged = Vec::new();
-    let how = Writing { value: few, keep_empty: which & 64 > 0 };
+    let how = WriteOptions { value: few, keep_empty: which & 64 > 0 };
     let stored = merge(chain, Some(source), &part, &chain.shape, how, &mut merged);
     if whole.is_ok() && matches!(stored, Ok(true)) {
         // What is made of a readable chunk is readable.
-        let how = Reading { out: all, keep: false };
+        let how = ReadOptions { out: all, keep: false };
         assert!(decode::read(chain, Source::Read(&merged), &everything(&chain.shape), how).is_ok(), "merged badly");
     }
 }
@@ -299,7 +299,7 @@ fn member(name: String, chain: Chain) -> Member {
     let value = room(samples()[0].iter().copied().cycle().take(chain.nbytes).collect());
     let rooms = (value, room(vec![7; 128]));
     let seed = |which| {
-        let how = Writing { value, keep_empty: false };
+        let how = WriteOptions { value, keep_empty: false };
         let mut seed = vec![which];
         assert!(merge(&chain, None, &everything(&chain.shape), &chain.shape, how, &mut seed).expect("a chunk"));
         seed
@@ -394,7 +394,7 @@ fn description() -> Vec<Member> {
             let origin = vec![0; array.shape.len()];
             let _ = (array.key(&origin), array.inside(&origin));
             let Ok(chain) = array.chain_at(&origin) else { return };
-            if let ArrayToBytes::Shard(shard) = &chain.middle {
+            if let ArrayToBytes::Shard(shard) = &chain.serializer {
                 let _ = shard.number(&vec![0; shard.grid.len()]);
             }
         }

@@ -1,7 +1,6 @@
 //! `bitround`, and changes of byte order.
 
-use super::filter::blocks;
-use super::number::{BLOCK, Kind, Number, load_bits, store_bits};
+use super::number::{BLOCK, Kind, Number, blocks, load_bits, store_bits};
 
 macro_rules! rounding_words {
     ($name:ident, $word:ty) => {

@@ -1,7 +1,6 @@
 //! `delta` of numcodecs: the first element, then differences; integers wrap around in the type of the elements.
 
-use super::filter::blocks;
-use super::number::{BLOCK, Number, load_bits, map_f32, map_f64, store_bits};
+use super::number::{BLOCK, Number, blocks, load_bits, map_f32, map_f64, store_bits};
 
 macro_rules! float_deltas {
     ($encode:ident, $decode:ident, $map:ident, $float:ty) => {

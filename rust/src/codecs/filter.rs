@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::bits::{round_integers, round_u16, round_u32, round_u64, swap};
 use super::delta::{delta, undo_delta};
 use super::integer;
-use super::number::{BLOCK, Number, load_bits, map_f32, map_f64, rint32, rint64, store_bits};
+use super::number::{BLOCK, Number, blocks, load_bits, map_f32, map_f64, rint32, rint64, store_bits};
 use super::packbits::PackBits;
 use crate::allocate;
 use crate::error::{Error, Result};
@@ -192,12 +192,6 @@ impl Filter {
             Filter::Swap { unit } => swap(*unit, data, out),
         }
     }
-}
-
-/// Run `work` on blocks of elements of two sizes.
-#[inline(always)]
-pub fn blocks(sizes: (usize, usize), data: &[u8], out: &mut [u8], mut work: impl FnMut(&[u8], &mut [u8])) {
-    data.chunks(BLOCK * sizes.0).zip(out.chunks_mut(BLOCK * sizes.1)).for_each(|(from, to)| work(from, to));
 }
 
 #[inline(always)]

@@ -9,6 +9,12 @@ use crate::error::{Error, Result};
 /// Elements per block: a block fits into the first-level cache.
 pub const BLOCK: usize = 256;
 
+/// Run `work` on blocks of elements of two sizes.
+#[inline(always)]
+pub fn blocks(sizes: (usize, usize), data: &[u8], out: &mut [u8], mut work: impl FnMut(&[u8], &mut [u8])) {
+    data.chunks(BLOCK * sizes.0).zip(out.chunks_mut(BLOCK * sizes.1)).for_each(|(from, to)| work(from, to));
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Int,
