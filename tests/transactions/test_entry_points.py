@@ -122,3 +122,35 @@ def test_a_follower_that_was_there_before_hands_out_the_new_rows(tmp_path: Path,
     seen += [row for _, block in follower for row in block.tolist()]
     assert seen == [*OLD["t"], 9]
     assert (place / ".tessarr-journal").exists() == (mode == "r")
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+@pytest.mark.parametrize("after", [0, STEPS // 2, STEPS - 1])
+def test_read_only_followers_hand_out_each_row_once_when_another_process_completes_it(
+    tmp_path: Path, after: int, engine: str
+) -> None:
+    place = tmp_path / "a"
+    make(place)
+    seen: dict[str, list[int]] = {"looks between": [], "looks after": [], "settle": [], "from the root": []}
+    with tessarr.config.set({"engine": engine}):
+        nested: Any = tessarr.open_group(place, mode="r")
+        followers = {
+            "looks between": tessarr.open_array(place / "t", mode="r").follow(timeout=0),
+            "looks after": tessarr.open_array(place / "t", mode="r").follow(timeout=0),
+            "settle": tessarr.open_array(place / "t", mode="r").follow(timeout=0, settle="chunks"),
+            "from the root": nested["t"].follow(timeout=0),
+        }
+
+    def look(*names: str) -> None:
+        for name in names:
+            seen[name] += [row for _, block in followers[name] for row in block.tolist()]
+
+    look(*followers)
+    kill_while_carried_out(place, after)
+    look("looks between", "settle", "from the root")
+    assert [rows[-1] for rows in seen.values()] == [9, OLD["t"][-1], 9, 9]
+    writer: Any = tessarr.open_group(place, mode="r+")
+    writer["t"].append(np.array([10, 11], "i4"))
+    look(*followers)
+    assert list(seen.values()) == [[*OLD["t"], 9, 10, 11]] * len(followers)
+    assert not (place / ".tessarr-journal").exists()
