@@ -11,7 +11,7 @@ import pytest
 import tessarr
 import tessarr.plan
 from tessarr.cli import main
-from tessarr.errors import ConflictError
+from tessarr.errors import ConflictError, UnsupportedOperationError
 
 
 def test_many_files_are_converted_by_references_to_their_chunks(
@@ -50,3 +50,31 @@ def test_files_that_changed_since_a_plan_was_made_are_an_error(tmp_path: Path) -
         more.write(b"x")
     with pytest.raises(ConflictError, match="changed"):
         tessarr.plan.load(tmp_path / "PLAN").run()
+
+
+def test_the_size_of_a_plan_does_not_grow_with_the_number_of_files(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py", reason="belongs to the extra [convert]")
+    sizes: list[int] = []
+    for count in (3, 60):
+        folder = tmp_path / f"{count:02}"
+        folder.mkdir()
+        for number in range(count):
+            with h5py.File(folder / f"{number:03}.h5", "w") as file:  # of unlike lengths
+                file.create_dataset("a", data=np.arange(1 + number % 3))
+                file["a"].dims[0].label = "time"
+        plan = tessarr.plan.convert(folder / "*.h5", tmp_path / f"{count:02}.zarr", along="time", chunks={"time": 2})
+        plan.save(tmp_path / f"PLAN{count:02}")
+        sizes.append((tmp_path / f"PLAN{count:02}" / "plan.json").stat().st_size)
+    assert sizes[1] - sizes[0] < 20  # digits of lengths
+
+
+def test_a_list_of_files_is_refused(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py", reason="belongs to the extra [convert]")
+    for number in range(2):
+        with h5py.File(tmp_path / f"{number}.h5", "w") as file:
+            file.create_dataset("a", data=np.arange(4))
+            file["a"].dims[0].label = "time"
+    files: Any = [tmp_path / "0.h5", tmp_path / "1.h5"]
+    with pytest.raises(UnsupportedOperationError, match=r"one path or pattern.*Give a pattern"):
+        tessarr.plan.convert(files, tmp_path / "a.zarr", along="time")
+    assert not (tmp_path / "a.zarr").exists()

@@ -271,7 +271,11 @@ def test_other_documents_and_versions_are_refused(source: str, tmp_path: Path) -
     text = json.loads(document.read_text())
     with pytest.raises(BaseZarrError, match="another plan is here"):
         _plan(source, tmp_path / "other.zarr").save(tmp_path / "plan")
-    for change, message in (({"tessarr_plan": 99}, "another version"), ({"nodes": [{}]}, "damaged")):
+    for change, message in (
+        ({"tessarr_plan": 1}, "another version"),
+        ({"tessarr_plan": 99}, "another version"),
+        ({"nodes": [{}]}, "damaged"),
+    ):
         document.write_text(json.dumps({**text, **change}))
         with pytest.raises(MetadataValidationError, match=message):
             tessarr.plan.load(tmp_path / "plan")

@@ -10,7 +10,7 @@ from tessarr.common import strict_json
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.core.open import open as open_node
-from tessarr.errors import ConflictError
+from tessarr.errors import ConflictError, UnsupportedOperationError
 from tessarr.plan.manifest import Manifest, Place
 from tessarr.plan.publish import reopenable_url
 from tessarr.stores.url import StoreLike, is_url
@@ -22,11 +22,15 @@ from tessarr.tools.staging import local_path
 
 
 def place_of(source: StoreLike, opened: Source) -> tuple[Place, str]:
-    """Return where another process opens the source, and its format."""
+    """Return where another process opens the source, and its format. Raises `UnsupportedOperationError` for a list of files."""
     node = getattr(opened, "node", None)
     if isinstance(node, Array | Group):
         return Place(reopenable_url(node._store), node._path), "zarr"
-    assert isinstance(source, str | os.PathLike)  # other formats are files
+    if not isinstance(source, str | os.PathLike):  # its length would be that of the manifest
+        raise UnsupportedOperationError(
+            "a plan names its files by one path or pattern", expected="such as 'era5/*.nc'", got=f"{type(source).__name__}",
+            hint="Give a pattern, or save references to the files (save_file_references), and plan to convert these",
+        )  # fmt: skip
     name = os.fspath(source)
     return Place(name if is_url(name) else os.path.abspath(local_path(name) or name)), opened.kind
 
