@@ -173,7 +173,9 @@ def uv(*arguments: str) -> None:
             str(place),
         ]
         subprocess.run([*command, "uv"], check=True, stdin=subprocess.DEVNULL)
-    environment = {**os.environ, "UV_CACHE_DIR": str(BUILD / "uv-cache"), "UV_NO_PROGRESS": "1"}
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))  # its shims run only the selected versions
+    path = os.pathsep.join([os.environ["PATH"], *map(str, pyenv.glob("versions/*/bin"))])
+    environment = {**os.environ, "PATH": path, "UV_CACHE_DIR": str(BUILD / "uv-cache"), "UV_NO_PROGRESS": "1"}
     subprocess.run(["nice", program, "--quiet", *arguments], check=True, env=environment, stdin=subprocess.DEVNULL)
 
 
@@ -454,9 +456,8 @@ def main() -> int:
     for project in () if arguments.report else chosen:
         if arguments.failed:
             there = {test.partition("[")[0] for test in outcomes(project, project.mode)}
-            functions = {
-                test.partition("[")[0] for test in compare(project, []).differences
-            }  # ids change, names do not
+            # Ids change, names do not.
+            functions = {test.partition("[")[0] for test in compare(project, []).differences}
             again = sorted({name if name in there else name.split("::")[0] for name in functions})
             if again:
                 print(f"{project.name}: {len(again)} tests again", flush=True)

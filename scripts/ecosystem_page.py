@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+NO_ARRAY = "tessarr opened no array"
+"""Of a run whose tests import zarr at most: it says nothing about reading and writing."""
 _IN_PLACE = [
     "# Tests of other projects",
     "",
     "`make ecosystem` runs the tests of projects that use zarr-python twice: with zarr-python, and with tessarr in its",
     "place ([`tessarr.as_zarr`](as-zarr.md)). Only tests that pass with zarr-python count. Engine, day and commit are those of",
-    "the last run with tessarr.",
+    f"the last run with tessarr. Where a row says *{NO_ARRAY}*, the tests read and write no Zarr, and show nothing.",
     "",
     "| project | releases | tests | pass with tessarr | of | |",
     "|---|---|---|---|---|---|",
@@ -41,9 +43,11 @@ def percent(entry: dict[str, Any]) -> float:
 
 
 def circumstances(journal: list[dict[str, Any]]) -> str:
-    """The engine, day and commit of a run with tessarr; empty where its journal does not say."""
+    """The engine, day and commit of a run with tessarr, or that it opened no array; empty where its journal does not say."""
     told = [entry for entry in journal if "engine" in entry]
     engines = "/".join(sorted({entry["engine"] for entry in told}))
+    if not told and any(entry.get("answered_by") == "tessarr" for entry in journal):
+        return NO_ARRAY
     return f"{engines} engine, {told[-1]['day']}, {told[-1]['commit']}" if told else ""
 
 

@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -84,6 +86,34 @@ def test_what_is_accepted_is_what_the_kept_results_count() -> None:
     for project, known in ecosystem.accepted().items():
         assert {(project, why) for why in known} <= reasons
         assert {why: len(tests) for why, tests in known.items()} == kept[project]["explained"]
+
+
+def test_interpreters_of_pyenv_are_found_that_its_shims_do_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ecosystem = script()
+    ecosystem.BUILD = tmp_path
+    place = tmp_path / "pyenv" / "versions" / "3.12.1" / "bin"
+    for directory in (place, tmp_path / "uv" / "bin"):
+        directory.mkdir(parents=True)
+    (tmp_path / "uv" / "bin" / "uv").touch()
+    found: list[str] = []
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
+    monkeypatch.setattr(ecosystem.subprocess, "run", lambda *_, env, **__: found.append(env["PATH"]))
+    ecosystem.uv("venv", "--python", "3.12")
+    assert found == [os.pathsep.join([os.environ["PATH"], str(place)])]
+
+
+def test_the_page_says_where_tests_opened_no_array() -> None:
+    """The suites of intake-xarray and zarr-checksum pass with any `zarr`, because they open no array of it."""
+    circumstances = script().circumstances
+    end = {"finished": True, "answered_by": "tessarr"}
+    assert circumstances([end]) == "tessarr opened no array"
+    assert (
+        circumstances([{**end, "engine": "native", "day": "2026-11-24", "commit": "0a"}])
+        == "native engine, 2026-11-24, 0a"
+    )
+    assert circumstances([{"finished": True, "answered_by": "zarr-python"}]) == ""
 
 
 TESTS = """
