@@ -161,6 +161,7 @@ OTHER_VALUES = {
     "tools/pyramid/pieces.py": "the progress of a pyramid",
     "tools/pyramid/staged_levels.py": "chunks of the levels, after their documents",
     "tools/repair.py": "copies in the backup; chunks from the backup",
+    "virtual/parquet_references.py": "references as Parquet, with the documents that belong to them",
     "virtual/references.py": "manifests of chunks, and files of references",
 }
 """Modules that put other values than documents into a store."""

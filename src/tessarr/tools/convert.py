@@ -39,7 +39,7 @@ from tessarr.tools.sources.base import SourceArray, SourceGroup
 from tessarr.tools.sources.zarr import ZarrSource
 from tessarr.tools.staging import axis_order_of, check_free, local_path, staged
 from tessarr.types import JSONObject, Progress
-from tessarr.virtual.references import save_references
+from tessarr.virtual.references import is_parquet, save_references
 
 
 @dataclass(slots=True, kw_only=True)
@@ -153,6 +153,7 @@ def save_file_references(
     VirtualiZarr and zarr-python 2 read. The other arguments: see `convert`. Raises the errors of both;
     `UnsupportedOperationError` for an array that only the format's package can read: it says why.
     """
+    zarr_format = 2 if is_parquet(dest) else zarr_format
     opened = open_to_convert(
         source,
         kind,

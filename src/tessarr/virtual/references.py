@@ -1,4 +1,7 @@
-"""Write arrays as references to the chunks that are stored elsewhere: the only writer of manifests and of Kerchunk files."""
+"""Write arrays as references to the chunks that are stored elsewhere: the only writer of manifests and of Kerchunk files.
+
+`tessarr.virtual.parquet_references` has the layout of Kerchunk's Parquet form.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import json
 import os
 from base64 import b64encode
 from collections.abc import Mapping
+from functools import partial
 from math import prod
 
 from tessarr.common import strict_json
@@ -25,8 +29,10 @@ from tessarr.stores.buffers import byte_view
 from tessarr.stores.path import ancestors, join, path_of_file_url, prefix_of
 from tessarr.stores.transformed.manifest import MOST_NBYTES
 from tessarr.stores.url import StoreLike
-from tessarr.types import JSON, JSONObject
+from tessarr.stores.virtual.reference import Reference
+from tessarr.types import JSON, Coords, JSONObject
 from tessarr.virtual.located import LocatedChunks, located_chunks
+from tessarr.virtual.parquet_references import Rows, write_parquet
 
 _NAME = "manifest.json"
 _TRANSFORMER: JSONObject = {"name": "chunk-manifest-json", "configuration": {"manifest": f"./{_NAME}"}}
@@ -45,13 +51,14 @@ def save_references(
 
     `source`: an array, a virtual one too; a group with all below; or path → array, or the description of a group. `inline`:
     path → arrays that are copied, such as coordinates. `place`: a path that ends in ``.json`` gets a Kerchunk file, with copied
-    chunks in it; any other place arrays with the storage transformer ``chunk-manifest-json``, of format 3. `v2`: path →
+    chunks in it; one in ``.parq`` or ``.parquet`` a directory in Kerchunk's Parquet form, always of format 2, without an array
+    at the root; any other place arrays with the storage transformer ``chunk-manifest-json``, of format 3. `v2`: path →
     attributes and fill values of a Kerchunk file of format 2, which older readers need; without it, the file has format 3.
     References are absolute URLs.
 
     Raises `UnsupportedOperationError` where a chunk is not a range of a file with a URL, or the chunks of a virtual array are
     not stored chunks; `BaseZarrError` for an existing place unless `overwrite`; `MetadataValidationError` where format 2 has
-    no such codecs.
+    no such codecs; `MissingDependencyError` for Parquet without pyarrow.
 
     >>> import numpy as np, tempfile, tessarr
     >>> from tessarr import virtual
@@ -66,7 +73,9 @@ def save_references(
     groups, arrays = _nodes(source, inline or {})
     located = {path: located_chunks(array) for path, array in arrays.items()}
     name = os.fspath(place) if isinstance(place, str | os.PathLike) else ""
-    if name.endswith(".json"):
+    if is_parquet(name):
+        _write_parquet(name, groups, located, inline or {}, v2 or {}, overwrite, storage_options)
+    elif name.endswith(".json"):
         _write_kerchunk(name, groups, located, inline or {}, v2, overwrite, storage_options)
     else:
         store, at, _ = locate(place, None, None, storage_options)
@@ -78,6 +87,11 @@ def save_references(
             create_node(store, join(at, path), array._metadata)
             Array._opened(store, join(at, path), array._metadata, read_only=False, config=None)[...] = array[...]
     return sum(len(chunks.places) for chunks in located.values())
+
+
+def is_parquet(place: StoreLike) -> bool:
+    """Whether references at `place` are written in Kerchunk's Parquet form."""
+    return isinstance(place, str | os.PathLike) and os.fspath(place).rstrip("/").endswith((".parq", ".parquet"))
 
 
 def write_manifest(store: Store, path: str, chunks: LocatedChunks, *, overwrite: bool = False) -> None:
@@ -131,6 +145,44 @@ def _write_kerchunk(
     if store.exists(key) and not overwrite:
         raise BaseZarrError("there is a file of references already", store=store.url, key=key, hint="overwrite=True")
     store.set(key, strict_json.dumps({"version": 1, "refs": refs}))
+
+
+def _write_parquet(
+    place: str,
+    groups: Mapping[str, GroupMetadata],
+    arrays: Mapping[str, LocatedChunks],
+    inline: Mapping[str, Array],
+    v2: Mapping[str, ArrayMetadata | GroupMetadata],
+    overwrite: bool,
+    storage_options: Mapping[str, object] | None,
+) -> None:
+    documents: dict[str, JSON] = {}
+    rows: dict[str, Rows] = {}
+    for path, group in groups.items():
+        documents |= _documents(path, group_to_v2(group).metadata)
+    for path, array in inline.items():
+        given = array._metadata if array.zarr_format == 2 else array_to_v2(array._metadata, rekey=True).metadata
+        rows[path] = (
+            given.with_(chunk_key_encoding=V2KeyEncoding(".")),
+            partial(_copied, array, dict(array.stored_chunks())),
+        )
+    for path, chunks in arrays.items():
+        rows[path] = _in_v2(chunks, v2.get(path)), partial(_referred, chunks)
+    for path, (metadata, _) in rows.items():
+        documents |= _documents(path, metadata)
+        documents[f"{prefix_of(path)}.zarray"] = _as_kerchunk(str(documents[f"{prefix_of(path)}.zarray"]))
+    store, at, _ = locate(place, None, None, storage_options)
+    write_parquet(store, at, documents, rows, overwrite=overwrite)
+
+
+def _copied(array: Array, keys: Mapping[Coords, str], coords: Coords) -> bytes | None:
+    value = array._store.get(keys[coords]) if coords in keys else None
+    return None if value is None else bytes(byte_view(value))
+
+
+def _referred(chunks: LocatedChunks, coords: Coords) -> Reference | None:
+    found = chunks.places.get(coords)
+    return None if found is None else Reference(_as_fsspec(found.url), found.offset, found.nbytes)
 
 
 def _documents(path: str, metadata: ArrayMetadata | GroupMetadata) -> dict[str, JSON]:

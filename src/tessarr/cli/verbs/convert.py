@@ -53,7 +53,8 @@ tessarr convert versioned.zarr plain.zarr --plain
     verb.add_argument(
         "--references", action="store_true",
         help="leave the chunks of SOURCE where they are, and write references to them: a Kerchunk file, where DEST "
-        "ends in .json (with --format 2 as kerchunk writes it), or arrays with manifests",
+        "ends in .json (with --format 2 as kerchunk writes it), Kerchunk's Parquet form, where it "
+        "ends in .parq or .parquet, or arrays with manifests",
     )  # fmt: skip
     verb.add_argument(
         "--jobs", type=int, default=1, metavar="N",

@@ -22,6 +22,7 @@ import json
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from types import ModuleType
 from typing import Any, NamedTuple, Protocol, Self, cast
 
 from tessarr.errors import StoreError, UnsupportedOperationError
@@ -424,17 +425,22 @@ def _chunk_counts(array: Mapping[str, Any]) -> _List[int]:
     return [-(-size // chunk) for size, chunk in zip(array["shape"], array["chunks"], strict=True)]
 
 
-def _read_parquet(data: Buffer) -> dict[str, _List[object]]:
+def import_pyarrow() -> tuple[ModuleType, ModuleType]:
+    """Return the modules pyarrow and pyarrow.parquet. Raises `MissingDependencyError`."""
     import importlib
 
     from tessarr.errors import MissingDependencyError
 
     try:
-        pa, parquet = (importlib.import_module(name) for name in ("pyarrow", "pyarrow.parquet"))
+        return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     except ImportError as error:
         raise MissingDependencyError(
             "Parquet references need pyarrow", hint="pip install 'tessarr[reference]'"
         ) from error
+
+
+def _read_parquet(data: Buffer) -> dict[str, _List[object]]:
+    pa, parquet = import_pyarrow()
     table = parquet.read_table(pa.BufferReader(byte_view(data)))
     columns = {name: table[name].to_pylist() for name in table.column_names}
     empty = [None] * table.num_rows
