@@ -77,7 +77,7 @@ def test_inner_chunks_that_share_bytes_or_leave_gaps_are_kept() -> None:
     entries = np.full((3, 4, 2), MISSING, np.uint64)
     entries[0, 0], entries[0, 1], entries[2, 3] = (0, 4), (2, 4), (8, 1)
     body = b"abcdefghi"
-    shard = body + bytes(memoryview(layout._index_chain.encode(entries)))
+    shard = body + bytes(memoryview(layout.index_chain.encode(entries)))
     old = StoredBytes(shard)
     new = join(layout.pack(_index(layout, old), {(1, 1): b"X"}) or (), old)
     assert _stored(layout, new) == {(0, 0): b"abcd", (0, 1): b"cdef", (2, 3): b"i", (1, 1): b"X"}
@@ -96,7 +96,7 @@ def test_an_impossible_entry_anywhere_is_an_error_when_a_shard_is_changed(
     entries[2, 2] = np.array(entry, np.uint64)
     if location == "start" and entry[0] < 2**63:
         entries[2, 2, 0] += np.uint64(layout.index_nbytes)
-    index = bytes(memoryview(layout._index_chain.encode(entries)))
+    index = bytes(memoryview(layout.index_chain.encode(entries)))
     shard = index + b"0123456789" if location == "start" else b"0123456789" + index
     with pytest.raises(ShardIndexError, match=r"\(2, 2\) is invalid"):
         _index(layout, StoredBytes(shard))
@@ -107,7 +107,7 @@ def test_inner_chunks_of_a_known_size_must_have_it() -> None:
     for nbytes, fine in ((3, False), (4, True), (5, False)):
         entries = np.full((3, 4, 2), MISSING, np.uint64)
         entries[0, 1] = 0, nbytes
-        shard = b"012345" + bytes(memoryview(layout._index_chain.encode(entries)))
+        shard = b"012345" + bytes(memoryview(layout.index_chain.encode(entries)))
         if fine:
             _index(layout, StoredBytes(shard))
         else:

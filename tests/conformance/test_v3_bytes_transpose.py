@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr.codecs import BytesCodec
 from tessarr.errors import BaseZarrError, CodecError, MetadataValidationError, ZarrRuntimeWarning
 from tests.conformance.documents import (
     BIG,
@@ -61,6 +62,36 @@ def test_the_byte_order_of_wider_elements_is_required(data_type: str) -> None:
     for codecs in ([PLAIN], ["bytes"], [sharding([2], [PLAIN])]):
         with pytest.raises(MetadataValidationError, match="byte order"):
             opened(array_document((4,), data_type=data_type, fill_value=fill, codecs=codecs))
+
+
+@pytest.mark.spec("V3-BYTES-02")
+@pytest.mark.parametrize("without", [PLAIN, {"name": "bytes", "configuration": {"endian": None}}, "bytes"])
+def test_the_byte_order_of_the_index_of_a_shard_is_required(without: Any) -> None:
+    codec = sharding([2], [LITTLE], [without, CRC])
+    with pytest.raises(MetadataValidationError, match="byte order of uint64"):
+        opened(array_document((4,), codecs=[codec]))
+
+
+@pytest.mark.spec("V3-BYTES-02")
+@pytest.mark.parametrize("dtype", ["int32", "complex128", [("a", "u2"), ("b", "u1")]])
+def test_no_array_without_byte_order_is_made(dtype: Any) -> None:
+    chains: list[list[Any]] = [[BytesCodec(None)], [sharding([2], [PLAIN])], [sharding([2], [LITTLE], [PLAIN, CRC])]]
+    for codecs in chains:
+        store: dict[str, bytes] = {}
+        with pytest.raises(CodecError, match="byte order"):
+            tessarr.create(shape=4, dtype=dtype, codecs=codecs, store=store)
+        assert not store
+
+
+@pytest.mark.spec("V3-BYTES-02")
+@pytest.mark.parametrize("spelling", ["bytes", PLAIN, {"name": "bytes", "configuration": {}}, BytesCodec()])
+def test_a_program_may_leave_the_byte_order_out_where_it_makes_an_array(spelling: Any) -> None:
+    """As in zarr-python, the codec has a default, which the document states."""
+    for arguments in ({"serializer": spelling}, {"serializer": spelling, "shards": 4, "chunks": 2}):
+        store: dict[str, bytes] = {}
+        tessarr.create_array(store, shape=4, dtype="int32", compressors=None, **arguments)[...] = range(4)
+        assert '"endian": "little"' in store["zarr.json"].decode()
+        assert array_of(tessarr.open(store, mode="r"))[...].tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.spec("V3-BYTES-02")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import tessarr
 from tessarr.engine.native.engine import NativeEngine
 from tessarr.engine.reference.engine import ReferenceEngine
-from tessarr.errors import TessarrError
+from tessarr.errors import TessarrError, UnknownCodecError
+from tests.narrow import array_of
 from tests.native.test_equality import layouts, make, put, random_values, selections, v1_documents, v3_documents
 
 REFERENCE = ReferenceEngine()
@@ -80,3 +83,27 @@ def test_damaged_chunks_are_values_or_the_same_error_in_both_engines(folder: Pat
 
 
 DOCUMENTS = {"zarr.json", ".zarray", ".zattrs", "meta", "attrs"}
+
+
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+@pytest.mark.parametrize(
+    "compressor", [{"id": "zlib", "level": 99}, {"id": "zstd", "level": 1, "something": 1}, {"id": "nonesuch"}]
+)
+def test_an_array_whose_codec_cannot_be_made_opens_and_names_it_where_chunks_are_read(
+    engine: str, compressor: dict[str, Any]
+) -> None:
+    document = {
+        "zarr_format": 2,
+        "shape": [2],
+        "chunks": [2],
+        "dtype": "<i4",
+        "fill_value": 0,
+        "order": "C",
+        "filters": None,
+    }
+    store = {".zarray": json.dumps({**document, "compressor": compressor}).encode(), "0": b"12345678"}
+    with tessarr.config.set({"engine": engine}):
+        array = array_of(tessarr.open(store, mode="r"))
+        assert array[:0].tolist() == []
+        with pytest.raises(UnknownCodecError, match=compressor["id"]):
+            array[...]

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from tessarr import registry
+from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import Codec
 from tessarr.common import strict_json
 from tessarr.errors import MetadataValidationError, Problem, UnknownCodecError, problems_of
@@ -144,6 +145,8 @@ def codec_from(value: object) -> Codec:
                 raise MetadataValidationError("invalid codec", problems) from error
         if problems:
             raise MetadataValidationError("invalid codec", problems)
+        if isinstance(codecs[0], BytesCodec) and not (isinstance(value, Mapping) and value.get("configuration")):
+            return BytesCodec()  # with the default of the byte order, likewise
         return codecs[0]
     if hasattr(value, "codec_id") and hasattr(value, "get_config"):
         from tessarr.codecs.numcodecs import as_codec

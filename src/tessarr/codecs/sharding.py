@@ -178,7 +178,7 @@ def _parse_chain(
 class ShardLayout:
     """Locate, read and pack the inner chunks of shards of one spec. Immutable."""
 
-    __slots__ = ("_index_chain", "codec", "grid", "index_nbytes", "inner", "spec")
+    __slots__ = ("codec", "grid", "index_chain", "index_nbytes", "inner", "spec")
 
     codec: ShardingCodec
     spec: ChunkSpec
@@ -208,15 +208,15 @@ class ShardLayout:
         self.inner = BoundChain(codec.codecs, spec.with_(shape=shape))
         index_type = UInt64()
         index_spec = ChunkSpec((*self.grid, 2), index_type, index_type.cast_fill(MISSING))
-        self._index_chain = BoundChain(codec.index_codecs, index_spec)
-        if self._index_chain.encoded_size is None:
+        self.index_chain = BoundChain(codec.index_codecs, index_spec)
+        if self.index_chain.encoded_size is None:
             raise CodecError(
                 "index_codecs must have a fixed encoded size",
                 codec="sharding_indexed",
                 got=[c.name for c in codec.index_codecs],
                 hint="Compressors cannot be used for the index; use bytes and crc32c",
             )
-        self.index_nbytes = self._index_chain.encoded_size
+        self.index_nbytes = self.index_chain.encoded_size
 
     @property
     def index_range(self) -> ByteRange:
@@ -236,7 +236,7 @@ class ShardLayout:
                 hint="The shard is truncated; restore it from a copy, or run `tessarr repair`",
             )
         try:
-            return self._index_chain.decode(data).astype(np.uint64, copy=False)
+            return self.index_chain.decode(data).astype(np.uint64, copy=False)
         except ShardIndexError:
             raise
         except CodecError as error:
@@ -337,7 +337,7 @@ class ShardLayout:
         kept.move(MISSING, offset, pieces)
         if not pieces:
             return None
-        packed = self._index_chain.encode(entries.reshape(*self.grid, 2))
+        packed = self.index_chain.encode(entries.reshape(*self.grid, 2))
         return [packed, *pieces] if at_start else [*pieces, packed]
 
     def _number(self, coords: Coords) -> int:
@@ -356,7 +356,7 @@ class ShardLayout:
         if chunks:
             return join(self.pack(None, chunks) or (), None)
         index = np.full((*self.grid, 2), MISSING, np.uint64)
-        return bytes(memoryview(self._index_chain.encode(index)).cast("B"))
+        return bytes(memoryview(self.index_chain.encode(index)).cast("B"))
 
     def decode(self, data: Buffer) -> AnyArray:
         """Decode a whole stored shard to a new array."""

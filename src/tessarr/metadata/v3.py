@@ -244,23 +244,24 @@ def _check_chain(doc: Document, codecs: tuple[Codec, ...], axes: Any, data_type:
     shape: Shape = tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in axes)
     try:
         chain = BoundChain(codecs, ChunkSpec(shape, data_type, fill))
-        for message in check_endian(chain):
+        for message in check_endian(chain, strict=is_strict()):
             doc.diagnose(message)
     except CodecError as error:
         doc.adopt("codecs", error)
 
 
-def check_endian(chain: BoundChain) -> tuple[str, ...]:
-    """Check that a v3 ``bytes`` codec states the byte order of multi-byte elements.
+def check_endian(chain: BoundChain, *, strict: bool) -> tuple[str, ...]:
+    """Check that v3 ``bytes`` codecs state the byte order of multi-byte elements, and of the indices of shards.
 
-    A structured type without byte order, as zarr-python wrote, is read as little-endian; the diagnostic is returned.
-    Raises `CodecError` otherwise, and with the setting ``strict`` in this case too.
+    Unless `strict`, a structured type without byte order, as zarr-python wrote, is read as little-endian; the diagnostic is
+    returned. Raises `CodecError` otherwise.
     """
     if chain.shard is not None:
-        return check_endian(chain.shard.inner)
+        check_endian(chain.shard.index_chain, strict=strict)
+        return check_endian(chain.shard.inner, strict=strict)
     if isinstance(chain.middle, BytesCodec) and chain.middle.endian is None:
         data_type = chain.middle_spec.data_type
-        if data_type.has_byteorder and data_type.dtype.names and not is_strict():
+        if data_type.has_byteorder and data_type.dtype.names and not strict:
             return ("a structured type without a stated byte order is read as little-endian",)
         if data_type.has_byteorder:
             raise CodecError(

@@ -35,7 +35,7 @@ from tessarr.grids.guess import (
 from tessarr.grids.regular import RegularGrid
 from tessarr.keys.base import ChunkKeyEncoding, ChunkKeyEncodingLike
 from tessarr.metadata.array import DIMENSIONS, ArrayMetadata
-from tessarr.metadata.v3 import new_transformers
+from tessarr.metadata.v3 import check_endian, new_transformers
 from tessarr.settings import config as settings
 from tessarr.types import JSONObject, Shape, ShapeLike, ZarrFormat
 
@@ -123,8 +123,9 @@ def _report_diagnostics(chain: tuple[Codec, ...]) -> None:
 
 
 def _check_chain(chain: tuple[Codec, ...], spec: ChunkSpec) -> None:
-    """Raise for a chain that cannot encode such chunks; warn of codecs that prevent partial reads of shards."""
+    """Raise for a chain that cannot encode such chunks or states no byte order; warn of codecs that prevent partial reads of shards."""
     bound = BoundChain(chain, spec)
+    check_endian(bound, strict=True)
     if bound.shard is not None and not bound.partial:
         message = (
             "Combining a `sharding_indexed` codec disables partial reads and writes, which may lead to inefficient "

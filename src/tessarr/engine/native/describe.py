@@ -108,7 +108,7 @@ def _chain(chain: BoundChain) -> list[JSON]:
                 {
                     "chunk_shape": list(layout.codec.chunk_shape),
                     "codecs": _chain(layout.inner),
-                    "index_codecs": _chain(layout._index_chain),
+                    "index_codecs": _chain(layout.index_chain),
                     "index_location": layout.codec.index_location,
                     "write_order": layout.codec.subchunk_write_order,
                 },
@@ -200,9 +200,8 @@ def _step(codec: BytesToBytes, flow: AnyDType) -> tuple[JSONObject | None, AnyDT
         return cast("JSONObject | None", _extensions().step(codec, _nested)), np.dtype(np.uint8)
     coder = getattr(codec, "coder", None)
     name = codec.name if coder is None else coder.codec_id
-    if type(codec).__module__.partition(".")[0] != "tessarr" or name not in (
-        _STEPS if coder is None else _STEPS | _FILTERS
-    ):
+    own = type(codec).__module__.partition(".")[0] == "tessarr" and not codec.is_foreign
+    if not own or name not in (_STEPS if coder is None else _STEPS | _FILTERS):
         raise UnsupportedError(f"the codec {codec.name!r}")
     if coder is None:
         configuration = codec.to_json().get("configuration", {})
