@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT))
 
 from campaigns import log  # noqa: E402
 
-NAMES = ("pairs", "stalls", "simulate", "faults", "power", "scarce", "append", "plan")
+NAMES = ("pairs", "stalls", "simulate", "faults", "power", "scarce", "append", "plan", "differential")
 
 
 def campaign(name: str) -> Any:

@@ -1,0 +1,136 @@
+"""Implementations of Zarr that read an array from files: values, or a refusal."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorstore
+import zarr
+import zarrista
+
+import tessarr
+from tessarr.errors import TessarrError
+from tessarr.storage import LocalStore
+from tests.differential.encoding import Values
+from tests.differential.samples import Sample
+from tests.stores.remote.servers import installed_servers
+
+
+class Refusal(NamedTuple):
+    """An array is not read; `typed` is whether the error is one that callers can expect."""
+
+    message: str
+    typed: bool = True
+
+
+Answer = Values | Refusal
+ENGINES = ("native", "reference")
+
+
+def _tessarr(engine: str, place: Path, _sample: Sample) -> Values:
+    # An array that the native engine does not serve is read by the reference engine.
+    with tessarr.config.set({"engine": "auto" if engine == "native" else engine}):
+        opened = tessarr.open_array(LocalStore(place), mode="r")
+        return np.asarray(opened[...])
+
+
+def _zarr_python(place: Path, sample: Sample) -> Values:
+    opened: Any = zarr.open_array(str(place), mode="r", zarr_format=3 if sample.zarr_format == 3 else 2)
+    return np.asarray(opened[...])
+
+
+def _tensorstore(place: Path, sample: Sample) -> Values:
+    driver = "zarr3" if sample.zarr_format == 3 else "zarr"
+    spec = {"driver": driver, "kvstore": {"driver": "file", "path": f"{place}/"}}
+    return np.asarray(tensorstore.open(spec, open=True, read=True).result().read().result())
+
+
+def _zarrs(place: Path, _sample: Sample) -> Values:
+    opened: Any = zarrista.Array.open(zarrista.store.FilesystemStore(str(place)))
+    return np.asarray(opened[tuple(slice(0, length) for length in opened.shape)].to_numpy())
+
+
+class Zarrita:
+    """zarrita.js in a process of Node.js, which reads one array after another."""
+
+    def __init__(self, modules: Path) -> None:
+        script = modules / "differential.mjs"
+        shutil.copyfile(Path(__file__).with_name("zarrita.mjs"), script)
+        self._process = subprocess.Popen(
+            ["node", str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def read(self, _place: Path, sample: Sample) -> Values:
+        assert self._process.stdin
+        assert self._process.stdout
+        files = {path: base64.b64encode(content).decode() for path, content in sample.files.items()}
+        self._process.stdin.write(json.dumps({"files": files, "v2": sample.zarr_format == 2}) + "\n")
+        self._process.stdin.flush()
+        answer = json.loads(self._process.stdout.readline())
+        if "error" in answer:
+            raise ValueError(answer["error"])
+        if not answer["shape"]:
+            text = answer["scalar"]
+            value = {"true": True, "false": False}.get(text) if answer["dtype"] == "bool" else _number(text)
+            return np.array(value, answer["dtype"])
+        flat = np.frombuffer(base64.b64decode(answer["data"]), answer["dtype"])
+        strides = [step * flat.itemsize for step in answer["stride"]]
+        return (
+            np.lib.stride_tricks.as_strided(flat, answer["shape"], strides)
+            if flat.size
+            else flat.reshape(answer["shape"])
+        )
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+def _number(text: str) -> float:
+    return int(text) if text.lstrip("-").isdigit() else float(text.replace("Infinity", "inf"))
+
+
+class Readers:
+    """All readers that are installed, by name."""
+
+    def __init__(self) -> None:
+        self.readers: dict[str, Callable[[Path, Sample], Values]] = {
+            **{engine: partial(_tessarr, engine) for engine in ENGINES},
+            "zarr-python": _zarr_python,
+            "TensorStore": _tensorstore,
+            "zarrs": _zarrs,
+        }
+        self._zarrita: Zarrita | None = None
+        modules = installed_servers() / "zarrita"
+        if shutil.which("node") is not None and (modules / "node_modules" / "zarrita").exists():
+            self._zarrita = Zarrita(modules)
+            self.readers["zarrita"] = self._zarrita.read
+
+    def close(self) -> None:
+        """End the process of zarrita."""
+        if self._zarrita:
+            self._zarrita.close()
+
+    def ask(self, sample: Sample, place: Path) -> dict[str, Answer]:
+        """What each reader makes of a sample that is in the directory `place`."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return {name: _answer(read, place, sample) for name, read in self.readers.items()}
+
+
+def _answer(read: Callable[[Path, Sample], Values], place: Path, sample: Sample) -> Answer:
+    try:
+        return read(place, sample)
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # a panic of Rust is no Exception
+        return Refusal(f"{type(error).__name__}: {error}", isinstance(error, TessarrError))

@@ -1,0 +1,60 @@
+"""The short form of `scripts/campaigns/differential.py`: the first arrays of its list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from tests.differential.changes import V2_CHANGES, V3_CHANGES
+from tests.differential.comparison import Comparison
+from tests.differential.judge import disagreements, ledger, own_errors
+from tests.differential.readers import Refusal
+from tests.differential.samples import sample
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+ARRAYS = 2000
+
+
+@pytest.fixture(scope="module")
+def comparison() -> Iterator[Comparison]:
+    with Comparison() as made:
+        yield made
+
+
+def test_all_readers_agree_or_the_ledger_says_why_not(comparison: Comparison) -> None:
+    wrong = [f"{number}: {told}" for number in range(ARRAYS) for told in comparison.compare(number).wrong]
+    assert wrong == []
+    assert {"native", "reference", "zarr-python", "TensorStore", "zarrs"} <= set(comparison.names)
+
+
+def test_every_second_array_is_changed_in_one_thing() -> None:
+    made = [sample(number) for number in range(ARRAYS)]
+    assert (
+        [one.change is None for one in made]
+        == [one.values is not None for one in made]
+        == [True, False] * (ARRAYS // 2)
+    )
+    assert len({one.change for one in made}) > 100
+
+
+def test_each_entry_of_the_ledger_names_what_there_is() -> None:
+    known = {*V2_CHANGES, *V3_CHANGES}.union(*(sample(number).features for number in range(ARRAYS)))
+    assert [label for entry in ledger() for label in entry.labels - known] == []
+
+
+def test_what_is_wrong_is_told() -> None:
+    """The judge has nothing to say of equal answers, and says of each other kind of answer what is wrong."""
+    made = next(one for one in map(sample, range(0, 100, 2)) if one.values is not None and one.values.size)
+    assert made.values is not None
+    other = np.zeros_like(made.values) if made.values.any() else np.ones_like(made.values)
+    right = {"native": made.values, "reference": made.values, "zarrs": made.values}
+    assert list(own_errors(made, right)) == []
+    assert list(disagreements(made, right)) == []
+    assert len(list(own_errors(made, {**right, "native": other}))) == 2
+    assert len(list(own_errors(made, {**right, "native": Refusal("no", typed=False)}))) == 3
+    assert [found.what for found in disagreements(made, {**right, "zarrs": other})] == ["other values"]
+    assert [found.what for found in disagreements(made, {**right, "zarrs": Refusal("no")})] == ["refuses"]
+    refused = dict.fromkeys(("native", "reference"), Refusal("no"))
+    assert [found.what for found in disagreements(made, {**right, **refused})] == ["reads"]
