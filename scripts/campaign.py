@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if options.list or options.name is None:
         for name in NAMES:
-            print(f"{name:<12}{campaign(name).SUMMARY}")
+            print(f"{name:<14}{campaign(name).SUMMARY}")
         return 0
     if options.repeat is not None:
         found = campaign(options.name).repeat(options.repeat)

@@ -44,7 +44,7 @@ def test_a_campaign_with_servers_or_strace_installs_them() -> None:
     need = {
         path.stem
         for path in campaigns
-        if re.search(r"^from tests\.stores\.(remote|tracing) import", path.read_text(), re.M)
+        if re.search(r"^from tests\.(stores\.(remote|tracing)|differential\.comparison) import", path.read_text(), re.M)
     }
     assert need
     assert f"$(if $(filter {' '.join(sorted(need))},$(NAME)),servers)" in TARGETS["campaign"]
