@@ -31,7 +31,7 @@ class Receipt(NamedTuple):
     nbytes: int
     """Bytes of the elements that it moved."""
     digest: str
-    """SHA-256 of these elements."""
+    """SHA-256 of these elements, or stored values; empty where no marker will hold it."""
     result: JSON = None
     """What the task found, for a plan that writes nothing."""
 

@@ -277,9 +277,10 @@ class Plan:
             receipts.clear()
 
     def _submit(self, executor: Submits, here: bool) -> Submit[Receipt]:
+        marked = self._place is not None
         if here:
-            return partial(executor.submit, self._opened().run)
-        return partial(executor.submit, RunTask(self._manifest.operation), self._manifest.dumps())
+            return partial(executor.submit, partial(self._opened().run, marked=marked))
+        return partial(executor.submit, RunTask(self._manifest.operation, marked=marked), self._manifest.dumps())
 
     def _opened(self) -> Work:
         if self._work is None:

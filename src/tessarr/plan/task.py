@@ -26,7 +26,7 @@ from tessarr.plan.strategies.regroup import regroup
 from tessarr.plan.strategies.scratch import scratch_store
 from tessarr.stores.base import Store
 from tessarr.stores.path import join, prefix_of
-from tessarr.tools.digest import block_digest
+from tessarr.tools.digest import box_digest
 from tessarr.tools.sources.base import Source, SourceArray
 from tessarr.tools.transfer import check_stored, values_in
 from tessarr.types import JSON, AnyArray
@@ -35,8 +35,8 @@ from tessarr.types import JSON, AnyArray
 class Work(Protocol):
     """What a plan does, with its places opened. Threads may share it."""
 
-    def run(self, task: int) -> Receipt:
-        """Carry out a task."""
+    def run(self, task: int, *, marked: bool = True) -> Receipt:
+        """Carry out a task. `marked`: a marker will hold the receipt; else nobody needs its digest, and it has none."""
         ...
 
     def finish(self, milestones: Milestones, results: Mapping[int, JSON]) -> JSON:
@@ -50,9 +50,8 @@ class Work(Protocol):
 class Worker:
     """The work of a plan whose tasks write boxes of elements."""
 
-    def __init__(self, manifest: Manifest, source: Source, store: Store, path: str, *, digests: bool = True) -> None:
+    def __init__(self, manifest: Manifest, source: Source, store: Store, path: str) -> None:
         self.manifest = manifest
-        self._digests = digests
         self.store, self.path = store, path
         self._intermediates = join(path, manifest.intermediates)
         self._source = source
@@ -62,28 +61,27 @@ class Worker:
         limits = [node.strategy.threads for node in manifest.nodes if node.strategy is not None]
         self._threads = min(filter(None, limits), default=0)
 
-    def run(self, task: int) -> Receipt:
+    def run(self, task: int, *, marked: bool = True) -> Receipt:
         """Carry out a task. Raises `BaseZarrError` where the values read back differ from those written."""
         node, number = self.manifest.locate(task)
         with limited(min(processors(), self._threads)) if self._threads else nullcontext():
-            return self._run(task, node, number)
+            return self._run(task, node, number, marked)
 
-    def _run(self, task: int, node: PlannedNode, number: int) -> Receipt:
+    def _run(self, task: int, node: PlannedNode, number: int, marked: bool) -> Receipt:
         assert node.strategy is not None
         if node.strategy.name == "regroup":
-            return self._regroup(task, node, node.strategy.stages.locate(number).box)
+            return self._regroup(task, node, node.strategy.stages.locate(number).box, marked)
         if node.strategy.name != "scratch":
-            return self._move(task, node, number, self.store, self._intermediates)
+            return self._move(task, node, number, self.store, self._intermediates, marked)
         with scratch_store(str(self.manifest.options["scratch"]), self.manifest.id) as store:
-            found = [
-                self._move(step, node, step, store, "")
-                for stage in node.strategy.stages.ranges(number)
-                for step in stage
-            ]
-        ended = [receipt for receipt in found if receipt.digest]
-        return Receipt(task, sum(receipt.nbytes for receipt in ended), digest_of(ended))
+            stages = node.strategy.stages.ranges(number)
+            found = [[self._move(step, node, step, store, "", marked) for step in steps] for steps in stages]
+        ended = found[-1]
+        return Receipt(task, sum(receipt.nbytes for receipt in ended), digest_of(ended) if marked else "")
 
-    def _move(self, task: int, node: PlannedNode, number: int, store: Store, between: str) -> Receipt:
+    def _move(
+        self, task: int, node: PlannedNode, number: int, store: Store, between: str, marked: bool
+    ) -> Receipt:  # fmt: skip
         """Carry out a step of a stage; `store` has the intermediate arrays, at the path `between`."""
         assert node.strategy is not None
         _, stage, box = node.strategy.stages.locate(number)
@@ -99,13 +97,14 @@ class Worker:
         target[box or ...] = values
         if self.manifest.verify:
             compare(values, target, box)
-        return Receipt(task, int(values.nbytes), block_digest(values).hex() if self._digests else "")
+        return Receipt(task, int(values.nbytes), box_digest(values).hex() if marked else "")
 
-    def _regroup(self, task: int, node: PlannedNode, box: Box) -> Receipt:
+    def _regroup(self, task: int, node: PlannedNode, box: Box, marked: bool) -> Receipt:
         top = getattr(self._source, "node", None)
         source = top[node.source] if isinstance(top, Group) and node.source else top
         assert isinstance(source, Array)
-        return Receipt(task, *regroup(source, self._target(node), box, verify=self.manifest.verify))
+        moved = regroup(source, self._target(node), box, verify=self.manifest.verify, digested=marked)
+        return Receipt(task, *moved)
 
     def _read(self, path: str, box: Box) -> AnyArray:
         with nullcontext() if self._source.parallel else self._lock:

@@ -30,14 +30,17 @@ from tessarr.core.group import Group
 from tessarr.core.notebook.bar import shows_progress
 from tessarr.dtypes.base import DataType
 from tessarr.dtypes.optional import OptionalValue
+from tessarr.engine.pool import for_each
 from tessarr.errors import MetadataValidationError
 from tessarr.indexing.boxes import Box, tiles
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.types import JSONObject, Progress, Shape
+from tessarr.types import AnyArray, JSONObject, Progress, Shape
 
 BLOCK_ELEMENTS = 1 << 22
 """Elements per block. Part of the digest's definition: another number gives other digests."""
 _VERSION = "tessarr-digest-1"
+_ELEMENTS_AT_ONCE = 1 << 17
+"""Elements that are copied at once, where they are not stored as they are digested."""
 
 
 @dataclass(slots=True)
@@ -151,12 +154,17 @@ def _type_name(data_type: DataType) -> str:
 
 def block_shape(shape: Shape) -> Shape:
     """Return the shape of the blocks of an array."""
+    return _slab(shape, BLOCK_ELEMENTS)
+
+
+def _slab(shape: Shape, elements: int) -> Shape:
+    """Return the shape of the largest box of at most `elements` that is adjacent in C order."""
     lengths = list(shape)
     for axis in range(len(lengths)):
         rest = prod(lengths[axis + 1 :])
-        if lengths[axis] * rest <= BLOCK_ELEMENTS:
+        if lengths[axis] * rest <= elements:
             break
-        lengths[axis] = max(1, BLOCK_ELEMENTS // max(rest, 1))
+        lengths[axis] = max(1, elements // max(rest, 1))
         if lengths[axis] > 1:
             break
     return tuple(lengths)
@@ -186,9 +194,24 @@ def block_digest(values: npt.ArrayLike) -> bytes:
             sha.update(len(data).to_bytes(8, "little"))
             sha.update(data)
         return sha.digest()
-    little = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
-    flat = np.ascontiguousarray(little).reshape(-1)
-    return hashlib.sha256(flat.view(np.uint8) if flat.nbytes else b"").digest()
+    little, sha = array.dtype.newbyteorder("<"), hashlib.sha256()
+    for box in tiles(array.shape, _slab(array.shape, _ELEMENTS_AT_ONCE)):
+        piece = np.ascontiguousarray(array[box or ...].astype(little, order="C", copy=False)).reshape(-1)
+        if piece.nbytes:
+            sha.update(piece.view(np.uint8))
+    return sha.digest()
+
+
+def box_digest(values: AnyArray) -> bytes:
+    """Compute SHA-256 of the digests of the blocks of a box, in the threads of the process."""
+    boxes = list(blocks(values.shape))
+    found = [b""] * len(boxes)
+
+    def work(number: int) -> None:
+        found[number] = block_digest(values[boxes[number] or ...])
+
+    for_each(work, range(len(boxes)))
+    return hashlib.sha256(b"".join(found)).digest()
 
 
 _MISSING = b"\xff"

@@ -111,11 +111,12 @@ def _work_of(document: bytes) -> Work:
 class RunTask:
     """Carry out a task of the plan in a document, in any process. The opened places are kept for further tasks.
 
-    Dashboards of executors show its name, that of the operation.
+    Dashboards of executors show its name, that of the operation. `marked`: markers will hold the receipts.
     """
 
-    def __init__(self, operation: str) -> None:
+    def __init__(self, operation: str, *, marked: bool) -> None:
         self.__name__ = operation
+        self._marked = marked
 
     def __call__(self, document: bytes, task: int) -> Receipt:
-        return _work_of(document).run(task)
+        return _work_of(document).run(task, marked=self._marked)

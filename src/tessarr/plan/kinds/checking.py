@@ -68,7 +68,7 @@ class Checking:
         self._pool, self._keys = pool, keys
         self._level: Level | None = cast("Level | None", manifest.options["data"])
 
-    def run(self, task: int) -> Receipt:
+    def run(self, task: int, *, marked: bool = True) -> Receipt:
         """Check the stored values in a box."""
         node, number = self._manifest.locate(task)
         assert node.tiling is not None

@@ -105,13 +105,13 @@ def carry_out(
     place = Place("", path)
     manifest = Manifest("", "convert", Place(""), source.kind, "", place, place, False, verify, nodes)
     write_documents(store, {join(path, node.path): node.metadata for node in nodes})
-    worker, done, total = Worker(manifest, source, store, path, digests=False), 0, tree.nbytes
+    worker, done, total = Worker(manifest, source, store, path), 0, tree.nbytes
     sizes = {planned.path: planned.source.itemsize for planned in tree.nodes if isinstance(planned.source, SourceArray)}
 
     def work(task: int) -> tuple[int, str]:
         node, number = manifest.locate(task)
         assert node.tiling is not None
-        worker.run(task)
+        worker.run(task, marked=False)
         return prod(part.stop - part.start for part in node.tiling.box(number)) * sizes[node.path], f"/{node.path}"
 
     with Jobs(jobs) as pool:

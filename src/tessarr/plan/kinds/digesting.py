@@ -46,7 +46,7 @@ class Digesting:
         self._nodes = nodes_of(node)
         self._arrays = {path: member for path, member in self._nodes if isinstance(member, Array)}
 
-    def run(self, task: int) -> Receipt:
+    def run(self, task: int, *, marked: bool = True) -> Receipt:
         """Digest a block."""
         node, number = self._manifest.locate(task)
         assert node.tiling is not None

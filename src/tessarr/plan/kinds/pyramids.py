@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isfinite, prod
 from threading import Lock
 from typing import Self, TypedDict, cast
@@ -41,7 +42,7 @@ from tessarr.plan.tiling import Tiling, tiled
 from tessarr.stores.base import Store
 from tessarr.stores.path import join, prefix_of
 from tessarr.stores.url import store_from
-from tessarr.tools.digest import block_digest
+from tessarr.tools.digest import box_digest
 from tessarr.tools.pyramid import list_in_labels
 from tessarr.tools.pyramid.describe import Describing, attributes_of
 from tessarr.tools.pyramid.levels import Level, level_metadata
@@ -244,13 +245,11 @@ class Levels:
     """The work of a plan that builds a pyramid."""
 
     def __init__(
-        self, manifest: Manifest, source: Source, store: Store, path: str, *, pyramid: Pyramid | None = None,
-        digests: bool = True,
+        self, manifest: Manifest, source: Source, store: Store, path: str, *, pyramid: Pyramid | None = None
     ) -> None:  # fmt: skip
         base = getattr(source, "node", None)
         assert isinstance(base, Array)
         self._manifest, self._pyramid = manifest, pyramid or Pyramid.of(manifest)
-        self._digests = digests
         self._base = base
         self._store, self._path = store, path
         self._pieces = [piece_shape for _, piece_shape, _ in _pieces(manifest, self._pyramid)] if manifest.nodes else []
@@ -266,7 +265,7 @@ class Levels:
         nbytes: int = self._level(stage).dtype.itemsize * prod(part.stop - part.start for part in box)
         return nbytes
 
-    def run(self, task: int) -> Receipt:
+    def run(self, task: int, *, marked: bool = True) -> Receipt:
         """Write a box of a level. Raises `BaseZarrError` where the values read back differ."""
         node, number = self._manifest.locate(task)
         assert node.strategy is not None
@@ -279,7 +278,7 @@ class Levels:
             target[box or ...] = values
             if self._manifest.verify:
                 compare(values, target, box)
-        return Receipt(task, int(values.nbytes), block_digest(values).hex() if self._digests else "")
+        return Receipt(task, int(values.nbytes), box_digest(values).hex() if marked else "")
 
     def _reduced(self, source: Array, target: Array, level: Level, pieces: Sequence[Box], box: Box) -> AnyArray:
         """Compute the values of a box of a level, piece by piece."""
@@ -366,7 +365,7 @@ def build_levels(
     node = PlannedNode(levels[0].name, "", base._metadata, Strategy("direct", stages))
     place = Place("", group.path)
     manifest = Manifest("", "pyramid", place, "zarr", "", place, place, True, False, (node,))
-    work = Levels(manifest, ZarrSource(base), group._store, group.path, pyramid=given, digests=False)
+    work = Levels(manifest, ZarrSource(base), group._store, group.path, pyramid=given)
     with Jobs(jobs) as pool:
         for level, tasks in zip(
             levels[1:], stages.ranges(0) if len(tilings) > 1 else [range(stages.count)], strict=True
@@ -374,7 +373,7 @@ def build_levels(
             first = done.get(level.name, 0)
             for task in tasks[:first]:
                 yield level.name, work.nbytes_of(task), False
-            for receipt in pool.map(work.run, tasks[first:]):
+            for receipt in pool.map(partial(work.run, marked=False), tasks[first:]):
                 yield level.name, receipt.nbytes, True
 
 

@@ -74,10 +74,10 @@ class Moved(NamedTuple):
     nbytes: int
     """Encoded bytes."""
     digest: str
-    """SHA-256 of the stored values."""
+    """SHA-256 of the stored values; empty unless it is asked for."""
 
 
-def regroup(source: Array, target: Array, box: Box, *, verify: bool) -> Moved:
+def regroup(source: Array, target: Array, box: Box, *, verify: bool, digested: bool) -> Moved:
     """Write the stored values of `target` in a box of whole ones, from encoded chunks of `source`.
 
     Raises `BaseZarrError` where a value that is read back differs.
@@ -98,9 +98,10 @@ def regroup(source: Array, target: Array, box: Box, *, verify: bool) -> Moved:
         if verify:
             _compare(store, key, pieces)
         for piece in pieces:
-            digest.update(byte_view(piece))
             nbytes += byte_view(piece).nbytes
-    return Moved(nbytes, digest.hexdigest())
+            if digested:
+                digest.update(byte_view(piece))
+    return Moved(nbytes, digest.hexdigest() if digested else "")
 
 
 def _replaced(pieces: list[Buffer], _stored: Stored | None) -> list[Buffer]:
