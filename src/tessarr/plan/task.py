@@ -36,7 +36,7 @@ class Work(Protocol):
     """What a plan does, with its places opened. Threads may share it."""
 
     def run(self, task: int, *, marked: bool = True) -> Receipt:
-        """Carry out a task. `marked`: a marker will hold the receipt; else nobody needs its digest, and it has none."""
+        """Carry out a task. `marked`: a marker will hold the receipt, which has a digest only then."""
         ...
 
     def finish(self, milestones: Milestones, results: Mapping[int, JSON]) -> JSON:

@@ -74,7 +74,7 @@ class Moved(NamedTuple):
     nbytes: int
     """Encoded bytes."""
     digest: str
-    """SHA-256 of the stored values; empty unless it is asked for."""
+    """SHA-256 of the stored values; empty unless requested."""
 
 
 def regroup(source: Array, target: Array, box: Box, *, verify: bool, digested: bool) -> Moved:
