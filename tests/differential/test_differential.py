@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import tessarr
 from tests.differential.changes import V2_CHANGES, V3_CHANGES
-from tests.differential.comparison import Comparison
+from tests.differential.comparison import Comparison, written_by_tessarr
 from tests.differential.judge import disagreements, ledger, own_errors
-from tests.differential.readers import Refusal
+from tests.differential.readers import ENGINES, Refusal
 from tests.differential.samples import sample
+from tests.narrow import array_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 ARRAYS = 2000
@@ -27,6 +30,16 @@ def test_all_readers_agree_or_the_ledger_says_why_not(comparison: Comparison) ->
     wrong = [f"{number}: {told}" for number in range(ARRAYS) for told in comparison.compare(number).wrong]
     assert wrong == []
     assert {"native", "reference", "zarr-python", "TensorStore", "zarrs"} <= set(comparison.names)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_half_of_the_valid_arrays_are_written_by_tessarr(tmp_path: Path, engine: str) -> None:
+    made = next(one for one in map(sample, range(0, 1000, 2)) if one.values is not None and one.values.any())
+    assert made.values is not None
+    written = written_by_tessarr(made, tmp_path, engine)
+    assert f"written by {engine}" in written.features
+    assert written.files.keys() > {"zarr.json"} or written.files.keys() > {".zarray"}
+    np.testing.assert_array_equal(array_of(tessarr.open(tmp_path, mode="r"))[...], made.values)
 
 
 def test_every_second_array_is_changed_in_one_thing() -> None:
