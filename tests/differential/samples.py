@@ -148,6 +148,7 @@ def _v3(rng: Random) -> Sample:
     features |= _common_features(shape, stored_fill) | {f"key encoding {document['chunk_key_encoding']['name']}"}
     features |= {"repeated dimension names"} if _repeated(document.get("dimension_names", [])) else set()
     features |= {"big-endian bool"} if dtype == "bool" and '"endian": "big"' in json.dumps(codecs) else set()
+    features |= {"blosc of encoded bytes"} if _ends_with_blosc(codecs) else set()
     if codecs[0]["name"] == "sharding_indexed":
         features |= _shard_features(codecs[0]["configuration"])
     return Sample(3, files, values, frozenset(features))
@@ -203,7 +204,13 @@ def _shard_features(configuration: JSONObject) -> set[str]:
     features = {f"inner codec {codec['name']}" for codec in configuration["codecs"]}
     features.add(f"index at {configuration.get('index_location', 'end')}")
     features.add(f"index {configuration['index_codecs'][0]['configuration']['endian']}-endian")
-    return features
+    return features | ({"blosc of encoded bytes"} if _ends_with_blosc(configuration["codecs"]) else set())
+
+
+def _ends_with_blosc(codecs: list[JSONObject]) -> bool:
+    """Whether blosc follows another codec that makes bytes of bytes."""
+    names = [codec["name"] for codec in codecs]
+    return "blosc" in names and names[names.index("blosc") - 1] != "bytes"
 
 
 def _repeated(names: list[str | None]) -> bool:
