@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT))
 
 from campaigns import log  # noqa: E402
 
-NAMES = ("pairs", "stalls", "simulate", "faults", "power", "scarce", "append", "plan", "differential")
+NAMES = ("pairs", "stalls", "simulate", "faults", "power", "scarce", "append", "plan", "differential", "stateful")
 
 
 def campaign(name: str) -> Any:

@@ -63,13 +63,21 @@ class Zarrita:
     """zarrita.js in a process of Node.js, which reads one array after another."""
 
     def __init__(self, modules: Path) -> None:
-        script = modules / "differential.mjs"
-        shutil.copyfile(Path(__file__).with_name("zarrita.mjs"), script)
-        self._process = subprocess.Popen(
-            ["node", str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self._script = modules / "differential.mjs"
+        shutil.copyfile(Path(__file__).with_name("zarrita.mjs"), self._script)
+        self._start()
+
+    def _start(self) -> None:
+        command = ["node", str(self._script)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._left = 10_000
+        """How many arrays this process reads: damaged ones take memory of its codecs, until these refuse everything."""
 
     def read(self, _place: Path, sample: Sample) -> Values:
+        self._left -= 1
+        if self._left < 0:
+            self.close()
+            self._start()
         assert self._process.stdin
         assert self._process.stdout
         files = {path: base64.b64encode(content).decode() for path, content in sample.files.items()}

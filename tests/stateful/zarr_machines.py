@@ -1,0 +1,45 @@
+"""Run zarr-python's state machines (`zarr.testing.stateful`) on stores of tessarr."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+from zarr.testing.stateful import ZarrHierarchyStateMachine, ZarrStoreStateMachine
+
+from tessarr import zarr_python
+from tests.stateful.places import make_store
+
+MACHINES: dict[str, Any] = {
+    "zarr-python's store": ZarrStoreStateMachine,
+    "zarr-python's hierarchy": ZarrHierarchyStateMachine,
+}
+_SETTINGS = settings(
+    max_examples=3, stateful_step_count=30, phases=[Phase.generate], deadline=None, database=None,
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
+
+
+def run_machine(kind: str, number: int, folder: Path) -> int:
+    """Run a machine with the seed `number`. Returns the number of its steps. Raises what the machine does."""
+    rng, steps = Random(number), 0
+
+    machine: Any = MACHINES[kind]
+
+    class Counted(machine):  # type: ignore[misc]
+        """The machine, whose steps are counted."""
+
+        def check_invariants(self, *arguments: Any, **keywords: Any) -> Any:
+            nonlocal steps
+            steps += 1
+            return super().check_invariants(*arguments, **keywords)
+
+    def begin() -> Any:
+        return Counted(zarr_python.as_store(make_store(rng, folder)))
+
+    factory: Any = seed(number)(begin)
+    run_state_machine_as_test(factory, settings=_SETTINGS)
+    return steps
