@@ -31,7 +31,8 @@ _OPTIONS = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--force-device-scale-factor=1",
     "--window-size=1200,900", "--remote-debugging-pipe",
 )  # fmt: skip
-NO_GRAPHICS = ("--disable-gpu",)
+NO_GRAPHICS = ("--disable-gpu", "--disable-3d-apis")
+"""Options for a browser without WebGL, as on many remote desktops."""
 GRAPHICS = ("--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 """Options for WebGL, computed by the processor."""
 
@@ -165,7 +166,7 @@ class Page:
             const look = () => {{
                 let found;
                 try {{ found = ({expression}); }} catch (error) {{ found = undefined; }}
-                if (found) resolve(found);
+                if (found) resolve(found instanceof Node ? true : found);
                 else if (Date.now() > end) reject(new Error(document.body.innerText.slice(0, 2000)));
                 else setTimeout(look, 20);
             }};

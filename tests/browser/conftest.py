@@ -17,7 +17,7 @@ from tessarr.serve import BackgroundServer, app, serve_background
 from tessarr.storage import MemoryStore
 from tessarr.stores.base import Store
 from tessarr.viewer import page_files, page_path
-from tests.browser.chromium import Browser, find_chromium
+from tests.browser.chromium import GRAPHICS, Browser, find_chromium
 
 AIR = (np.arange(3 * 60 * 80, dtype="i2") % 3001).reshape(3, 60, 80)
 GRADIENT = np.arange(256 * 256, dtype="u2").reshape(256, 256)
@@ -39,6 +39,23 @@ def running_browser() -> Iterator[Browser]:
         pytest.skip("needs the program chromium (Debian: apt-get install chromium)")
     with Browser(program) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def running_graphics() -> Iterator[Browser]:
+    program = find_chromium()
+    if program is None:
+        pytest.skip("needs the program chromium (Debian: apt-get install chromium)")
+    with Browser(program, GRAPHICS) as running:
+        yield running
+
+
+@pytest.fixture
+def graphics(running_graphics: Browser) -> Iterator[Browser]:
+    """A browser with WebGL, computed by its processor: the plots of H5Web need it."""
+    yield running_graphics
+    for page in [*running_graphics.pages]:
+        page.close()
 
 
 @pytest.fixture

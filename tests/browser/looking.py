@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
 from tests.browser.chromium import Page
+
+SAVED = """new Promise((resolve) => {
+    URL.createObjectURL = (blob) => {
+        const reader = new FileReader();
+        reader.onload = () => resolve(reader.result.split(',')[1]);
+        reader.readAsDataURL(blob);
+        return 'data:,';
+    };
+    document.querySelector(%s).click();
+})"""
+"""What a button saves, as base64, in place of the browser's download."""
 
 
 def place_of(page: Page, x: float, y: float) -> tuple[float, float]:
@@ -45,3 +57,18 @@ def choose(page: Page, selector: str, value: str, *, event: str = "change") -> N
         f"{{const one = document.querySelector({json.dumps(selector)}); one.value = {json.dumps(value)};"
         f" one.dispatchEvent(new Event({json.dumps(event)}));}}"
     )
+
+
+def saved(page: Page, label: str) -> bytes:
+    """Return the file that a button saves."""
+    return base64.b64decode(page.evaluate(SAVED % json.dumps(f"[aria-label={json.dumps(label)}]")))
+
+
+def dragged(page: Page, from_: tuple[float, float], to: tuple[float, float], *, shift: bool = True) -> None:
+    """Drag from one place of the page to another, with Shift by default."""
+    mouse = {"button": "left", "buttons": 1, "modifiers": 8 if shift else 0}
+    page.call("Input.dispatchMouseEvent", type="mousePressed", x=from_[0], y=from_[1], clickCount=1, **mouse)
+    for share in (0.5, 1):
+        x, y = (start + share * (end - start) for start, end in zip(from_, to, strict=True))
+        page.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y, **mouse)
+    page.call("Input.dispatchMouseEvent", type="mouseReleased", x=to[0], y=to[1], clickCount=1, **mouse)

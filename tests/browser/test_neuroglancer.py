@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,7 +12,7 @@ import pytest
 import tessarr
 from tessarr.serve import CorsOptions, app, serve_background
 from tessarr.storage import MemoryStore
-from tests.browser.chromium import GRAPHICS, Browser, find_chromium
+from tests.browser.chromium import Browser
 from tests.serve.client import Counting
 from tests.waiting import PATIENCE_S
 
@@ -26,17 +25,7 @@ SHADER = "void main() { emitRGB(vec3(toRaw(getDataValue()) / 255.0, 0.0, 1.0)); 
 """Draw the value as red, and mark what is drawn of data by blue."""
 
 
-@pytest.fixture(scope="module")
-def with_graphics() -> Iterator[Browser]:
-    """A browser with WebGL, computed by its processor."""
-    program = find_chromium()
-    if program is None:
-        pytest.skip("needs the program chromium (Debian: apt-get install chromium)")
-    with Browser(program, GRAPHICS) as running:
-        yield running
-
-
-def test_the_client_draws_every_element(with_graphics: Browser) -> None:
+def test_the_client_draws_every_element(graphics: Browser) -> None:
     neuroglancer.set_server_bind_address("127.0.0.1")
     viewer = neuroglancer.Viewer()
     address = urlsplit(viewer.get_viewer_url())
@@ -59,7 +48,7 @@ def test_the_client_draws_every_element(with_graphics: Browser) -> None:
             state.position = [32, 48]
             state.cross_section_scale = 1 / SIZE
             state.show_axis_lines = state.show_default_annotations = False
-        page = with_graphics.open(viewer.get_viewer_url())
+        page = graphics.open(viewer.get_viewer_url())
         try:
             viewer.async_screenshot(keep)
             assert done.wait(PATIENCE_S), page.problems

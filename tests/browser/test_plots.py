@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import csv
 import io
 import json
@@ -17,7 +16,7 @@ import tessarr
 from tessarr.storage import MemoryStore
 from tests.browser.chromium import Browser, Page, pixels_of
 from tests.browser.conftest import serving
-from tests.browser.looking import bounds_of, choose, pixel, place_of, readout
+from tests.browser.looking import bounds_of, choose, dragged, pixel, place_of, readout, saved
 from tests.waiting import until
 
 X = np.array([3.0, 1.0, 2.0, 5.0, 4.0])
@@ -25,16 +24,6 @@ Y = np.array([10.0, 100.0, 1000.0, 1.0, 10.0])
 ERRORS = np.array([1.0, 20.0, 100.0, 0.5, np.nan])
 PLANE = np.arange(12.0).reshape(3, 4)
 COMPLEX = np.exp(1j * np.linspace(0, 12, 60))
-SAVED = """new Promise((resolve) => {
-    URL.createObjectURL = (blob) => {
-        const reader = new FileReader();
-        reader.onload = () => resolve(reader.result.split(',')[1]);
-        reader.readAsDataURL(blob);
-        return 'data:,';
-    };
-    document.querySelector(%s).click();
-})"""
-"""What a button saves, as base64, in place of the browser's download."""
 
 
 @pytest.fixture(scope="module")
@@ -60,11 +49,6 @@ def plots() -> Iterator[str]:
     server, address = serving(store)
     with server:
         yield address
-
-
-def saved(page: Page, label: str) -> bytes:
-    """Return the file that a button saves."""
-    return base64.b64decode(page.evaluate(SAVED % json.dumps(f"[aria-label={json.dumps(label)}]")))
 
 
 def point(page: Page, x: float, y: float, *, log: bool = False) -> tuple[float, float]:
@@ -102,8 +86,8 @@ def height_of(page: Page, value: float, *, log: bool = False) -> int:
 
 
 @pytest.mark.parametrize("log", [False, True])
-def test_points_are_drawn_against_another_array(browser: Browser, plots: str, log: bool) -> None:
-    page = browser.open(f"{plots}#/points/mass?view=scatter&against=points/size{'&scaley=log' if log else ''}")
+def test_points_are_drawn_against_another_array(graphics: Browser, plots: str, log: bool) -> None:
+    page = graphics.open(f"{plots}#/points/mass?view=scatter&against=points/size{'&scaley=log' if log else ''}")
     drawn(page)
     pixels = page.screenshot()
     ground = pixels[5, 600].tolist()
@@ -119,8 +103,8 @@ def test_points_are_drawn_against_another_array(browser: Browser, plots: str, lo
     assert page.problems == []
 
 
-def test_points_are_drawn_against_the_coordinate_at_first_and_zoomed(browser: Browser, plots: str) -> None:
-    page = browser.open(f"{plots}#/points/mass?view=scatter&domain=20,40,0,20")
+def test_points_are_drawn_against_the_coordinate_at_first_and_zoomed(graphics: Browser, plots: str) -> None:
+    page = graphics.open(f"{plots}#/points/mass?view=scatter&domain=20,40,0,20")
     drawn(page)
     page.hover(*point(page, 30, 10))
     assert "row 30, mass (kg) 10 ± 1" in readout(page, "row 0 .*")
@@ -138,8 +122,8 @@ def test_points_are_drawn_against_the_coordinate_at_first_and_zoomed(browser: Br
     assert page.problems == []
 
 
-def test_points_have_the_colours_of_a_third_array(browser: Browser, plots: str) -> None:
-    page = browser.open(
+def test_points_have_the_colours_of_a_third_array(graphics: Browser, plots: str) -> None:
+    page = graphics.open(
         f"{plots}#/points/mass?view=scatter&against=points/size&map=gray&low=0&high=8&errors=0&guides=0"
     )
     drawn(page)
@@ -153,8 +137,8 @@ def test_points_have_the_colours_of_a_third_array(browser: Browser, plots: str) 
     assert page.problems == []
 
 
-def test_a_column_is_drawn_against_another_column_and_saved(browser: Browser, plots: str) -> None:
-    page = browser.open(f"{plots}#/pairs?view=scatter&x=0&i1=1&against=/1=0")
+def test_a_column_is_drawn_against_another_column_and_saved(graphics: Browser, plots: str) -> None:
+    page = graphics.open(f"{plots}#/pairs?view=scatter&x=0&i1=1&against=/1=0")
     drawn(page)
     page.hover(*point(page, 2, 1000))
     readout(page, "dim_0 2: pairs, dim_1 0 2, pairs 1000")
@@ -246,18 +230,8 @@ def test_phase_and_magnitude_are_one_picture(browser: Browser, plots: str) -> No
     assert page.problems == []
 
 
-def dragged(page: Page, from_: tuple[float, float], to: tuple[float, float]) -> None:
-    """Drag with Shift from one place of the page to another."""
-    mouse = {"button": "left", "buttons": 1, "modifiers": 8}
-    page.call("Input.dispatchMouseEvent", type="mousePressed", x=from_[0], y=from_[1], clickCount=1, **mouse)
-    for share in (0.5, 1):
-        x, y = (start + share * (end - start) for start, end in zip(from_, to, strict=True))
-        page.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y, **mouse)
-    page.call("Input.dispatchMouseEvent", type="mouseReleased", x=to[0], y=to[1], clickCount=1, **mouse)
-
-
-def test_a_rectangle_is_shown_alone(browser: Browser, plots: str) -> None:
-    page = browser.open(f"{plots}#/points/mass?view=scatter&against=points/size&errors=0")
+def test_a_rectangle_is_shown_alone(graphics: Browser, plots: str) -> None:
+    page = graphics.open(f"{plots}#/points/mass?view=scatter&against=points/size&errors=0")
     drawn(page)
     dragged(page, point(page, 1.5, 50), point(page, 3.5, 0.5))
     page.wait("location.hash.includes('domain=')")
@@ -353,13 +327,13 @@ def test_colours_are_read_from_blue_to_red(browser: Browser, plots: str) -> None
     assert page.problems == []
 
 
-def test_a_plane_is_a_surface_that_turns(browser: Browser, plots: str) -> None:
-    page = browser.open(f"{plots}#/plane?view=surface&map=gray&turn=0,90&low=0&high=11")
+def test_a_plane_is_a_surface_that_turns(graphics: Browser, plots: str) -> None:
+    page = graphics.open(f"{plots}#/plane?view=surface&map=gray&turn=0,90&low=0&high=11")
     page.wait("document.querySelector('canvas.plot')?.dataset.drawn === '4,3,0,90'")
     bounds = bounds_of(page, "canvas.plot")
     pixels = page.screenshot()
-    middle = pixels[int(bounds["y"] + bounds["height"] * 0.55) - 12, int(bounds["x"] + bounds["width"] / 2) - 2]
-    assert abs(int(middle[0]) - (1 + 2 + 5 + 6) / 4 / 11 * 255) <= 2  # the face between four elements, seen from above
+    middle = pixels[int(bounds["y"] + bounds["height"] / 2), int(bounds["x"] + bounds["width"] / 2)]
+    assert abs(int(middle[0]) - (5 + 6) / 2 / 11 * 255) <= 2  # between two elements, seen from above
     page.evaluate("document.querySelector('canvas.plot').focus()")
     page.press("ArrowLeft")
     page.wait(
@@ -381,10 +355,10 @@ def test_floats_of_a_table_are_written_in_a_notation(browser: Browser, plots: st
 
 
 @pytest.mark.parametrize("place", ["points/mass?view=scatter&tint=points/flag", "plane?view=surface", "points/mass"])
-def test_plots_in_the_dark_have_names_for_all_controls(browser: Browser, plots: str, place: str) -> None:
+def test_plots_in_the_dark_have_names_for_all_controls(graphics: Browser, plots: str, place: str) -> None:
     from tests.browser.test_access import NAMELESS
 
-    page = browser.open(f"{plots}#/{place}")
+    page = graphics.open(f"{plots}#/{place}")
     page.wait("document.querySelector('canvas.plot')")
     page.click("#theme")
     assert json.loads(page.evaluate(NAMELESS)) == []

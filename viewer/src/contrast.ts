@@ -1,7 +1,7 @@
 /** Controls of colours: the map, the limits and how they follow from the values; and the colour bar with a histogram. */
 
 import { colorTable, histogramOf, LIMITS, limitsOf, MAP_NAMES, NORMS, shareOf, valueAt } from "./colors.js";
-import { choice, el } from "./dom.js";
+import { choice, el, onLook } from "./dom.js";
 import { shortText } from "./elements.js";
 import { type Coloring, PARTS } from "./paint.js";
 import type { State } from "./state.js";
@@ -24,7 +24,7 @@ export class Contrast {
   private readonly low = el("input", { type: "text", inputmode: "decimal", size: 8, "aria-label": "Value of the first colour" });
   private readonly high = el("input", { type: "text", inputmode: "decimal", size: 8, "aria-label": "Value of the last colour" });
   private readonly how: HTMLSelectElement;
-  private readonly observer: ResizeObserver;
+  private readonly ignore: () => void;
   private values = new Float64Array();
   private known: [number, number] | null = null;
 
@@ -41,12 +41,11 @@ export class Contrast {
     this.low.addEventListener("change", () => this.give());
     this.high.addEventListener("change", () => this.give());
     this.controls = el("div", { class: "controls" }, part, el("label", {}, "Colours ", map), norm, el("label", {}, "Limits ", this.how), el("span", {}, this.low, " to ", this.high));
-    this.observer = new ResizeObserver(() => this.paint());
-    this.observer.observe(this.legend);
+    this.ignore = onLook(this.legend, () => this.paint());
   }
 
   close(): void {
-    this.observer.disconnect();
+    this.ignore();
   }
 
   get part(): string {

@@ -48,3 +48,17 @@ export function check(label: string, checked: boolean, act: (checked: boolean) =
   input.addEventListener("change", () => act(input.checked));
   return el("label", {}, input, ` ${label}`);
 }
+
+/** Sent to the document when the colours of the page changed. */
+export const THEME_EVENT = "tessarr-theme";
+
+/** Act when an element gets another size, and when the colours of the page change, until the function that is returned is called. */
+export function onLook(element: Element, act: () => void): () => void {
+  const observer = new ResizeObserver(act);
+  observer.observe(element);
+  document.addEventListener(THEME_EVENT, act);
+  return () => {
+    observer.disconnect();
+    document.removeEventListener(THEME_EVENT, act);
+  };
+}

@@ -2,7 +2,8 @@
 
 import type { Api, ChunkMap } from "./api.js";
 import { drawSelection, pixelOf, type Selection } from "./axis_drawing.js";
-import { el } from "./dom.js";
+import { el, onLook } from "./dom.js";
+import { CLICK, Drags } from "./drags.js";
 import { type Element, type Elements, elements } from "./elements.js";
 import type { Layer } from "./layer.js";
 import { paintChunks } from "./overlay.js";
@@ -51,8 +52,6 @@ export interface HeatmapOptions {
 
 const MARGIN = { left: 78, bottom: 40, top: 6 };
 const MAX_SIZE = 64;
-/** Pixels by which a pointer may move within a click. */
-const CLICK = 4;
 
 export class Heatmap {
   readonly canvas = el("canvas", { tabindex: 0, role: "application", "aria-roledescription": "picture", class: "plot" });
@@ -64,14 +63,26 @@ export class Heatmap {
   private frame = 0;
   private cursor: Point | null = null;
   private picked: Point | null = null;
-  private selection: Selection | null = null;
   private exact: AbortController | null = null;
   private timer = 0;
   private chunkMap: ChunkMap | null = null;
   private overlay: Overlay | null = null;
   /** Where one layer is drawn before it is added to the others: its tiles cover each other. */
   private readonly own = el("canvas");
-  private readonly observer: ResizeObserver;
+  private readonly drags = new Drags(this.canvas, {
+    grab: () => {
+      const { left, top } = this;
+      return (right, down) => this.move(left - right / this.size, top - down / this.sizeY);
+    },
+    hover: (at) => this.setCursor(this.elementAt(at)),
+    click: (at) => {
+      const found = this.elementAt(at);
+      if (this.isInside(found)) this.options.onPick(found);
+    },
+    take: (selection) => this.take(selection),
+    draw: () => this.draw(),
+  });
+  private readonly ignore: () => void;
   private closed = false;
 
   constructor(
@@ -82,14 +93,13 @@ export class Heatmap {
       [this.left, this.top, this.size] = options.box;
       this.isFitted = false;
     }
-    this.observer = new ResizeObserver(() => this.resize());
-    this.observer.observe(this.canvas);
+    this.ignore = onLook(this.canvas, () => this.resize());
     this.listen();
   }
 
   close(): void {
     this.closed = true;
-    this.observer.disconnect();
+    this.ignore();
     for (const layer of this.options.layers) layer.close();
     this.exact?.abort();
     clearTimeout(this.timer);
@@ -154,13 +164,9 @@ export class Heatmap {
 
   /** Show what is in the rectangle that was drawn, as large as it fits. */
   private take({ from, to }: Selection): void {
-    this.selection = null;
     const [w, h] = this.room();
     const [wide, high] = [Math.abs(to[0] - from[0]), Math.abs(to[1] - from[1])];
-    if (Math.min(wide, high) < CLICK) {
-      this.draw();
-      return;
-    }
+    if (Math.min(wide, high) < CLICK) return;
     const x = this.left + ((from[0] + to[0]) / 2 - MARGIN.left) / this.size;
     const y = this.top + ((from[1] + to[1]) / 2 - MARGIN.top) / this.sizeY;
     this.zoom(Math.min(w / wide, h / high));
@@ -259,7 +265,7 @@ export class Heatmap {
     if (this.cursor !== null) paintMark(context, scale, this.cursor, "#ffffff");
     context.restore();
     this.paintAxes(context);
-    if (this.selection !== null) drawSelection(context, this.selection);
+    if (this.drags.selection !== null) drawSelection(context, this.drags.selection);
     this.canvas.dataset["pending"] = String(this.options.layers.reduce((sum, layer) => sum + layer.pending, 0));
     this.canvas.dataset["box"] = [MARGIN.left, MARGIN.top, this.left, this.top, this.size, isUpwards ? height : 0, this.sizeY, isMirrored ? width : 0].join(",");
   }
@@ -378,47 +384,17 @@ export class Heatmap {
     }
   }
 
+  /** Return the element at a place of the canvas. */
+  private elementAt([x, y]: [number, number]): Point {
+    return { x: this.mirrored(Math.floor(this.left + (x - MARGIN.left) / this.size)), y: this.turned(Math.floor(this.top + (y - MARGIN.top) / this.sizeY)) };
+  }
+
   private listen(): void {
     const { canvas } = this;
-    const place = (event: MouseEvent): [number, number] => {
-      const [x, y] = pixelOf(event, canvas);
-      return [x - MARGIN.left, y - MARGIN.top];
-    };
-    const elementAt = ([px, py]: [number, number]): Point => ({ x: this.mirrored(Math.floor(this.left + px / this.size)), y: this.turned(Math.floor(this.top + py / this.sizeY)) });
-    let drag: { px: number; py: number; left: number; top: number; isClick: boolean } | null = null;
-    canvas.addEventListener("pointerdown", (event) => {
-      const [px, py] = place(event);
-      if (event.shiftKey) this.selection = { from: pixelOf(event, canvas), to: pixelOf(event, canvas) };
-      else drag = { px, py, left: this.left, top: this.top, isClick: true };
-      canvas.setPointerCapture(event.pointerId);
-    });
-    canvas.addEventListener("pointermove", (event) => {
-      if (this.selection !== null) {
-        this.selection.to = pixelOf(event, canvas);
-        this.draw();
-        return;
-      }
-      const [px, py] = place(event);
-      if (drag === null || event.buttons !== 1) {
-        this.setCursor(elementAt([px, py]));
-        return;
-      }
-      drag.isClick &&= Math.hypot(px - drag.px, py - drag.py) < CLICK;
-      if (!drag.isClick) this.move(drag.left - (px - drag.px) / this.size, drag.top - (py - drag.py) / this.sizeY);
-    });
-    canvas.addEventListener("pointerup", (event) => {
-      if (this.selection !== null) {
-        this.take(this.selection);
-        return;
-      }
-      const at = elementAt(place(event));
-      if (drag?.isClick === true && this.isInside(at)) this.options.onPick(at);
-      drag = null;
-    });
-    canvas.addEventListener("pointercancel", () => (drag = null));
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
-      this.zoom(2 ** (-event.deltaY / 300), place(event));
+      const [x, y] = pixelOf(event, canvas);
+      this.zoom(2 ** (-event.deltaY / 300), [x - MARGIN.left, y - MARGIN.top]);
     }, { passive: false });
     canvas.addEventListener("dblclick", () => this.fit());
     canvas.addEventListener("keydown", (event) => this.key(event));

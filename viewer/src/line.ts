@@ -1,7 +1,8 @@
 /** Lines of numbers on a canvas: per pixel the range of the values there, so that no peak is lost; pan and zoom along the axis. */
 
 import { drawBar, drawSelection, drawTick, drawTitles, drawValueAxis, type Frame, frameOf, MARGIN, pixelOf, type Selection } from "./axis_drawing.js";
-import { el } from "./dom.js";
+import { el, onLook } from "./dom.js";
+import { Drags } from "./drags.js";
 import { edgesOf, type Scaling, scalingOf } from "./scales.js";
 import type { Tick } from "./ticks.js";
 
@@ -58,8 +59,6 @@ export interface LineOptions {
 /** Colours of further lines: custom properties of the page's style. */
 const COLORS = ["--accent", "--curve-1", "--curve-2", "--curve-3", "--curve-4", "--curve-5"];
 const LEAST = 4;
-/** Pixels by which a pointer may move within a click. */
-const CLICK = 4;
 
 /** Return what is shown after zooming about an element, or after moving by elements; `null`: everything. Pure. */
 export function spanAfter([from, to]: Span, length: number, change: { factor?: number; at?: number; by?: number }): Span | null {
@@ -86,24 +85,34 @@ export function ranges(values: Float64Array, columns: number): { low: Float64Arr
 
 export class Line {
   readonly canvas = el("canvas", { tabindex: 0, role: "application", "aria-roledescription": "line", class: "plot" });
-  private readonly observer: ResizeObserver;
+  private readonly ignore: () => void;
   private curves: Curve[];
   private style: LineStyle;
   private span: Span | null;
   private cursor: number | null = null;
-  /** The part that is drawn with Shift, over the whole height. */
-  private selection: Selection | null = null;
+  private readonly drags = new Drags(this.canvas, {
+    grab: () => {
+      const [from, to] = this.shown();
+      return (right) => this.show(spanAfter([from, to], this.options.length, { by: (-right / this.width()) * (to - from) }));
+    },
+    hover: ([x]) => this.setCursor(this.indexAt(x)),
+    click: ([x]) => {
+      const index = this.indexAt(x);
+      if (index !== null) this.options.onPick(index);
+    },
+    take: (selection) => this.take(selection),
+    draw: () => this.draw(),
+  });
   private mark: number | null;
 
   constructor(private readonly options: LineOptions) {
     ({ curves: this.curves, style: this.style, span: this.span, mark: this.mark } = options);
-    this.observer = new ResizeObserver(() => this.draw());
-    this.observer.observe(this.canvas);
+    this.ignore = onLook(this.canvas, () => this.draw());
     this.listen();
   }
 
   close(): void {
-    this.observer.disconnect();
+    this.ignore();
   }
 
   setMark(index: number | null): void {
@@ -148,41 +157,11 @@ export class Line {
   }
 
   private listen(): void {
-    const { canvas, options } = this;
-    let drag: { x: number; span: Span; isClick: boolean } | null = null;
-    canvas.addEventListener("pointerdown", (event) => {
-      if (event.shiftKey) this.selection = { from: [pixelOf(event, canvas)[0], MARGIN.top], to: [pixelOf(event, canvas)[0], canvas.clientHeight - MARGIN.bottom] };
-      else drag = { x: event.clientX, span: this.shown(), isClick: true };
-      canvas.setPointerCapture(event.pointerId);
-    });
-    canvas.addEventListener("pointermove", (event) => {
-      if (this.selection !== null) {
-        this.selection.to[0] = pixelOf(event, canvas)[0];
-        this.draw();
-        return;
-      }
-      if (drag === null || event.buttons !== 1) {
-        this.setCursor(this.indexAt(event));
-        return;
-      }
-      drag.isClick &&= Math.abs(event.clientX - drag.x) < CLICK;
-      const [from, to] = drag.span;
-      if (!drag.isClick) this.show(spanAfter(drag.span, options.length, { by: ((drag.x - event.clientX) / this.width()) * (to - from) }));
-    });
-    canvas.addEventListener("pointerup", (event) => {
-      if (this.selection !== null) {
-        this.take(this.selection);
-        return;
-      }
-      const index = this.indexAt(event);
-      if (drag?.isClick === true && index !== null) options.onPick(index);
-      drag = null;
-    });
-    canvas.addEventListener("pointercancel", () => (drag = null));
+    const { canvas } = this;
     canvas.addEventListener("pointerleave", () => this.setCursor(null));
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
-      this.zoom(2 ** (-event.deltaY / 300), this.placeAt(event));
+      this.zoom(2 ** (-event.deltaY / 300), this.placeAt(pixelOf(event, canvas)[0]));
     }, { passive: false });
     canvas.addEventListener("dblclick", () => this.fit());
     canvas.addEventListener("keydown", (event) => this.key(event));
@@ -190,12 +169,10 @@ export class Line {
 
   /** Show the elements in the part that was drawn. */
   private take({ from, to }: Selection): void {
-    this.selection = null;
     const [first, last] = this.shown();
     const [left, right] = [from[0], to[0]].sort((a, b) => a - b).map((pixel) => first + ((pixel - MARGIN.left) / this.width()) * (last - first)) as [number, number];
     const span: Span = [Math.max(0, left), Math.min(this.options.length, right)];
     if (span[1] - span[0] >= Math.min(LEAST, this.options.length)) this.show(span);
-    else this.draw();
   }
 
   private key(event: KeyboardEvent): void {
@@ -214,16 +191,15 @@ export class Line {
     event.preventDefault();
   }
 
-  /** Return where a pointer is, in elements from the first of the axis. */
-  private placeAt(event: MouseEvent): number {
+  /** Return where a pixel of the canvas is, in elements from the first of the axis. */
+  private placeAt(x: number): number {
     const [from, to] = this.shown();
-    const share = (pixelOf(event, this.canvas)[0] - MARGIN.left) / this.width();
-    return from + share * (to - from);
+    return from + ((x - MARGIN.left) / this.width()) * (to - from);
   }
 
-  private indexAt(event: MouseEvent): number | null {
+  private indexAt(x: number): number | null {
     const [from, to] = this.shown();
-    const place = this.placeAt(event);
+    const place = this.placeAt(x);
     return place >= from && place < to ? Math.floor(place) : null;
   }
 
@@ -259,7 +235,10 @@ export class Line {
     context.fillStyle = style.color;
     if (this.cursor !== null) context.fillRect(x(this.cursor + 0.5), frame.top, 1, frame.height);
     context.restore();
-    if (this.selection !== null) drawSelection(context, this.selection);
+    if (this.drags.selection !== null) {
+      const [top, bottom] = [frame.top, frame.top + frame.height]; // over the whole height
+      drawSelection(context, { from: [this.drags.selection.from[0], top], to: [this.drags.selection.to[0], bottom] });
+    }
     this.canvas.dataset["frame"] = [frame.left, frame.top, frame.width, frame.height, from, to, ...edges].join(",");
   }
 

@@ -1,6 +1,6 @@
 /** The page: the tree on the left, the selected node on the right, the state in the URL. */
 
-import { byId, fill } from "./dom.js";
+import { byId, fill, THEME_EVENT } from "./dom.js";
 import { Findings } from "./findings.js";
 import { failure, Page } from "./page.js";
 import { linkTo, parseState } from "./state.js";
@@ -16,6 +16,7 @@ interface Place {
 
 function setTheme(theme: string): void {
   document.documentElement.dataset["theme"] = theme;
+  document.dispatchEvent(new Event(THEME_EVENT));
   try {
     localStorage.setItem("tessarr-theme", theme);
   } catch {

@@ -13,20 +13,58 @@ function save(blob: Blob, name: string): void {
   window.setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
-/** Draw canvases side by side on the colour of the page, as PNG. */
-export async function pngOf(canvases: (HTMLCanvasElement | undefined)[]): Promise<Blob | null> {
-  const shown = canvases.filter((one): one is HTMLCanvasElement => one !== undefined && one.isConnected && one.width > 0);
-  const canvas = el("canvas", { width: shown.reduce((sum, one) => sum + one.width, 0), height: Math.max(1, ...shown.map((one) => one.height)) });
+/** Draw parts of the page side by side on its colour, as PNG: canvases, and elements with a canvas, with the lines and texts beside it. */
+export async function pngOf(parts: (HTMLElement | undefined)[]): Promise<Blob | null> {
+  const shown = parts.filter((one): one is HTMLElement => one !== undefined && one.isConnected && one.clientWidth > 0);
+  const ratio = window.devicePixelRatio || 1;
+  const [width, height] = [shown.reduce((sum, one) => sum + one.clientWidth, 0), Math.max(1, ...shown.map((one) => one.clientHeight))];
+  const canvas = el("canvas", { width: Math.round(width * ratio), height: Math.round(height * ratio) });
   const context = canvas.getContext("2d");
   if (context === null || shown.length === 0) return null;
   context.fillStyle = getComputedStyle(document.body).backgroundColor;
   context.fillRect(0, 0, canvas.width, canvas.height);
   let x = 0;
   for (const one of shown) {
-    context.drawImage(one, x, 0);
-    x += one.width;
+    const bounds = one.getBoundingClientRect();
+    const page = new DOMMatrix([ratio, 0, 0, ratio, ratio * (x - bounds.left), -ratio * bounds.top]);
+    for (const line of one.querySelectorAll("line")) drawLine(context, line, page);
+    for (const drawn of one instanceof HTMLCanvasElement ? [one] : one.querySelectorAll("canvas")) {
+      context.setTransform(page);
+      const { left, top, width: wide, height: high } = drawn.getBoundingClientRect();
+      context.drawImage(drawn, left, top, wide, high);
+    }
+    for (const text of one.querySelectorAll<HTMLElement | SVGTextElement>("text, .corner")) drawText(context, text, page);
+    x += one.clientWidth;
   }
   return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+}
+
+/** Draw a line of SVG; `page` maps the coordinates of the page. */
+function drawLine(context: CanvasRenderingContext2D, line: SVGLineElement, page: DOMMatrix): void {
+  const place = line.getScreenCTM();
+  const { stroke, strokeOpacity } = getComputedStyle(line);
+  if (place === null || stroke === "none") return;
+  context.setTransform(page.multiply(place));
+  context.globalAlpha = Number(strokeOpacity);
+  context.strokeStyle = stroke;
+  context.beginPath();
+  context.moveTo(line.x1.baseVal.value, line.y1.baseVal.value);
+  context.lineTo(line.x2.baseVal.value, line.y2.baseVal.value);
+  context.stroke();
+  context.globalAlpha = 1;
+}
+
+/** Draw a text about the middle of its place; texts of SVG may be turned. */
+function drawText(context: CanvasRenderingContext2D, text: HTMLElement | SVGTextElement, page: DOMMatrix): void {
+  const { left, top, width, height } = text.getBoundingClientRect();
+  const turned = text instanceof SVGTextElement ? text.getScreenCTM() : null;
+  const { color, fontWeight, fontSize, fontFamily } = getComputedStyle(text);
+  context.setTransform(page.translate(left + width / 2, top + height / 2).multiply(new DOMMatrix([turned?.a ?? 1, turned?.b ?? 0, turned?.c ?? 0, turned?.d ?? 1, 0, 0])));
+  context.fillStyle = color;
+  context.font = `${fontWeight} ${fontSize} ${fontFamily}`;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.fillText(text.textContent ?? "", 0, 0);
 }
 
 /** Write columns of equal length as CSV: a name each, then a line per row. Pure. */

@@ -203,15 +203,16 @@ export class Scatter {
       return;
     }
     this.points = new Points(data, this.style(), {
+      label: `Points of ${this.node.path === "" ? this.node.name : this.node.path}; arrow keys move from point to point, plus and minus zoom`,
       domain: this.options.state.domain ?? null,
       onCursor: (at) => this.options.onReadout(at === null ? " " : this.textOf(at)),
       onDomain: (domain) => {
         if (domain === null) delete this.options.state.domain;
         this.options.onChange(domain === null ? {} : { domain });
       },
+      onError: this.options.onError,
     });
-    this.points.canvas.setAttribute("aria-label", `Points of ${this.node.path === "" ? this.node.name : this.node.path}; arrow keys move from point to point, plus and minus zoom`);
-    fill(this.plot, this.points.canvas);
+    fill(this.plot, this.points.plot.element);
   }
 
   /** Write a point: its index, x and y, and what its colour and bar are of. */
@@ -242,7 +243,7 @@ export class Scatter {
       this.companions.errors === null ? null : check(`Errors (${this.companions.errors.name})`, style.hasErrors, (errors) => this.restyle({ errors })),
       el("div", { class: "group" }, button("Zoom in", "+", () => this.points?.zoom(1.5)), button("Zoom out", "−", () => this.points?.zoom(1 / 1.5)), button("Show everything", "Fit", () => this.points?.fit())),
       el("div", { class: "group" },
-        saveButton("Save the points as a picture", "PNG", () => `${this.node.name}.png`, () => pngOf([this.points?.canvas, this.data?.tint == null ? undefined : this.contrast.legend])),
+        saveButton("Save the points as a picture", "PNG", () => `${this.node.name}.png`, () => pngOf([this.points?.plot.element, this.data?.tint == null ? undefined : this.contrast.legend])),
         saveButton("Save the numbers of the points", "CSV", () => `${this.node.name}.csv`, () => csvFile(this.columns()))),
       this.note,
     );

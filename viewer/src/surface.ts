@@ -1,13 +1,13 @@
-/** A plane of an array as a surface in three dimensions: values are heights and colours. Drawn on a plain canvas, far parts first. */
+/** A plane of an array as a surface in three dimensions: values are heights and colours. Drawn by H5Web. */
 
 import type { Api, ArrayNode } from "./api.js";
 import type { Axes } from "./axes.js";
-import { drawTitles, MARGIN } from "./axis_drawing.js";
-import { colorTable, shareOf } from "./colors.js";
+import { shareOf } from "./colors.js";
 import { Contrast } from "./contrast.js";
 import { button, el, fill } from "./dom.js";
 import { elements } from "./elements.js";
-import type { Coloring } from "./paint.js";
+import { Plot, reachable } from "./graphics.js";
+import type { SurfaceLook } from "./h5web_surface.js";
 import { overview, type Plane, type Source, stridesOf, tileQuery } from "./plane.js";
 import { pngOf, saveButton } from "./save.js";
 import { numbersOf } from "./series.js";
@@ -22,59 +22,21 @@ export interface SurfaceOptions {
   onError: (error: unknown) => void;
 }
 
-/** Numbers in rows, the first row first. */
-export interface Relief {
-  values: Float64Array;
-  columns: number;
-  rows: number;
-}
-
-/** Corners along each side that are drawn. */
-const MAX_SIDE = 96;
+/** How a surface is turned at first, in degrees. */
 const TURN: [number, number] = [30, 35];
-/** Height of the largest value, as a share of the longer side. */
-const HEIGHT = 0.4;
-
-/** Leave out rows and columns of numbers, evenly, until neither side has more than `most`; the first ones stay. Pure. */
-export function thinned({ values, columns, rows }: Relief, most: number): Relief {
-  const [stepX, stepY] = [Math.ceil(columns / most), Math.ceil(rows / most)];
-  const [width, height] = [Math.ceil(columns / stepX), Math.ceil(rows / stepY)];
-  return { columns: width, rows: height, values: Float64Array.from({ length: width * height }, (_, at) => values[Math.floor(at / width) * stepY * columns + (at % width) * stepX] ?? NaN) };
-}
-
-export interface Projection {
-  /** Return the place on the screen of a corner: x and y from −0.5 to 0.5 on the ground, z above it. */
-  place(x: number, y: number, z: number): [number, number];
-  /** Whether larger x, and larger y, are nearer. */
-  isNearX: boolean;
-  isNearY: boolean;
-}
-
-/** Make the view of the ground from an angle about the axis upwards, and one above the ground, in degrees, without perspective. Pure. */
-export function projectionOf([azimuth, elevation]: [number, number]): Projection {
-  const [turn, lift] = [(azimuth * Math.PI) / 180, (elevation * Math.PI) / 180];
-  const [cos, sin] = [Math.cos(turn), Math.sin(turn)];
-  return {
-    place: (x, y, z) => {
-      const [right, near] = [x * cos - y * sin, x * sin + y * cos];
-      return [right, near * Math.sin(lift) - z * Math.cos(lift)];
-    },
-    isNearX: sin > 0,
-    isNearY: cos > 0,
-  };
-}
 
 export class Surface {
-  readonly canvas = el("canvas", { tabindex: 0, role: "application", "aria-roledescription": "surface", class: "plot" });
+  private readonly plot: Plot<SurfaceLook>;
+  private readonly stage: HTMLElement;
+  /** The coordinates at the corners of the ground. */
+  private readonly corners = Array.from({ length: 4 }, () => el("span", { class: "corner" }));
   private readonly contrast: Contrast;
-  private readonly observer: ResizeObserver;
   private readonly bar = el("div", { class: "controls" });
-  private relief: Relief | null = null;
+  private relief: { values: Float64Array; columns: number; rows: number } | null = null;
   private sources: Promise<Source[]> | null = null;
   private request: AbortController | null = null;
   private query = "";
   private size = 1;
-  private frame = 0;
 
   constructor(
     private readonly api: Api,
@@ -86,27 +48,24 @@ export class Surface {
       options.onChange({});
       this.render();
     } });
-    this.canvas.setAttribute("aria-label", `Surface of ${node.path === "" ? node.name : node.path}; arrow keys turn it, plus and minus zoom`);
-    this.observer = new ResizeObserver(() => this.draw());
-    this.observer.observe(this.canvas);
-    this.listen();
+    this.plot = new Plot((h5web, host, look) => h5web.drawSurface(host, look), () => this.look(), options.onError);
+    this.stage = el("div", { class: "plots tall" }, this.plot.element, ...this.corners);
     fill(
       this.bar,
       el("div", { class: "group" }, button("Turn to the left", "↺", () => this.turn(15, 0)), button("Turn to the right", "↻", () => this.turn(-15, 0)), button("From above", "Above", () => this.setTurn([0, 90])), button("Turn back", "Fit", () => this.setTurn(TURN))),
-      saveButton("Save the surface as a picture", "PNG", () => `${node.name}.png`, () => pngOf([this.canvas, this.contrast.legend])),
+      saveButton("Save the surface as a picture", "PNG", () => `${node.name}.png`, () => pngOf([this.stage, this.contrast.legend])),
       el("span", { class: "quiet" }, "Drag to turn."),
     );
   }
 
   get elements(): HTMLElement[] {
-    return [this.contrast.controls, this.bar, el("div", { class: "stage" }, el("div", { class: "plots tall" }, this.canvas), this.contrast.legend)];
+    return [this.contrast.controls, this.bar, el("div", { class: "stage" }, this.stage, this.contrast.legend)];
   }
 
   close(): void {
     this.request?.abort();
-    this.observer.disconnect();
+    this.plot.close();
     this.contrast.close();
-    cancelAnimationFrame(this.frame);
   }
 
   refresh(): void {
@@ -144,9 +103,9 @@ export class Surface {
       const [columns, rows] = plane.x > plane.y ? [raw.shape.at(-1) ?? 1, raw.shape[0] ?? 1] : [raw.shape[0] ?? 1, raw.shape.at(-1) ?? 1];
       const values = Float64Array.from({ length: columns * rows }, (_, at) => all[Math.floor(at / columns) * strideY + (at % columns) * strideX] ?? NaN);
       this.contrast.setValues(values);
-      this.relief = thinned({ values, columns, rows }, MAX_SIDE);
+      this.relief = { values, columns, rows };
     }
-    this.draw();
+    this.plot.draw();
   }
 
   // -- turning -------------------------------------------------------------------------------------------------------
@@ -157,7 +116,7 @@ export class Surface {
 
   private setTurn([azimuth, elevation]: [number, number]): void {
     this.options.onChange({ turn: [Math.round(((azimuth % 360) + 360) % 360), Math.round(Math.min(90, Math.max(5, elevation)))] });
-    this.draw();
+    this.plot.draw();
   }
 
   private turn(by: number, up: number): void {
@@ -166,11 +125,12 @@ export class Surface {
 
   private zoom(factor: number): void {
     this.size = Math.min(8, Math.max(0.3, this.size * factor));
-    this.draw();
+    this.plot.draw();
   }
 
-  private listen(): void {
-    const { canvas } = this;
+  /** Turn and zoom by the pointer and by keys; the canvas is one that H5Web has made. */
+  private readonly listen = (canvas: HTMLCanvasElement): void => {
+    reachable(canvas, "surface");
     let drag: { x: number; y: number; from: [number, number] } | null = null;
     canvas.addEventListener("pointerdown", (event) => {
       drag = { x: event.clientX, y: event.clientY, from: this.angles };
@@ -186,7 +146,7 @@ export class Surface {
     }, { passive: false });
     canvas.addEventListener("dblclick", () => this.setTurn(TURN));
     canvas.addEventListener("keydown", (event) => this.key(event));
-  }
+  };
 
   private key(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -202,85 +162,36 @@ export class Surface {
 
   // -- drawing -------------------------------------------------------------------------------------------------------
 
-  private draw(): void {
-    if (this.frame !== 0) return;
-    this.frame = requestAnimationFrame(() => {
-      this.frame = 0;
-      this.paint();
-    });
-  }
-
-  private paint(): void {
-    const context = this.canvas.getContext("2d");
+  private look(): SurfaceLook | null {
     const coloring = this.contrast.coloring();
-    const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
-    if (context === null || coloring === null || this.relief === null || width === 0) return;
-    const ratio = window.devicePixelRatio || 1;
-    [this.canvas.width, this.canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const projection = projectionOf(this.angles);
-    const scale = Math.min((width - MARGIN.left) / 1.5, (height - MARGIN.bottom) / 1.2) * this.size;
-    const screen = (x: number, y: number, z: number): [number, number] => {
-      const [right, down] = projection.place(x, y, z);
-      return [width / 2 + right * scale, height * 0.55 + down * scale];
+    if (coloring === null || this.relief === null) return null;
+    const { limits: [low, high], map, norm } = coloring;
+    const { values, columns, rows } = this.relief;
+    const { node } = this;
+    return {
+      relief: { values: Float32Array.from(values, (value) => shareOf(value, low, high, norm)), columns, rows },
+      map,
+      turn: this.angles,
+      size: this.size,
+      color: getComputedStyle(this.plot.element).color,
+      label: `Surface of ${node.path === "" ? node.name : node.path}; arrow keys turn it, plus and minus zoom`,
+      onCanvas: this.listen,
+      onDrawn: this.placeCorners,
     };
-    context.lineWidth = 1;
-    paintRelief(context, this.relief, coloring, projection, screen);
-    this.paintGround(context, screen, this.relief);
-    const plane = this.options.plane();
-    const frame = { left: MARGIN.left, top: MARGIN.top, width: width - MARGIN.left, height: height - MARGIN.bottom - MARGIN.top };
-    drawTitles(context, frame, `${this.axes.nameOf(plane.x)} × ${this.axes.nameOf(plane.y)}`, this.node.label ?? this.node.name);
-    this.canvas.dataset["drawn"] = `${this.relief.columns},${this.relief.rows},${this.angles.join(",")}`;
   }
 
-  /** Draw the edges of the ground, with the coordinates at their ends. */
-  private paintGround(context: CanvasRenderingContext2D, screen: (x: number, y: number, z: number) => [number, number], { columns, rows }: Relief): void {
-    const [right, near] = [columns, rows].map((count) => (count - 1) / 2 / (Math.max(columns, rows, 2) - 1)) as [number, number];
+  /** Write the coordinates at the corners of the ground, where they are drawn. */
+  private readonly placeCorners = (places: [number, number][]): void => {
     const { x, y } = this.options.plane();
     const last = (axis: number): number => Math.max(0, (this.node.shape[axis] ?? 1) - 1);
-    context.strokeStyle = context.fillStyle = getComputedStyle(this.canvas).color;
-    context.globalAlpha = 0.7;
-    context.beginPath();
-    context.moveTo(...screen(-right, -near, 0));
-    for (const [toX, toY] of [[right, -near], [right, near], [-right, near], [-right, -near]] as const) context.lineTo(...screen(toX, toY, 0));
-    context.stroke();
-    context.globalAlpha = 1;
-    context.font = "11px system-ui, sans-serif";
-    context.textAlign = "center";
-    context.textBaseline = "middle";
-    const mark = (text: string, [left, top]: [number, number]): void => context.fillText(text, left, top, 160);
-    mark(`${this.axes.nameOf(x)} ${this.axes.labelOf(x, 0)}`, screen(-right, near + 0.07, 0));
-    mark(this.axes.labelOf(x, last(x)), screen(right, near + 0.07, 0));
-    mark(`${this.axes.nameOf(y)} ${this.axes.labelOf(y, 0)}`, screen(right + 0.1, -near, 0));
-    mark(this.axes.labelOf(y, last(y)), screen(right + 0.1, near, 0));
-  }
-}
-
-/** Draw the faces between neighbours, the farthest first; a face with a corner that is no number is left out. */
-function paintRelief(context: CanvasRenderingContext2D, { values, columns, rows }: Relief, { map, limits: [low, high], norm }: Coloring, { isNearX, isNearY }: Projection, screen: (x: number, y: number, z: number) => [number, number]): void {
-  const table = colorTable(map);
-  const longer = Math.max(columns, rows, 2) - 1;
-  const shares = values.map((value) => shareOf(value, low, high, norm));
-  const corner = (column: number, row: number): [number, number] =>
-    screen((column - (columns - 1) / 2) / longer, (row - (rows - 1) / 2) / longer, HEIGHT * (shares[row * columns + column] ?? NaN));
-  for (let i = 0; i + 1 < rows; i++) {
-    const row = isNearY ? i : rows - 2 - i;
-    for (let j = 0; j + 1 < columns; j++) {
-      const column = isNearX ? j : columns - 2 - j;
-      const corners = [[column, row], [column + 1, row], [column + 1, row + 1], [column, row + 1]] as const;
-      const height = corners.reduce((sum, [x, y]) => sum + (shares[y * columns + x] ?? NaN), 0) / 4;
-      if (Number.isNaN(height)) continue;
-      const entry = 3 * Math.round(255 * height);
-      context.strokeStyle = context.fillStyle = `rgb(${table[entry]}, ${table[entry + 1]}, ${table[entry + 2]})`;
-      context.beginPath();
-      corners.forEach(([x, y], at) => {
-        const place = corner(x, y);
-        if (at === 0) context.moveTo(...place);
-        else context.lineTo(...place);
-      });
-      context.closePath();
-      context.fill();
-      context.stroke(); // covers the seam between faces
-    }
-  }
+    const text = (axis: number, index: number): string => `${this.axes.nameOf(axis)} ${this.axes.labelOf(axis, index)}`;
+    const texts = [[0, 0], [last(x), 0], [0, last(y)], [last(x), last(y)]].map(([atX = 0, atY = 0]) => `${text(x, atX)}, ${text(y, atY)}`);
+    const { canvas } = this.plot;
+    if (canvas !== undefined && this.relief !== null) canvas.dataset["drawn"] = `${this.relief.columns},${this.relief.rows},${this.angles.join(",")}`;
+    this.corners.forEach((corner, at) => {
+      const [left = 0, top = 0] = places[at] ?? [];
+      corner.textContent = texts[at] ?? "";
+      corner.style.transform = `translate(${left}px, ${top}px) translate(-50%, 0.2em)`;
+    });
+  };
 }
