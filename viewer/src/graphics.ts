@@ -14,10 +14,12 @@ const NO_GRAPHICS = "This browser gives pages no WebGL, by which points and surf
 
 let parts: Promise<H5Web> | null = null;
 
-/** Load H5Web's parts and their style, once. */
+/** Load H5Web's parts and their style, once; again after a failure. */
 function h5web(): Promise<H5Web> {
-  if (!hasGraphics()) return Promise.reject(new Error(NO_GRAPHICS));
-  parts ??= load();
+  parts ??= load().catch((error: unknown) => {
+    parts = null;
+    throw error;
+  });
   return parts;
 }
 
@@ -29,6 +31,7 @@ function hasGraphics(): boolean {
 }
 
 async function load(): Promise<H5Web> {
+  if (!hasGraphics()) throw new Error(NO_GRAPHICS);
   const style = el("link", { rel: "stylesheet", href: "h5web.css" });
   const isStyled = new Promise<void>((resolve, reject) => {
     style.addEventListener("load", () => resolve());
@@ -78,9 +81,8 @@ export class Plot<Look> {
   }
 
   private async update(): Promise<void> {
-    if (this.look() === null) return;
     const parts = await h5web();
-    const look = this.look(); // it may be another now
+    const look = this.look();
     if (this.end.signal.aborted || look === null) return;
     if (this.drawn === null) this.drawn = this.start(parts, this.element, look);
     else this.drawn.update(look);

@@ -37,9 +37,9 @@ const VIEW = 30;
 const RADIANS = Math.PI / 180;
 
 export function SurfacePlot(look: SurfaceLook): ReactElement {
-  const { relief: { values, columns, rows }, map } = look;
-  const top = HEIGHT * (Math.max(columns, rows, 2) - 1);
-  const heights = useMemo(() => heightsOf({ values, columns, rows }, top), [values, columns, rows, top]);
+  const { relief, map } = look;
+  const top = HEIGHT * (Math.max(relief.columns, relief.rows, 2) - 1);
+  const heights = useMemo(() => heightsOf(relief, top), [relief, top]);
   return (
     <SurfaceVis dataArray={heights} domain={[0, top]} colorMap={colorMapOf(map, "#0000")}>
       <Scene {...look} />

@@ -7,7 +7,7 @@ import { Contrast } from "./contrast.js";
 import { button, el, fill } from "./dom.js";
 import { elements } from "./elements.js";
 import { Plot, reachable } from "./graphics.js";
-import type { SurfaceLook } from "./h5web_surface.js";
+import type { Relief, SurfaceLook } from "./h5web_surface.js";
 import { overview, type Plane, type Source, stridesOf, tileQuery } from "./plane.js";
 import { pngOf, saveButton } from "./save.js";
 import { numbersOf } from "./series.js";
@@ -32,7 +32,11 @@ export class Surface {
   private readonly corners = Array.from({ length: 4 }, () => el("span", { class: "corner" }));
   private readonly contrast: Contrast;
   private readonly bar = el("div", { class: "controls" });
-  private relief: { values: Float64Array; columns: number; rows: number } | null = null;
+  private values: Float64Array | null = null;
+  private columns = 1;
+  private rows = 1;
+  /** Heights of the values by limits and scale of the colours. */
+  private relief: { of: string; relief: Relief } | null = null;
   private sources: Promise<Source[]> | null = null;
   private request: AbortController | null = null;
   private query = "";
@@ -103,7 +107,7 @@ export class Surface {
       const [columns, rows] = plane.x > plane.y ? [raw.shape.at(-1) ?? 1, raw.shape[0] ?? 1] : [raw.shape[0] ?? 1, raw.shape.at(-1) ?? 1];
       const values = Float64Array.from({ length: columns * rows }, (_, at) => all[Math.floor(at / columns) * strideY + (at % columns) * strideX] ?? NaN);
       this.contrast.setValues(values);
-      this.relief = { values, columns, rows };
+      [this.values, this.columns, this.rows, this.relief] = [values, columns, rows, null];
     }
     this.plot.draw();
   }
@@ -164,12 +168,13 @@ export class Surface {
 
   private look(): SurfaceLook | null {
     const coloring = this.contrast.coloring();
-    if (coloring === null || this.relief === null) return null;
+    if (coloring === null || this.values === null) return null;
     const { limits: [low, high], map, norm } = coloring;
-    const { values, columns, rows } = this.relief;
-    const { node } = this;
+    const { node, columns, rows } = this;
+    const of = `${low} ${high} ${norm}`;
+    if (this.relief?.of !== of) this.relief = { of, relief: { values: Float32Array.from(this.values, (value) => shareOf(value, low, high, norm)), columns, rows } };
     return {
-      relief: { values: Float32Array.from(values, (value) => shareOf(value, low, high, norm)), columns, rows },
+      relief: this.relief.relief,
       map,
       turn: this.angles,
       size: this.size,
@@ -187,7 +192,7 @@ export class Surface {
     const text = (axis: number, index: number): string => `${this.axes.nameOf(axis)} ${this.axes.labelOf(axis, index)}`;
     const texts = [[0, 0], [last(x), 0], [0, last(y)], [last(x), last(y)]].map(([atX = 0, atY = 0]) => `${text(x, atX)}, ${text(y, atY)}`);
     const { canvas } = this.plot;
-    if (canvas !== undefined && this.relief !== null) canvas.dataset["drawn"] = `${this.relief.columns},${this.relief.rows},${this.angles.join(",")}`;
+    if (canvas !== undefined) canvas.dataset["drawn"] = `${this.columns},${this.rows},${this.angles.join(",")}`;
     this.corners.forEach((corner, at) => {
       const [left = 0, top = 0] = places[at] ?? [];
       corner.textContent = texts[at] ?? "";
