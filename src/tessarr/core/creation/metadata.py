@@ -123,7 +123,10 @@ def _report_diagnostics(chain: tuple[Codec, ...]) -> None:
 
 
 def _check_chain(chain: tuple[Codec, ...], spec: ChunkSpec) -> None:
-    """Raise for a chain that cannot encode such chunks or states no byte order; warn of codecs that prevent partial reads of shards."""
+    """Raise for a chain that cannot encode such chunks or states no byte order.
+
+    Warn of codecs that prevent partial reads of shards.
+    """
     bound = BoundChain(chain, spec)
     check_endian(bound, strict=True)
     if bound.shard is not None and not bound.partial:
