@@ -277,7 +277,7 @@ def test_a_directory_may_have_any_name(name: str, tmp_path: pathlib.Path) -> Non
 def test_v3_wins_over_v2_at_one_path_with_a_warning() -> None:
     v2 = tessarr.create_array({}, shape=(9,), dtype="i1", zarr_format=2)
     store = store_of({"": array_document((4,))}, {".zarray": bytes_of(v2.store.get(".zarray"))})
-    with pytest.warns(tessarr.errors.ZarrUserWarning, match=r"Both zarr\.json .* Zarr format 3 is used"):
+    with pytest.warns(tessarr.errors.ZarrUserWarning, match=r"Both zarr\.json .* Zarr v3 will be used"):
         z = tessarr.open(store, mode="r")
     assert (z.zarr_format, z.shape) == (3, (4,))
     with warnings.catch_warnings():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 from tessarr.core.node import Node
-from tessarr.errors import MetadataValidationError, ReadOnlyError, UnsupportedOperationError
+from tessarr.errors import MetadataValidationError, NodeNotFoundError, ReadOnlyError, UnsupportedOperationError
 from tessarr.settings import config as settings
 from tessarr.stores.base import Store
 from tessarr.stores.path import join, normalize_path
@@ -25,8 +26,8 @@ def locate(
     `store` may also be an opened array or group, whose store is then used. A store that is opened here is read-only
     with ``mode="r"``.
 
-    Raises `ReadOnlyError` for a read-only store and a mode that writes, where `tessarr.as_zarr` is installed; elsewhere the
-    first write raises it.
+    Raises, where `tessarr.as_zarr` is installed, `ReadOnlyError` for a read-only store and a mode that writes (elsewhere the
+    first write raises it), and `NodeNotFoundError` for a path without a directory and a mode that does not create.
     """
     check_mode(mode)
     held = getattr(store, "_node", store)  # unwraps an `AsyncArray` or `AsyncGroup`
@@ -39,6 +40,12 @@ def locate(
         raise ReadOnlyError(
             f"Store is read-only but mode is {mode!r}", store=base.url, hint="Give a writable store, or mode 'r'"
         )
+    if mode in ("r", "r+") and isinstance(store, str | os.PathLike) and settings.get("zarr_python.arguments"):
+        root = getattr(base, "root", None)
+        if isinstance(root, os.PathLike) and not os.path.exists(
+            root
+        ):  # no array or group is missing, but the place of one
+            raise NodeNotFoundError(f"{root} does not exist", store=base.url, hint="Check the path")
     whole = join(here, normalize_path(path or ""))
     mode = mode or ("r" if base.read_only else "a")
     if mode == "r" and not base.read_only and not isinstance(store, Store) and not hasattr(store, "store"):

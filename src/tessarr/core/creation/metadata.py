@@ -239,6 +239,8 @@ def _shard_options(shards: ShardsLike) -> dict[str, Any]:
 
 def _byteorder(dtype: DTypeLike) -> str | None:
     """Return the byte order of a dtype given with one: a v3 array stores elements in that order."""
+    if settings.get("zarr_python.little_endian"):
+        return None  # little-endian then
     order = getattr(from_numpy_dtype(dtype), "byteorder", "=")
     return {">": "big", "<": "little"}.get(order)
 

@@ -16,7 +16,7 @@ from tessarr.core.asynchronous.sans_io import Call, gather_calls, run_steps, sto
 from tessarr.core.claims.settle import update_settled_steps
 from tessarr.core.stored.consolidated import HOLDERS, follow_change_steps
 from tessarr.core.stored.read_nodes import NodeMetadata
-from tessarr.core.stored.walk import read_entries_steps
+from tessarr.core.stored.walk import Entry, read_entries_steps
 from tessarr.core.stored.write_new import write_new_steps
 from tessarr.errors import (
     ContainsArrayError,
@@ -70,14 +70,19 @@ async def create_documents_steps(
     `documents`: full key → value, in the order of writing: the document that makes the node at `path` exist is the last one.
     With `overwrite` an existing node, and all below it, is replaced once the new documents are staged. Where there
     is none, nothing is deleted, unless ``zarr_python.overwrite_all`` is set. With `keep` an existing array gets the new
-    documents, and its chunks stay.
+    documents, and its chunks stay. With the setting ``zarr_python.both_formats`` a node of the other format may stay beside
+    the new one (`_may_be_beside`).
 
     Raises `ContainsArrayError` or `ContainsGroupError` when another node exists at `path` and not `overwrite`.
     """
     store._check_writable(path)
     open_transactions.refuse_outside(store, path)
-    kinds = await read_kinds_steps(store, path)
+    entries = await _read_entries_steps(store, path)
+    kinds = {entry.path: entry.kind for entry in entries}
     existing = kinds[path]
+    beside = existing is not None and not overwrite and _may_be_beside(entries[-1], zarr_format, documents)
+    if beside:
+        existing = None
     if existing is not None and not overwrite and not (keep and existing == "array"):
         raise _contains(store, path, existing)
     made = await _create_ancestors_steps(store, path, zarr_format, kinds)
@@ -85,7 +90,10 @@ async def create_documents_steps(
     if overwrite and (existing is not None or clears):
         await store_call(store, "replace_prefix", prefix_of(path), documents)
     else:
-        other = await write_new_steps(store, path, documents, replace=existing is not None, above=made)
+        in_the_way = (zarr_format,) if beside else (3, 2)
+        other = await write_new_steps(
+            store, path, documents, replace=existing is not None, above=made, formats_in_the_way=in_the_way
+        )
         if other is not None:
             if not overwrite:
                 raise _contains(store, other, (await read_kinds_steps(store, other))[other])
@@ -117,10 +125,31 @@ def _contains(store: Store, path: str, kind: str | None) -> TessarrError:
 async def read_kinds_steps(store: Store, path: str) -> dict[str, str | None]:
     """Read what is at `path` and above, in one request: per path "array" or "group" when any format has a document there, even
     one that cannot be parsed."""
+    return {entry.path: entry.kind for entry in await _read_entries_steps(store, path)}
+
+
+async def _read_entries_steps(store: Store, path: str) -> list[Entry]:
     names = ("zarr.json", ".zarray", ".zgroup", "meta")
     # The claim of a transaction is looked for after a document is created.
-    entries = await read_entries_steps(store, [*ancestors(path), path], names, claims=False)
-    return {entry.path: entry.kind for entry in entries}
+    return await read_entries_steps(store, [*ancestors(path), path], names, claims=False)
+
+
+def _may_be_beside(there: Entry, zarr_format: ZarrFormat, documents: Mapping[str, bytes]) -> bool:
+    """Whether a node that `documents` describe (see `create_documents_steps`) may be made beside one of the other format.
+
+    Only where the setting says so and no key can be of both: two groups, or two arrays whose chunks have different keys.
+    """
+    if not settings.get("zarr_python.both_formats") or zarr_format not in (2, 3) or there.formats != (5 - zarr_format,):
+        return False
+    new = Entry(there.path, {key.removeprefix(there.prefix): value for key, value in documents.items()})
+    if new.kind != there.kind or "zarr.json" not in {**new.values, **there.values}:
+        return False
+    if new.kind == "group":
+        return True
+    document = (new if zarr_format == 3 else there).json("zarr.json")
+    encoding = document.get("chunk_key_encoding")
+    name = encoding.get("name") if isinstance(encoding, dict) else encoding
+    return name == "default" and not document.get("storage_transformers")
 
 
 def keyed_documents(path: str, documents: Mapping[str, Any]) -> dict[str, bytes]:

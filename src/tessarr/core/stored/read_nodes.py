@@ -14,6 +14,7 @@ from tessarr.core.stored.walk import Entry, fetch_settled_steps
 from tessarr.errors import (
     ArrayInsteadError,
     ArrayNotFoundError,
+    ContainsArrayError,
     GroupInsteadError,
     GroupNotFoundError,
     MetadataValidationError,
@@ -32,7 +33,7 @@ from tessarr.metadata.consolidated import V2_KEY
 from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import config as settings
 from tessarr.stores.base import Fetch, Store
-from tessarr.stores.path import prefix_of
+from tessarr.stores.path import join, prefix_of
 from tessarr.stores.protocols import Remote
 from tessarr.types import Buffer, ZarrFormat
 
@@ -162,9 +163,10 @@ def _parse(store: Store, entry: Entry, zarr_format: ZarrFormat | None) -> NodeMe
         return None
     if len(found) > 1 and found[0] == 3:
         old = next(key for key in formats.KEYS[found[1]][:2] if key in entry.values)
+        at = join(store.url if store.given is None else str(store.given), entry.path)
         message = (
-            f"Both zarr.json (Zarr format 3) and {old} (Zarr format {found[1]}) metadata objects exist at "
-            f"{entry.prefix or '/'}. Zarr format 3 is used."
+            f"Both zarr.json (Zarr format 3) and {old} (Zarr format {found[1]}) metadata objects exist at {at}. "
+            f"Zarr {'v3' if old == _V2.array else 'format 3'} will be used."
         )
         warn(message, ZarrUserWarning)
     return parse_entry(entry, found[0], store)
@@ -227,8 +229,9 @@ async def expect_kind_steps(
         kind_there = "array" if isinstance(node, ArrayMetadata) else "group"
         got = f"{'an' if kind_there == 'array' else 'a'} {kind_there}"
         instead: type[TessarrError] = {"array": GroupInsteadError, "group": ArrayInsteadError}.get(wanted, missing)
-        if instead is GroupInsteadError and node.zarr_format == 3 and settings.get("zarr_python.arguments"):
-            instead = NodeTypeValidationError  # as zarr-python, where a document is there: nothing is missing
+        if node.zarr_format == 3 and settings.get("zarr_python.arguments"):  # nothing is missing: a document is there
+            as_zarr_python = {GroupInsteadError: NodeTypeValidationError, ArrayInsteadError: ContainsArrayError}
+            instead = as_zarr_python.get(instead, instead)
         raise instead(f"no {wanted} here", got=got, hint=f"Open it with open_{kind_there}", **place)
     if other is not None:
         hint = f"There is a Zarr v{other.zarr_format} node; leave out zarr_format, or give {other.zarr_format}"

@@ -15,22 +15,28 @@ from tessarr.stores.functions import publishes
 from tessarr.stores.path import prefix_of
 from tessarr.types import Buffer
 
-_OWN_DOCUMENTS = tuple(dict.fromkeys(key for number in (3, 2) for key in formats.KEYS[number][:2] if key))
-"""Names of the documents that each make a node, of one kind and format."""
-
 
 async def write_new_steps(
-    store: Store, path: str, documents: Mapping[str, bytes], *, replace: bool, above: Sequence[str] = ()
+    store: Store,
+    path: str,
+    documents: Mapping[str, bytes],
+    *,
+    replace: bool,
+    above: Sequence[str] = (),
+    formats_in_the_way: Sequence[int] = (3, 2),
 ) -> str | None:
     """Write the documents of a new node at `path`, or of a hierarchy of new nodes; with `replace` over those that are there.
 
     `documents`: full key → value, in the order of writing. Without `replace` each document is created only where there is none;
     else those that were created are removed again, and the path of the node that is in the way is returned. Where only some
     documents of a node are there, another writer is creating it, or was killed. Where a transaction is creating a node at
-    `path`, or where groups were made just now (`above`), this waits for its end.
+    `path`, or where groups were made just now (`above`), this waits for its end. `formats_in_the_way`: the formats whose
+    documents at `path` make another node, beside which this one cannot be.
     """
+    names = dict.fromkeys(name for number in formats_in_the_way for name in formats.KEYS[number][:2] if name)
+    others = [prefix_of(path) + name for name in names]
     while True:
-        other, claims = await _try_steps(store, path, documents, replace, above)
+        other, claims = await _try_steps(store, path, documents, replace, above, others)
         if not claims:
             return other
         from tessarr.core.claims.settle import await_end_steps
@@ -46,7 +52,12 @@ async def write_new_steps(
 
 
 async def _try_steps(
-    store: Store, path: str, documents: Mapping[str, bytes], replace: bool, above: Sequence[str]
+    store: Store,
+    path: str,
+    documents: Mapping[str, bytes],
+    replace: bool,
+    above: Sequence[str],
+    others: Sequence[str],
 ) -> tuple[str | None, dict[str, Buffer]]:
     """Write the documents. Returns the path of the node in the way, and the claims of transactions, by key."""
     *before, (own_key, own) = documents.items()
@@ -65,8 +76,7 @@ async def _try_steps(
     if not await store_call(store, "set_if_not_exists", own_key, own):
         return await _remove_steps(store, made, path), {}
     # A document of another name makes a node too, of another format or kind, which no condition on this one notices.
-    at = prefix_of(path)
-    others = [at + name for name in _OWN_DOCUMENTS if at + name != own_key]
+    others = [key for key in others if key != own_key]
     if not publishes(store):
         found = any(answer is not None for answer in await store_call(store, "fetch", [Fetch(key) for key in others]))
         return (await _remove_steps(store, {**made, own_key: own}, path) if found else None), {}
