@@ -63,7 +63,11 @@ def test_an_array_of_the_other_format_is_made_where_its_chunks_have_other_keys(
 @pytest.mark.parametrize(
     ("there", "new"),
     [
-        ({"zarr_format": 2}, {"zarr_format": 3, "chunk_key_encoding": {"name": "v2", "separator": "."}}),
+        (
+            {"zarr_format": 2},
+            {"zarr_format": 3, "chunk_key_encoding": {"name": "v2", "separator": "."}, "fill_value": 7},
+        ),
+        ({"zarr_format": 2, "dtype": ">u2"}, {"zarr_format": 3, "chunk_key_encoding": {"name": "v2"}, "dtype": ">u2"}),
         ({"zarr_format": 3, "chunk_key_encoding": {"name": "v2", "separator": "/"}}, {"zarr_format": 2}),
         ({"zarr_format": 2}, {"zarr_format": 2}),
         ({"zarr_format": 3}, {"zarr_format": 3}),
@@ -72,11 +76,41 @@ def test_an_array_of_the_other_format_is_made_where_its_chunks_have_other_keys(
 )
 def test_an_array_whose_chunks_could_have_the_same_keys_is_refused(as_zarr: None, there: Any, new: Any) -> None:
     store: dict[str, bytes] = {}
-    tessarr.create_array(store, shape=(2, 2), dtype="uint8", **there)[...] = 1
+    tessarr.create_array(store, shape=(2, 2), **{"dtype": "uint8", **there})[...] = 1
     before = dict(store)
     with pytest.raises(errors.ContainsArrayError):
-        tessarr.create_array(store, shape=(2, 2), dtype="uint8", **new)
+        tessarr.create_array(store, shape=(2, 2), **{"dtype": "uint8", **new})
     assert store == before
+
+
+@pytest.mark.parametrize("compressors", [None, {"id": "zstd", "level": 3}, {"id": "blosc", "cname": "lz4"}])
+@pytest.mark.parametrize("separator", [".", "/"])
+def test_an_array_is_made_over_the_chunks_of_the_same_array_of_format_2(
+    as_zarr: None, separator: str, compressors: Any
+) -> None:
+    """So programs upgrade in place."""
+    store: dict[str, bytes] = {}
+    keys: Any = {"name": "v2", "separator": separator}
+    same: dict[str, Any] = {"shape": (4, 4), "chunks": (2, 2), "dtype": "int16", "fill_value": 3}
+    old = tessarr.create_array(
+        store, **same, zarr_format=2, chunk_key_encoding=keys, compressors=compressors, attributes={"a": 1}
+    )
+    old[:2] = np.arange(8).reshape(2, 4)
+    codecs: Any = [] if compressors is None else old.metadata.to_dict()["compressor"]
+    new = tessarr.create_array(store, **same, zarr_format=3, chunk_key_encoding=keys, compressors=codecs)
+    assert np.array_equal(new[...], old[...])
+    for change in (
+        {"chunks": (4, 2)},
+        {"dtype": "uint16"},
+        {"fill_value": 0},
+        {"shape": (5, 4)},
+        {"filters": [{"name": "transpose", "configuration": {"order": [1, 0]}}]},
+    ):
+        store.pop("zarr.json", None)
+        with pytest.raises(errors.ContainsArrayError):
+            tessarr.create_array(
+                store, **{**same, **change}, zarr_format=3, chunk_key_encoding=keys, compressors=codecs
+            )
 
 
 @pytest.mark.parametrize(("first", "second"), [(2, 3), (3, 2)])
@@ -124,3 +158,18 @@ def test_an_array_in_place_of_a_group_and_a_missing_directory_are_the_errors_of_
     (tmp_path / "empty").mkdir()
     with warnings.catch_warnings(), pytest.raises(errors.GroupNotFoundError):
         tessarr.open_group(tmp_path / "empty", mode="r")
+
+
+def test_urls_of_local_files_take_the_option_of_fsspec_that_makes_directories(tmp_path: Path) -> None:
+    made = tessarr.create_group(f"local://{tmp_path}/a/b", storage_options={"auto_mkdir": True})
+    assert (tmp_path / "a" / "b" / "zarr.json").exists()
+    assert made.path == ""
+    with pytest.raises(TypeError, match="storage_options are for remote stores"):
+        tessarr.create_group(f"local://{tmp_path}/c", storage_options={"anon": True})
+
+
+def test_a_length_that_is_no_integer_is_an_error_of_its_type() -> None:
+    with pytest.raises(TypeError, match=r"400\.5"):
+        tessarr.create_array({}, shape=(400.5, 100), dtype="i1")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="non-negative"):
+        tessarr.create_array({}, shape=(-1,), dtype="i1")

@@ -19,8 +19,10 @@ from tessarr.errors import ConflictError, ReadOnlyError, UnsupportedOperationErr
 from tessarr.facade.zarr3.abc.store import OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
 from tessarr.facade.zarr3.core.sync import SyncMixin, collect_aiterator, sync
 from tessarr.facade.zarr3.storage import (
+    FsspecStore,
     LocalStore,
     LoggingStore,
+    ManagedMemoryStore,
     MemoryStore,
     StorePath,
     WrapperStore,
@@ -401,3 +403,32 @@ def test_the_filesystem_of_a_mapper_is_the_given_one() -> None:
     for mapper in (fs.get_mapper("http://localhost/x"), fsspec.filesystem("memory").get_mapper("/x")):
         store, _ = store_from(mapper)
         assert public_store(store).fs is mapper.fs
+
+
+def test_stores_in_memory_are_equal_when_their_values_are() -> None:
+    first, second = MemoryStore(), MemoryStore()
+    assert first == second
+    sync(first.set("a", Buffer.from_bytes(b"1")))
+    assert first != second
+    copy = pickle.loads(pickle.dumps(first))
+    assert copy == first
+    sync(copy.set("a", Buffer.from_bytes(b"2")))
+    assert copy != first
+    assert MemoryStore({"a": Buffer.from_bytes(b"1")}) == first
+    assert MemoryStore(read_only=True) != second
+
+
+def test_a_url_names_a_store_in_memory_only_while_one_of_that_name_is_open() -> None:
+    kept = ManagedMemoryStore(name="kept-for-a-url")
+    assert ManagedMemoryStore.from_url("memory://kept-for-a-url/x").name == kept.name
+    with pytest.raises(ValueError, match="Memory store not found"):
+        ManagedMemoryStore.from_url("memory://nobody-opened-it")
+    with pytest.raises(ValueError, match="Expected a 'memory://' URL"):
+        ManagedMemoryStore.from_url("file:///tmp")
+    with pytest.raises(ValueError, match="cannot contain '/'"):
+        ManagedMemoryStore(name="a/b")
+
+
+def test_a_store_of_fsspec_is_shown_as_in_zarr_python() -> None:
+    fsspec = pytest.importorskip("fsspec", reason="fsspec is the extra `fsspec`")
+    assert str(FsspecStore(fsspec.filesystem("memory"), path="/a")) == "<FsspecStore(MemoryFileSystem, /a)>"

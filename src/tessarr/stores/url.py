@@ -209,7 +209,7 @@ def _from_string(
     scheme = text.partition(":")[0].lower() if is_url(text) else ""
     chained = CHAIN.search(text) is not None or (scheme != "" and "|" in text)
     if scheme in ("", "file", "local") and not chained:
-        if options:
+        if options and {*options} != {"auto_mkdir"}:  # fsspec's: directories are made in any case
             raise TypeError(f"storage_options are for remote stores; {text!r} is a local path")
         path = path_of_file_url(f"file:{text.partition(':')[2]}", windows=os.name == "nt") if scheme else text
         return _from_path(path if scheme else os.path.expanduser(path), mode, read_only), ""

@@ -20,6 +20,7 @@ from tessarr.stores.base import Fetch
 from tessarr.stores.local import lock as filelock
 from tessarr.stores.protocols import Lock
 from tessarr.stores.remote.fsspec import FsspecStore
+from tessarr.types import ByteRange
 from tests.stores.contract import StoreContract, plain
 from tests.waiting import PATIENCE_S
 
@@ -128,3 +129,18 @@ def test_members_are_found_by_links_with_or_without_a_final_slash(links: list[st
     for name in ("a", "b"):
         group.create_array(name, shape=(1,), dtype="i4")
     assert [*tessarr.open_group(FsspecStore(Links(), path=root), mode="r", use_consolidated=False)] == members
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [OSError(22, "The requested range is not satisfiable"), OSError("416, message='Requested Range Not Satisfiable'")],
+    ids=["of s3fs", "of HTTP"],
+)
+def test_a_range_that_begins_beyond_the_end_is_empty_in_the_words_of_every_server(
+    refusal: OSError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cat_file(self: MemoryFileSystem, path: str, **kwargs: object) -> bytes:
+        raise refusal
+
+    monkeypatch.setattr(MemoryFileSystem, "cat_file", cat_file)
+    assert plain(FsspecStore(MemoryFileSystem(), path="/ranges").get("k", ByteRange(100, 110))) == b""

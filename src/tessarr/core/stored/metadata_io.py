@@ -21,6 +21,7 @@ from tessarr.core.stored.write_new import write_new_steps
 from tessarr.errors import (
     ContainsArrayError,
     ContainsGroupError,
+    MetadataValidationError,
     StaleNodeError,
     TessarrError,
 )
@@ -137,19 +138,35 @@ async def _read_entries_steps(store: Store, path: str) -> list[Entry]:
 def _may_be_beside(there: Entry, zarr_format: ZarrFormat, documents: Mapping[str, bytes]) -> bool:
     """Whether a node that `documents` describe (see `create_documents_steps`) may be made beside one of the other format.
 
-    Only where the setting says so and no key can be of both: two groups, or two arrays whose chunks have different keys.
+    Only where the setting says so and neither node can change what is read of the other: two groups; two arrays whose chunks
+    have different keys; two arrays that are the same, so that one is the other in a newer format.
     """
     if not settings.get("zarr_python.both_formats") or zarr_format not in (2, 3) or there.formats != (5 - zarr_format,):
         return False
     new = Entry(there.path, {key.removeprefix(there.prefix): value for key, value in documents.items()})
-    if new.kind != there.kind or "zarr.json" not in {**new.values, **there.values}:
+    if new.kind != there.kind or new.kind is None or not there.values.keys() <= {"zarr.json", ".zarray", ".zgroup"}:
         return False
     if new.kind == "group":
         return True
-    document = (new if zarr_format == 3 else there).json("zarr.json")
-    encoding = document.get("chunk_key_encoding")
-    name = encoding.get("name") if isinstance(encoding, dict) else encoding
-    return name == "default" and not document.get("storage_transformers")
+    v3, v2 = (new, there) if zarr_format == 3 else (there, new)
+    newer = formats.parse_node(3, v3.documents(3)).node
+    assert isinstance(newer, ArrayMetadata)
+    if newer.chunk_key_encoding.name == "default" and not newer.storage_transformers:
+        return True
+    from tessarr.model.conversion.upgrade import array_to_v3
+
+    older = formats.parse_node(2, {".zarray": v2.json(".zarray")}).node
+    try:
+        upgraded = array_to_v3(older).metadata  # type: ignore[arg-type]  # a group has no .zarray
+    except MetadataValidationError:
+        return False
+    return _same_elements(upgraded, newer)
+
+
+def _same_elements(array: ArrayMetadata, other: ArrayMetadata) -> bool:
+    """Whether the same chunks are the same elements of both."""
+    fill, other_fill = (metadata.to_dict()["fill_value"] for metadata in (array, other))
+    return array.shape == other.shape and fill == other_fill and _layout(array) == _layout(other)
 
 
 def keyed_documents(path: str, documents: Mapping[str, Any]) -> dict[str, bytes]:

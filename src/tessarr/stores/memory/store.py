@@ -324,7 +324,7 @@ class ManagedMemoryStore(MemoryStore):
 
     def __init__(self, name: str | None = None, *, path: str = "", read_only: bool = False) -> None:
         if name is not None and ("/" in name or name == ""):
-            raise ValueError(f"the name of a memory store must not be empty or contain '/'; got {name!r}")
+            raise ValueError(f"the name of a memory store cannot contain '/' or be empty; got {name!r}")
         if name is None:
             place = _Place()
             name = f"anonymous-{next(_NUMBERS)}"

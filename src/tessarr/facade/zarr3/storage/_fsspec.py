@@ -42,6 +42,11 @@ class FsspecStore(InnerStore):
         """Root path of the store in the filesystem."""
         return str(self.__dict__.get("_given_path", getattr(self._inner, "path", "")))
 
+    def __repr__(self) -> str:
+        return f"<FsspecStore({type(self.fs).__name__}, {self.path})>"
+
+    __str__ = __repr__
+
     @classmethod
     def _of(cls, made: Any, allowed_exceptions: tuple[type[Exception], ...]) -> FsspecStore:
         return cls(made.given_fs, made.read_only, made.path, allowed_exceptions)

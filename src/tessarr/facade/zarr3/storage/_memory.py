@@ -10,6 +10,7 @@ import tessarr.storage as ours
 from tessarr.facade.zarr3.buffer.cpu import Buffer
 from tessarr.facade.zarr3.storage._inner import InnerStore
 from tessarr.storage import GpuMemoryStore
+from tessarr.stores.memory.store import is_open
 
 
 class _AsBytes(MutableMapping[str, object]):
@@ -70,6 +71,10 @@ class _AsBuffers(_AsBytes):
         self.buffers[key] = value.to_bytes() if hasattr(value, "to_bytes") else bytes(value)
 
 
+def _bytes(value: Any) -> bytes:
+    return value.to_bytes() if hasattr(value, "to_bytes") else bytes(value)
+
+
 class MemoryStore(InnerStore):
     """A dictionary; `tessarr.storage.MemoryStore` does the I/O."""
 
@@ -88,7 +93,9 @@ class MemoryStore(InnerStore):
         if not isinstance(value, type(self)) or self.read_only != value.read_only:
             return False
         mine, other = self._store_dict, value._store_dict
-        return getattr(mine, "buffers", mine) is getattr(other, "buffers", other) or self._inner == value._inner
+        if getattr(mine, "buffers", mine) is getattr(other, "buffers", other) or self._inner == value._inner:
+            return True
+        return mine.keys() == other.keys() and all(_bytes(mine[key]) == _bytes(other[key]) for key in mine)
 
     __hash__ = InnerStore.__hash__
 
@@ -120,8 +127,12 @@ class ManagedMemoryStore(InnerStore):
 
     @classmethod
     def from_url(cls, url: str, *, read_only: bool = False) -> Self:
-        """Open the store at ``memory://name/path``."""
+        """Open the store at ``memory://name/path``. Raises `ValueError` when no store of that name is open."""
         name, _, path = url.removeprefix("memory://").partition("/")
+        if not url.startswith("memory://"):
+            raise ValueError(f"Expected a 'memory://' URL, got {url!r}")
+        if not is_open(name):
+            raise ValueError(f"Memory store not found for URL {url!r}: no store of that name is open in this process")
         return cls(name, path=path, read_only=read_only)
 
 
