@@ -173,3 +173,9 @@ def test_a_length_that_is_no_integer_is_an_error_of_its_type() -> None:
         tessarr.create_array({}, shape=(400.5, 100), dtype="i1")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="non-negative"):
         tessarr.create_array({}, shape=(-1,), dtype="i1")
+
+
+def test_a_group_is_made_where_there_is_no_directory(as_zarr: None, tmp_path: Path) -> None:
+    assert tessarr.group(tmp_path / "a", path="b").path == "b"
+    assert tessarr.open_group(tmp_path / "c").path == ""
+    assert tessarr.group(tmp_path / "c", path="d").path == "d"

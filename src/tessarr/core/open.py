@@ -26,7 +26,7 @@ from tessarr.core.creation.zarr2_keywords import check_keywords
 from tessarr.core.locate import check_chunk_store, format_of_new, locate, requested_format
 from tessarr.core.stored import read_nodes
 from tessarr.core.stored.read_nodes import NodeMetadata
-from tessarr.errors import GroupNotFoundError
+from tessarr.errors import NodeNotFoundError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
@@ -276,7 +276,7 @@ async def group(
     number = zarr_format or zarr_version
     place: dict[str, Any] = {"path": path, "zarr_format": number, "storage_options": storage_options}
     if not overwrite:
-        with suppress(GroupNotFoundError):
+        with suppress(NodeNotFoundError):
             return await steps_of(open_group)(store, mode="r+", **place)
     return await steps_of(create_group)(store, overwrite=overwrite, attributes=attributes, **place)
 
