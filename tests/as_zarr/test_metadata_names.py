@@ -77,10 +77,10 @@ def test_v2_metadata_is_said_in_the_words_of_v3() -> None:
     )
     new = _convert_array_metadata(old).to_dict()
     assert (new["zarr_format"], new["shape"], new["data_type"], new["fill_value"]) == (3, (4,), "int32", 7)
-    assert new["codecs"] == (
+    assert new["codecs"] == [
         {"name": "bytes", "configuration": {"endian": "big"}},
         {"name": "gzip", "configuration": {"level": 1}},
-    )
+    ]
     assert new["attributes"] == {"_ARRAY_DIMENSIONS": ["x"]}
 
 

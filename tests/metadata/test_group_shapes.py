@@ -91,7 +91,7 @@ def test_an_array_made_of_metadata_is_stored_as_pydantic_zarr_stores_it() -> Non
     store: dict[str, Any] = {}
     document = tessarr.create_array({}, shape=4, chunks=2, dtype="i4").metadata.to_dict()
     metadata = ArrayV3Metadata.from_dict({**document, "codecs": [{"name": "bytes"}]})
-    assert metadata.to_dict()["codecs"] == ({"name": "bytes", "configuration": {"endian": "little"}},)
+    assert metadata.to_dict()["codecs"] == [{"name": "bytes", "configuration": {"endian": "little"}}]
     array = tessarr.AsyncArray(metadata=metadata, store_path=tessarr.storage.StorePath(MemoryStore(store), "g/a"))
     asyncio.run(array._save_metadata(metadata))
     assert tessarr.Array(_async_array=array).metadata == metadata

@@ -266,9 +266,8 @@ class ArrayV3Metadata(_PublicMetadata):
         self._parse(document)
 
     def to_dict(self) -> JSONObject:
-        """Return the document, always with ``storage_transformers``; shapes and codecs are tuples, as in zarr-python."""
+        """Return the document, always with ``storage_transformers``; shapes are tuples, as zarr-python gives them."""
         document: dict[str, Any] = self._model.to_dict()
-        document["codecs"] = tuple(document["codecs"])
         document.setdefault("storage_transformers", [])
         document["shape"] = tuple(document["shape"])
         grid = document["chunk_grid"]
