@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from typing import Any
 
 from tests.browser.chromium import Page
+from tests.waiting import until
 
 SAVED = """new Promise((resolve) => {
     URL.createObjectURL = (blob) => {
@@ -49,6 +51,25 @@ def readout(page: Page, pattern: str) -> str:
     """Wait until the text about the cursor matches a pattern, and return the match."""
     found: str = page.wait(f"document.querySelector('.readout')?.textContent.match(/{pattern}/)?.[0]")
     return found
+
+
+def pointed(page: Page, place: Callable[[], tuple[float, float]], pattern: str) -> str:
+    """Point at a place until the text about the cursor matches, and return the match.
+
+    Numbers that arrive later remove the cursor.
+    """
+    found: list[str] = []
+
+    def look() -> bool:
+        x, y = place()
+        page.hover(x + 1, y)
+        page.hover(x, y)
+        match = page.evaluate(f"document.querySelector('.readout')?.textContent.match(/{pattern}/)?.[0]")
+        found.extend([match] if match else [])
+        return bool(found)
+
+    until(look, f"the text about the cursor matches {pattern}")
+    return found[0]
 
 
 def choose(page: Page, selector: str, value: str, *, event: str = "change") -> None:

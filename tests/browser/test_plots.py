@@ -16,7 +16,7 @@ import tessarr
 from tessarr.storage import MemoryStore
 from tests.browser.chromium import Browser, Page, pixels_of
 from tests.browser.conftest import serving
-from tests.browser.looking import bounds_of, choose, dragged, pixel, place_of, readout, saved
+from tests.browser.looking import bounds_of, choose, dragged, pixel, place_of, pointed, readout, saved
 from tests.waiting import until
 
 X = np.array([3.0, 1.0, 2.0, 5.0, 4.0])
@@ -95,8 +95,8 @@ def test_points_are_drawn_against_another_array(graphics: Browser, plots: str, l
         at_x, at_y = point(page, x, y, log=log)
         assert pixels[int(at_y), int(at_x)].tolist() == [29, 91, 184]  # --accent
         assert pixels[int(at_y) + 9, int(at_x) + 14].tolist() != [29, 91, 184]
-        page.hover(at_x + 2, at_y - 1)
-        text = readout(page, rf"row {index} .*")
+        error = "" if math.isnan(ERRORS[index]) else "±.*"
+        text = pointed(page, lambda at=(at_x + 2, at_y - 1): at, rf"row {index} .*{error}")  # type: ignore[misc]
         assert f"size {x:g}, mass (kg) {y:g}" in text
         assert ("±" in text) == (not math.isnan(ERRORS[index]))
     assert ground != [29, 91, 184]
@@ -106,14 +106,12 @@ def test_points_are_drawn_against_another_array(graphics: Browser, plots: str, l
 def test_points_are_drawn_against_the_coordinate_at_first_and_zoomed(graphics: Browser, plots: str) -> None:
     page = graphics.open(f"{plots}#/points/mass?view=scatter&domain=20,40,0,20")
     drawn(page)
-    page.hover(*point(page, 30, 10))
-    assert "row 30, mass (kg) 10 ± 1" in readout(page, "row 0 .*")
+    assert "row 30, mass (kg) 10 ± 1" in pointed(page, lambda: point(page, 30, 10), "row 0 .*±.*")
     page.click("[aria-label='Zoom in']")
     page.wait("!location.hash.includes('domain=20,40')")
     edges = [float(part) for part in page.evaluate("location.hash.match(/domain=([^&]*)/)[1]").split(",")]
     np.testing.assert_allclose(edges, [30 - 10 / 1.5, 30 + 10 / 1.5, 10 - 10 / 1.5, 10 + 10 / 1.5])
-    page.hover(*point(page, 30, 10))
-    readout(page, "row 0 .*")
+    pointed(page, lambda: point(page, 30, 10), "row 0 .*")
     page.click("[aria-label='Show everything']")
     page.wait("!location.hash.includes('domain')")
     page.evaluate("document.querySelector('canvas.plot').focus()")
