@@ -13,6 +13,7 @@ import tessarr
 from tessarr import virtual
 from tessarr.cli import main
 from tessarr.errors import BaseZarrError, MissingDependencyError, UnsupportedOperationError
+from tessarr.tools.convert import save_file_references
 from tessarr.virtual import parquet_references
 from tests.narrow import array_of
 
@@ -78,6 +79,31 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(MissingDependencyError, match="pyarrow"):
         virtual.save_references({"a": z}, tmp_path / "two.parq")
     assert not (tmp_path / "two.parq").exists()
+
+
+def test_writing_over_references_removes_those_of_arrays_that_are_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet_references, "RECORD_SIZE", 4)
+    place = saved(tmp_path)
+    (place / "g/t/refs.txt").write_text("not a record")
+    z = tessarr.open_array(f"{tmp_path}/day 1.zarr", mode="r")
+    monkeypatch.setattr(parquet_references, "RECORD_SIZE", 10)
+    virtual.save_references({"a": z}, place, overwrite=True)
+    left = sorted(one.relative_to(place).as_posix() for one in place.rglob("*") if one.is_file())
+    assert left == [".zmetadata", "a/refs.0.parq", "g/t/refs.txt"]
+
+
+def test_a_format_that_a_form_of_references_does_not_have_is_an_error(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", VALUES)
+    with pytest.raises(UnsupportedOperationError, match=r"format 2.*format 3.*\.json"):
+        save_file_references(tmp_path / "a.npy", tmp_path / "a.parq", zarr_format=3)
+    with pytest.raises(UnsupportedOperationError, match=r"format 3.*format 2"):
+        save_file_references(tmp_path / "a.npy", tmp_path / "a.zarr", zarr_format=2)
+    arguments = ["convert", str(tmp_path / "a.npy"), str(tmp_path / "a.parq"), "--references", "--format"]
+    assert main([*arguments, "3"]) != 0
+    assert main([*arguments, "keep"]) == 2
+    assert not (tmp_path / "a.parq").exists()
 
 
 def test_the_command_line_writes_them(tmp_path: Path) -> None:

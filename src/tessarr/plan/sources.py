@@ -32,6 +32,8 @@ def place_of(source: StoreLike, opened: Source) -> tuple[Place, str]:
             hint="Give a pattern, or save references to the files (save_file_references), and plan to convert these",
         )  # fmt: skip
     name = os.fspath(source)
+    if name.startswith("memory:"):
+        return Place(""), opened.kind
     return Place(name if is_url(name) else os.path.abspath(local_path(name) or name)), opened.kind
 
 
@@ -60,7 +62,7 @@ def reopened(manifest: Manifest, storage_options: Mapping[str, object] | None = 
         along = options.get("along")
         source = open_to_convert(
             place.url, kind, along=None if along is None else str(along), gaps=bool(options.get("gaps")),
-            unpack=bool(options.get("unpack")),
+            unpack=bool(options.get("unpack")), storage_options=storage_options,
         )  # fmt: skip
     if (found := identity(place, kind, source)) != manifest.identity:
         raise ConflictError(

@@ -39,7 +39,7 @@ from tessarr.tools.sources.base import SourceArray, SourceGroup
 from tessarr.tools.sources.zarr import ZarrSource
 from tessarr.tools.staging import axis_order_of, check_free, local_path, staged
 from tessarr.types import JSONObject, Progress
-from tessarr.virtual.references import is_parquet, save_references
+from tessarr.virtual.references import is_kerchunk, is_parquet, save_references
 
 
 @dataclass(slots=True, kw_only=True)
@@ -142,18 +142,25 @@ def convert(
 def save_file_references(
     source: StoreLike | Sequence[str | os.PathLike[str]], dest: StoreLike, *, kind: str | None = None,
     along: str | None = None, gaps: bool = False, include: Sequence[str] = (), exclude: Sequence[str] = (),
-    rename: Mapping[str, str] | None = None, zarr_format: Literal[2, 3] = 3, overwrite: bool = False, jobs: int = 1,
+    rename: Mapping[str, str] | None = None, zarr_format: Literal[2, 3] | None = None, overwrite: bool = False, jobs: int = 1,
     executor: Executor | None = None, storage_options: Mapping[str, object] | None = None,
     source_storage_options: Mapping[str, object] | None = None,
 ) -> int:  # fmt: skip
     """Write references to the chunks of files, or of a Zarr hierarchy, in place of a copy. Returns their number.
 
     Coordinates are copied, each as one chunk, so that opening the result reads no file. `dest`, and the form of references: see
-    `tessarr.virtual.save_references`. `zarr_format`: of the documents in a Kerchunk file; 2 is what kerchunk writes, and
-    VirtualiZarr and zarr-python 2 read. The other arguments: see `convert`. Raises the errors of both;
-    `UnsupportedOperationError` for an array that only the format's package can read: it says why.
+    `tessarr.virtual.save_references`. `zarr_format`: of the documents in a Kerchunk file, 3 unless given; 2 is what kerchunk
+    writes, and VirtualiZarr and zarr-python 2 read. The other arguments: see `convert`. Raises the errors of both;
+    `UnsupportedOperationError` for an array that only the format's package can read: it says why, and for a `zarr_format` that
+    the other forms do not have (Parquet is 2, arrays with manifests are 3).
     """
-    zarr_format = 2 if is_parquet(dest) else zarr_format
+    only: Literal[2, 3] | None = 2 if is_parquet(dest) else None if is_kerchunk(dest) else 3
+    if only is not None and zarr_format not in (None, only):
+        raise UnsupportedOperationError(
+            f"references of this form have documents of format {only}", store=_name(dest), got=f"format {zarr_format}",
+            hint="Leave the format out, or write a Kerchunk file: a name that ends in .json",
+        )  # fmt: skip
+    zarr_format = only or zarr_format or 3
     opened = open_to_convert(
         source,
         kind,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from typing import TypeAlias
@@ -14,11 +15,14 @@ from tessarr.errors import BaseZarrError, UnsupportedOperationError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.path import join, prefix_of
+from tessarr.stores.protocols import List
 from tessarr.stores.virtual.reference import Reference, import_pyarrow
 from tessarr.types import JSON, Coords
 
 RECORD_SIZE = 10_000
 """Chunks per Parquet file, as kerchunk has them."""
+
+_RECORD = re.compile(r"(?:.*/)?refs\.\d+\.parq").fullmatch
 
 Rows: TypeAlias = tuple[ArrayMetadata, Callable[[Coords], bytes | Reference | None]]
 """An array of format 2, and what finds the value of a chunk, or a reference to it."""
@@ -26,10 +30,11 @@ Rows: TypeAlias = tuple[ArrayMetadata, Callable[[Coords], bytes | Reference | No
 
 def write_parquet(
     store: Store, at: str, documents: Mapping[str, JSON], arrays: Mapping[str, Rows], *, overwrite: bool
-) -> None:
+) -> int:
     """Write the references of `arrays` to the directory `at` of `store`. One record of rows is in memory at once.
 
-    `documents`: key → document, such as ``t/.zarray``. The document of the directory is written last.
+    `documents`: key → document, such as ``t/.zarray``. The document of the directory is written last; records of references
+    that were there before are removed. Returns the number of references.
 
     Raises `MissingDependencyError` without pyarrow; `UnsupportedOperationError` for an array at the root, whose chunks this
     layout cannot name; `BaseZarrError` for an existing directory of references unless `overwrite`.
@@ -46,15 +51,24 @@ def write_parquet(
             raise BaseZarrError("there are references already", store=store.url, key=key, hint="overwrite=True")
         store.delete(key)
     columns = [("path", pa.string()), ("offset", pa.int64()), ("size", pa.int64()), ("raw", pa.binary())]
+    written: set[str] = set()
+    count = 0
     for path, rows in arrays.items():
         for record, table in enumerate(_records(*rows)):
             sink = pa.BufferOutputStream()
             parquet.write_table(pa.table(table, schema=pa.schema(columns)), sink, compression="zstd")
-            store.set(f"{prefix_of(join(at, path))}refs.{record}.parq", sink.getvalue().to_pybytes())
+            name = f"{prefix_of(join(at, path))}refs.{record}.parq"
+            store.set(name, sink.getvalue().to_pybytes())
+            written.add(name)
+            count += sum(url is not None for url in table["path"])
+    if overwrite and isinstance(store, List):
+        records = (one for one in store.list_prefix(prefix_of(at)) if _RECORD(one) is not None)
+        store.delete_many([one for one in records if one not in written])
     parsed: dict[str, JSON] = {
         key: json.loads(text) if isinstance(text, str) else text for key, text in documents.items()
     }
     store.set(key, strict_json.dumps({"metadata": parsed, "record_size": RECORD_SIZE}))
+    return count
 
 
 def _records(

@@ -74,19 +74,19 @@ def save_references(
     located = {path: located_chunks(array) for path, array in arrays.items()}
     name = os.fspath(place) if isinstance(place, str | os.PathLike) else ""
     if is_parquet(name):
-        _write_parquet(name, groups, located, inline or {}, v2 or {}, overwrite, storage_options)
-    elif name.endswith(".json"):
-        _write_kerchunk(name, groups, located, inline or {}, v2, overwrite, storage_options)
-    else:
-        store, at, _ = locate(place, None, None, storage_options)
-        for path, group in groups.items():
-            create_node(store, join(at, path), group, overwrite=overwrite and not path)
-        for path, chunks in located.items():
-            write_manifest(store, join(at, path), chunks, overwrite=overwrite and not groups)
-        for path, array in (inline or {}).items():
-            create_node(store, join(at, path), array._metadata)
-            Array._opened(store, join(at, path), array._metadata, read_only=False, config=None)[...] = array[...]
-    return sum(len(chunks.places) for chunks in located.values())
+        return _write_parquet(name, groups, located, inline or {}, v2 or {}, overwrite, storage_options)
+    if is_kerchunk(name):
+        return _write_kerchunk(name, groups, located, inline or {}, v2, overwrite, storage_options)
+    store, at, _ = locate(place, None, None, storage_options)
+    for path, group in groups.items():
+        create_node(store, join(at, path), group, overwrite=overwrite and not path)
+    count = 0
+    for path, chunks in located.items():
+        count += write_manifest(store, join(at, path), chunks, overwrite=overwrite and not groups)
+    for path, array in (inline or {}).items():
+        create_node(store, join(at, path), array._metadata)
+        Array._opened(store, join(at, path), array._metadata, read_only=False, config=None)[...] = array[...]
+    return count
 
 
 def is_parquet(place: StoreLike) -> bool:
@@ -94,24 +94,49 @@ def is_parquet(place: StoreLike) -> bool:
     return isinstance(place, str | os.PathLike) and os.fspath(place).rstrip("/").endswith((".parq", ".parquet"))
 
 
-def write_manifest(store: Store, path: str, chunks: LocatedChunks, *, overwrite: bool = False) -> None:
-    """Create the array at `path` of `store`, whose chunks are where a manifest says.
+def is_kerchunk(place: StoreLike) -> bool:
+    """Whether references at `place` are written as a Kerchunk file."""
+    return isinstance(place, str | os.PathLike) and os.fspath(place).endswith(".json")
+
+
+class _Object:
+    """A JSON object that is written member by member, so that memory holds its text only."""
+
+    def __init__(self) -> None:
+        self._text = bytearray(b"{")
+        self.count = 0
+
+    def add(self, name: str, value: JSON) -> None:
+        self._text += b",\n" if self.count else b"\n"
+        self._text += strict_json.dumps(name) + b": " + strict_json.dumps(value, indent=None)
+        self.count += 1
+
+    @property
+    def nbytes(self) -> int:
+        return len(self._text)
+
+    def dumps(self) -> bytes:
+        return bytes(self._text + b"\n}")
+
+
+def write_manifest(store: Store, path: str, chunks: LocatedChunks, *, overwrite: bool = False) -> int:
+    """Create the array at `path` of `store`, whose chunks are where a manifest says. Returns the number of its entries.
 
     Raises `UnsupportedOperationError` for a manifest over 64 MiB, `ContainsArrayError` and `ContainsGroupError`.
     """
-    entries: dict[str, JSON] = {
-        ".".join(map(str, coords)) or "0": {"path": place.url, "offset": place.offset, "length": place.nbytes}
-        for coords, place in chunks.places.items()
-    }
-    data = strict_json.dumps(entries)
-    if len(data) > MOST_NBYTES:
-        raise UnsupportedOperationError(
-            "the manifest is too large", store=store.url, path=f"/{path}", expected=f"at most {MOST_NBYTES} bytes",
-            got=len(data), hint="Write a Kerchunk file, or larger chunks",
-        )  # fmt: skip
+    entries = _Object()
+    for coords, place in chunks:
+        name = ".".join(map(str, coords)) or "0"
+        entries.add(name, {"path": place.url, "offset": place.offset, "length": place.nbytes})
+        if entries.nbytes >= MOST_NBYTES:
+            raise UnsupportedOperationError(
+                "the manifest is too large", store=store.url, path=f"/{path}", expected=f"at most {MOST_NBYTES} bytes",
+                got=f"{entries.nbytes} after {entries.count} chunks", hint="Write a Kerchunk file, or larger chunks",
+            )  # fmt: skip
     transformers = new_transformers([_TRANSFORMER])
     create_node(store, path, chunks.metadata.with_(storage_transformers=transformers), overwrite=overwrite)
-    store.set(prefix_of(path) + _NAME, data)
+    store.set(prefix_of(path) + _NAME, entries.dumps())
+    return entries.count
 
 
 def _write_kerchunk(
@@ -122,29 +147,34 @@ def _write_kerchunk(
     v2: Mapping[str, ArrayMetadata | GroupMetadata] | None,
     overwrite: bool,
     storage_options: Mapping[str, object] | None,
-) -> None:
-    refs: dict[str, JSON] = {}
+) -> int:
+    refs, count = _Object(), 0
+    documents: dict[str, JSON] = {}
     for path, array in inline.items():
-        refs |= _documents(path, array._metadata)
+        documents |= _documents(path, array._metadata)
         for coords, key in array.stored_chunks():
             value = b64encode(byte_view(array._store.get(key) or b"")).decode()
-            refs[prefix_of(path) + array._metadata.chunk_key_encoding.encode(coords)] = f"base64:{value}"
+            refs.add(prefix_of(path) + array._metadata.chunk_key_encoding.encode(coords), f"base64:{value}")
     for path, group in groups.items():
-        refs |= _documents(path, group if v2 is None else group_to_v2(group).metadata)
+        documents |= _documents(path, group if v2 is None else group_to_v2(group).metadata)
     for path, chunks in arrays.items():
         metadata = chunks.metadata if v2 is None else _in_v2(chunks, v2.get(path))
-        refs |= _documents(path, metadata)
+        documents |= _documents(path, metadata)
         if v2 is not None:
-            refs[f"{prefix_of(path)}.zarray"] = _as_kerchunk(str(refs[f"{prefix_of(path)}.zarray"]))
+            documents[f"{prefix_of(path)}.zarray"] = _as_kerchunk(str(documents[f"{prefix_of(path)}.zarray"]))
         encode = metadata.chunk_key_encoding.encode
-        for coords, where in chunks.places.items():
-            refs[prefix_of(path) + encode(coords)] = [_as_fsspec(where.url), where.offset, where.nbytes]
+        for coords, where in chunks:
+            refs.add(prefix_of(path) + encode(coords), [_as_fsspec(where.url), where.offset, where.nbytes])
+            count += 1
+    for name, document in documents.items():
+        refs.add(name, document)
     directory, _, name = place.rpartition("/")
     store, at, _ = locate(directory or ".", None, None, storage_options)
     key = join(at, name)
     if store.exists(key) and not overwrite:
         raise BaseZarrError("there is a file of references already", store=store.url, key=key, hint="overwrite=True")
-    store.set(key, strict_json.dumps({"version": 1, "refs": refs}))
+    store.set(key, b'{"version": 1, "refs": ' + refs.dumps() + b"}")
+    return count
 
 
 def _write_parquet(
@@ -155,7 +185,7 @@ def _write_parquet(
     v2: Mapping[str, ArrayMetadata | GroupMetadata],
     overwrite: bool,
     storage_options: Mapping[str, object] | None,
-) -> None:
+) -> int:
     documents: dict[str, JSON] = {}
     rows: dict[str, Rows] = {}
     for path, group in groups.items():
@@ -172,7 +202,7 @@ def _write_parquet(
         documents |= _documents(path, metadata)
         documents[f"{prefix_of(path)}.zarray"] = _as_kerchunk(str(documents[f"{prefix_of(path)}.zarray"]))
     store, at, _ = locate(place, None, None, storage_options)
-    write_parquet(store, at, documents, rows, overwrite=overwrite)
+    return write_parquet(store, at, documents, rows, overwrite=overwrite)
 
 
 def _copied(array: Array, keys: Mapping[Coords, str], coords: Coords) -> bytes | None:
@@ -181,7 +211,7 @@ def _copied(array: Array, keys: Mapping[Coords, str], coords: Coords) -> bytes |
 
 
 def _referred(chunks: LocatedChunks, coords: Coords) -> Reference | None:
-    found = chunks.places.get(coords)
+    found = chunks.find(coords)
     return None if found is None else Reference(_as_fsspec(found.url), found.offset, found.nbytes)
 
 
@@ -203,7 +233,7 @@ def _in_v2(chunks: LocatedChunks, stated: ArrayMetadata | GroupMetadata | None) 
     if not isinstance(stated, ArrayMetadata):
         return made
     counts = (axis.nchunks for axis in made.chunk_grid.axes(made.shape))
-    fill = stated.fill_value if len(chunks.places) == prod(counts) else made.fill_value
+    fill = stated.fill_value if sum(1 for _ in chunks) == prod(counts) else made.fill_value
     return made.with_(attributes=stated.attributes, fill_value=fill)
 
 

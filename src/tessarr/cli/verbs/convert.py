@@ -9,7 +9,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from glob import has_magic
 from multiprocessing import get_context
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from tessarr.cli.places import open_node, split_place, storage_options
 from tessarr.cli.printing import OK, add_verb, counted, human, lengths, note, print_json
@@ -18,6 +18,7 @@ from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.stores.url import StoreLike
 from tessarr.tools.convert import Report, convert, save_file_references
 from tessarr.tools.copy_tree import ChunksChoice
+from tessarr.tools.sources.remote_file import is_file_url
 
 _FORMATS = "npy, npz, hdf5, netcdf, tiff, nifti, fits, grib, zarr, or that of another package"
 _FOR_PROCESSES = 40
@@ -73,9 +74,7 @@ def add_choices(verb: argparse.ArgumentParser, *, many: bool = False) -> None:
     verb.add_argument(
         "--from", dest="kind", metavar="FORMAT", help=f"the format of SOURCE, if detection fails: {_FORMATS}"
     )
-    verb.add_argument(
-        "--format", choices=("1", "2", "3", "keep"), default="3", help="the Zarr version to write (default: 3)"
-    )
+    verb.add_argument("--format", choices=("1", "2", "3", "keep"), help="the Zarr version to write (default: 3)")
     _add_layout(verb)
     verb.add_argument(
         "--include", action="append", default=[], metavar="PATTERN", help="only these nodes (may be repeated)"
@@ -174,7 +173,7 @@ def chosen(arguments: argparse.Namespace) -> Chosen:
     return {
         "path": arguments.path,
         "kind": arguments.kind,
-        "zarr_format": arguments.format if arguments.format == "keep" else int(arguments.format),
+        "zarr_format": arguments.format if arguments.format == "keep" else int(arguments.format or 3),
         "chunks": parse_layout(arguments.chunks),
         "shards": parse_layout(arguments.shards),
         "filters": "keep" if arguments.filters is None else _json(arguments.filters, "--filters"),
@@ -243,7 +242,7 @@ def _save_references(
         count = save_file_references(
             source, arguments.dest, kind=choices["kind"], along=arguments.along, gaps=arguments.allow_gaps,
             include=choices["include"], exclude=choices["exclude"], rename=choices["rename"],
-            zarr_format=2 if choices["zarr_format"] == 2 else 3,
+            zarr_format=_format_of_references(arguments.format),
             overwrite=choices["overwrite"], jobs=arguments.jobs, executor=executor,
             storage_options=storage_options(arguments.storage), source_storage_options=source_options,
         )  # fmt: skip
@@ -254,11 +253,19 @@ def _save_references(
     return OK
 
 
+def _format_of_references(text: str | None) -> Literal[2, 3] | None:
+    if text in ("1", "keep"):
+        raise ValueError(f"--references writes documents of format 2 or 3, not --format {text}")
+    return None if text is None else 2 if text == "2" else 3
+
+
 def _processes(arguments: argparse.Namespace, source: object) -> AbstractContextManager[Executor | None]:
     """Return processes that scan files, where there are enough files to be worth their start."""
     many = (isinstance(source, str) and has_magic(source)) or (
         isinstance(source, list) and len(source) >= _FOR_PROCESSES
     )
+    if isinstance(source, str) and is_file_url(source):
+        many = False  # scanning waits for answers, and threads have the credentials
     if arguments.jobs < 2 or not many:
         return nullcontext()
     return ProcessPoolExecutor(arguments.jobs, get_context("spawn"))

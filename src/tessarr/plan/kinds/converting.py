@@ -89,7 +89,8 @@ def _node(planned: Planned, top: object, how: How) -> PlannedNode:
         )
     else:
         strategy = choose(sizes, how.memory, how.strategy, scratch=how.scratch is not None)
-    planned_with = replace(strategy, threads=sizes.threads, memory=strategy.peak(sizes))
+    why = f"{strategy.why}; {source.note}" if strategy.why and source.note else strategy.why or source.note
+    planned_with = replace(strategy, threads=sizes.threads, memory=strategy.peak(sizes), why=why)
     return PlannedNode(planned.path, source.path, metadata, planned_with, read)
 
 

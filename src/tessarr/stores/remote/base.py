@@ -97,7 +97,7 @@ class NetworkStore(AsyncStore):
     _limiter: ConcurrencyLimiter
     _reads_conditionally = False
     """The client can send conditional reads (`_request_if_changed`)."""
-    _ranges_work = True
+    ranges_work = True
     """``False`` after a server returned the whole object for a range; then whole objects are fetched."""
 
     def has_ability(self, ability: type) -> bool:
@@ -149,7 +149,7 @@ class NetworkStore(AsyncStore):
         Raises `StoreError` for an object that other writers replace during every attempt to read it.
         """
         key, ranges = request
-        if not self._ranges_work:
+        if not self.ranges_work:
             ranges = None
         for _ in range(_READ_ATTEMPTS):
             spans: Sequence[ByteRange | None] = _WHOLE

@@ -163,7 +163,7 @@ class ManifestStore(ReferenceStore):
     def _store(self, root: str) -> Store:
         return self.store if root == "" else super()._store(root)
 
-    def _locate(self, url: str) -> tuple[str, str]:
+    def split(self, url: str) -> tuple[str, str]:
         """See `ReferenceStore`; the root ``""`` is the store of the array. Raises `ForbiddenPlaceError`."""
         if url.startswith(("/", "file:")):
             path = url if url.startswith("/") else path_of_file_url(url, windows=os.name == "nt")
@@ -175,7 +175,7 @@ class ManifestStore(ReferenceStore):
             segments = unquote(url).split("/")
             if "://" not in url or "." in segments or ".." in segments or not self._is_allowed(url):
                 raise self._forbidden(url)
-            return super()._locate(url)
+            return super().split(url)
         key = normpath(self._prefix + url)
         if not is_plain_key(key):
             raise self._forbidden(url)

@@ -304,7 +304,7 @@ class ReferenceStore(AsyncFetchingStore):
             if isinstance(found, bytes):
                 results[number] = [cut(found, part) for part in (ranges if ranges is not None else (None,))]
             elif found is not None:
-                root, name = self._locate(found.url)
+                root, name = self.split(found.url)
                 batches.setdefault(root, []).append(
                     (number, Fetch(name, _ranges_in_file(found, ranges)), found.nbytes is not None)
                 )
@@ -324,8 +324,7 @@ class ReferenceStore(AsyncFetchingStore):
                 continue
             place = places.get(found.url)
             if place is None:
-                root, name = self._locate(found.url)
-                place = places[found.url] = (self._store(root), name)
+                place = places[found.url] = self.file_at(found.url)
             offset = 0 if found.nbytes is None else found.offset
             located.append(Located((Extent(*place, offset, found.nbytes),)))
         return located
@@ -348,7 +347,7 @@ class ReferenceStore(AsyncFetchingStore):
                     raise StoreError("a referenced file is too short", store=self.url, got=request.key, expected=part)
             results[number] = response
 
-    def _locate(self, url: str) -> tuple[str, str]:
+    def split(self, url: str) -> tuple[str, str]:
         """Split `url` into the root, for which one store is opened, and the key in that store."""
         from tessarr.stores.url import is_url
 
@@ -365,6 +364,11 @@ class ReferenceStore(AsyncFetchingStore):
         segments = rest.split("/", depth)
         host, name = "/".join(segments[:depth]), "/".join(segments[depth:])
         return (f"{scheme}://{host}" if host else f"{scheme}:///"), name
+
+    def file_at(self, url: str) -> tuple[Store, str]:
+        """Return the store of a file, opened once for all files of a bucket or host, and the key of the file in it."""
+        root, name = self.split(url)
+        return self._store(root), name
 
     def _store(self, root: str) -> Store:
         store = self._stores.get(root)
@@ -392,8 +396,7 @@ class ReferenceStore(AsyncFetchingStore):
             return None if found is None else len(found)
         if found.nbytes is not None:
             return found.nbytes
-        root, name = self._locate(found.url)
-        store = self._store(root)
+        store, name = self.file_at(found.url)
         return await invoke(store.getsize, store.getsize_async, name)
 
     async def list_prefix_async(self, prefix: str) -> _List[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 from tessarr.core.array import Array
@@ -52,9 +52,9 @@ class FileReferences:
 class FilesStore(ReferenceStore):
     """The store of these references. It has no documents: only `array` opens what is in it."""
 
-    def __init__(self, files: Sequence[ScannedFile]) -> None:
+    def __init__(self, files: Sequence[ScannedFile], storage_options: Mapping[str, object] | None = None) -> None:
         self._files = FileReferences(files)
-        super().__init__(self._files)
+        super().__init__(self._files, storage_options=storage_options)
         self._metadata: dict[object, ArrayMetadata] = {}
 
     async def list_prefix_async(self, prefix: str) -> list[str]:

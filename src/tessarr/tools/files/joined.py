@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import accumulate
@@ -20,6 +20,7 @@ from tessarr.tools.files.scan import ScannedArray, ScannedFile, state_of
 from tessarr.tools.files.unpack import is_packed, unpacked, unpacked_dtype
 from tessarr.tools.sources import open_source
 from tessarr.tools.sources.base import Box, Source, SourceArray, SourceGroup, StoredChunks
+from tessarr.tools.sources.remote_file import is_file_url, remote_state
 from tessarr.tools.transfer import values_in
 from tessarr.types import AnyArray
 
@@ -31,11 +32,19 @@ class FilesSource:
 
     parallel = True
 
-    def __init__(self, files: Sequence[ScannedFile], along: Along | None, *, unpack: bool = False) -> None:
+    def __init__(
+        self,
+        files: Sequence[ScannedFile],
+        along: Along | None,
+        *,
+        unpack: bool = False,
+        storage_options: Mapping[str, object] | None = None,
+    ) -> None:
         self.files = files
         self._unpack = unpack
         self._along = along
-        self._store = FilesStore(files)
+        self._options = storage_options
+        self._store = FilesStore(files, storage_options)
         self._open: OrderedDict[str, Source] = OrderedDict()
         self._lock = threading.Lock()
         first = files[0]
@@ -60,7 +69,7 @@ class FilesSource:
         return names.index(self._along.name) if self._along.name in names else None
 
     def _node(self, array: ScannedArray) -> SourceArray:
-        node, axis, parts = array.node, self._axis(array), self._parts[array.node.path]
+        node, axis, parts = replace(array.node, note=self._note(array)), self._axis(array), self._parts[array.node.path]
         unpack = self._unpack and is_packed(node)
         if axis is None:
             made = replace(node, read=self._reader(0, array))
@@ -86,6 +95,12 @@ class FilesSource:
             return replace(unpacked(made, dtype), read=self._reading_parts(single, parts, axis))
         made.read = self._joined_reader(parts, axis)
         return unpacked(made) if unpack else made
+
+    def _note(self, array: ScannedArray) -> str:
+        if isinstance(array.stored, StoredChunks) or array.values is not None:
+            return ""
+        copies = "each worker downloads the files that it reads, and " if self.files[0].downloaded else ""
+        return f"{copies}a package reads the values one task at a time, because {array.stored}"
 
     def _joined_reader(self, parts: Sequence[ScannedArray], axis: int) -> Callable[[Box], AnyArray]:
         if all(part.values is not None for part in parts):
@@ -132,7 +147,7 @@ class FilesSource:
         with self._lock:
             source = self._open.get(file.place)
             if source is None:
-                source = self._open[file.place] = open_source(file.place, file.kind)
+                source = self._open[file.place] = open_source(file.place, file.kind, self._options)
                 if len(self._open) > _MOST_OPEN:
                     self._open.popitem(last=False)[1].close()
             self._open.move_to_end(file.place)
@@ -159,7 +174,8 @@ class FilesSource:
     def check_unchanged(self) -> None:
         """Raise `ConflictError` for a file that has changed since it was scanned."""
         for file in self.files:
-            if (found := state_of(file.place)) != file.state:
+            found = remote_state(*self._store.file_at(file.place)) if is_file_url(file.place) else state_of(file.place)
+            if found != file.state:
                 raise ConflictError(
                     "a file changed while it was converted", store=file.place, expected=file.state, got=found,
                     hint="Convert again",

@@ -10,13 +10,15 @@ from glob import glob, has_magic
 from typing import cast
 
 from tessarr.errors import BaseZarrError, StoreError
-from tessarr.stores.url import StoreLike, is_url
+from tessarr.stores.url import StoreLike, as_url, is_url
 from tessarr.tools.files.agree import Along, check_agreement, dimension_between, ordered
 from tessarr.tools.files.joined import FilesSource
 from tessarr.tools.files.scan import ScannedFile, scan, scan_files
 from tessarr.tools.files.unpack import is_packed, unpacked
-from tessarr.tools.sources import open_source, source_kind
+from tessarr.tools.sources import open_source, remote_file, source_kind
 from tessarr.tools.sources.base import Source, SourceArray
+from tessarr.tools.sources.remote_file import RemoteFile, is_pattern, is_file_url, listed
+from tessarr.tools.staging import local_path
 
 _IN_PLACE = ("zarr", "npz")
 """Kinds that are read as they are: Zarr has chunks itself, archives are unpacked once."""
@@ -37,24 +39,35 @@ def open_to_convert(
 
     Arguments and errors: see `tessarr.tools.convert.convert`.
     """
-    places = source if isinstance(source, list | tuple) else _places(source)
-    if places is None:
-        opened = open_source(cast("StoreLike", source), kind, storage_options)
+    places = source if isinstance(source, list | tuple) else _places(source, kind, storage_options)
+    if places is None or isinstance(places, RemoteFile):
+        opened = open_source(cast("StoreLike", source) if places is None else places, kind, storage_options)
         return _with_unpacked(opened) if unpack else opened
     if not places:
         raise BaseZarrError("there are no files to convert")
-    places = [os.fspath(place) for place in places]
+    places = [place if isinstance(place, RemoteFile) else os.fspath(place) for place in places]
     if len(places) == 1:
-        return FilesSource([scan(places[0], kind)], None, unpack=unpack)
-    files, way = _scanned(places, kind, along, jobs, executor)
-    check_agreement(files, way, packing=not unpack, gaps=gaps)
-    return FilesSource(files, way, unpack=unpack)
+        files, way = [scan(places[0], kind, None, storage_options)], None
+    else:
+        files, way = _scanned([str(place) for place in places], kind, along, jobs, executor, storage_options)
+        check_agreement(files, way, packing=not unpack, gaps=gaps)
+    return FilesSource(files, way, unpack=unpack, storage_options=storage_options)
 
 
-def _places(source: object) -> list[str] | None:
-    """Return the files that are meant; ``None``: a place of Zarr, or of a kind that is read as it is."""
-    name = os.fspath(source) if isinstance(source, str | os.PathLike) else None
-    if name is None or is_url(name) or os.path.isdir(name):
+def _places(
+    source: object, kind: str | None, storage_options: Mapping[str, object] | None
+) -> list[str] | list[RemoteFile] | RemoteFile | None:
+    """Return the files that are meant, or one in a store, which is opened.
+
+    ``None``: a place of Zarr; one file and no list: of a kind that is read as it is.
+    """
+    name = local_path(source) or (source if isinstance(source, str) else None)
+    if name is not None and is_file_url(name):
+        if is_pattern(name):
+            return listed(name, storage_options)
+        found = remote_file(name, kind, storage_options)
+        return None if found is None else found[0] if found[1] in _IN_PLACE else [found[0]]
+    if name is None or is_url(as_url(name)) or os.path.isdir(name):
         return None
     if not os.path.exists(name) and has_magic(name):
         matched = sorted(glob(name, recursive=True))
@@ -65,12 +78,17 @@ def _places(source: object) -> list[str] | None:
 
 
 def _scanned(
-    places: Sequence[str], kind: str | None, along: str | None, jobs: int, executor: Executor | None
+    places: Sequence[str],
+    kind: str | None,
+    along: str | None,
+    jobs: int,
+    executor: Executor | None,
+    options: Mapping[str, object] | None,
 ) -> tuple[list[ScannedFile], Along]:
     if along is None:
-        along = dimension_between(scan(places[0], kind), scan(places[1], kind))
+        along = dimension_between(scan(places[0], kind, None, options), scan(places[1], kind, None, options))
     files: list[ScannedFile] = []
-    for file in scan_files(places, kind, along, jobs=jobs, executor=executor):
+    for file in scan_files(places, kind, along, jobs=jobs, executor=executor, storage_options=options):
         if files:
             for array in file.arrays.values():
                 if array.digest is not None:

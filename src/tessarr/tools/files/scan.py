@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -15,9 +15,11 @@ import numpy as np
 
 from tessarr.engine.jobs import Jobs
 from tessarr.errors import StoreError
+from tessarr.stores.remote.credentials import restore_secrets, strip_secrets
 from tessarr.tools.digest import block_digest, blocks
-from tessarr.tools.sources import open_source, typed_error
+from tessarr.tools.sources import open_source, takes_files, typed_error
 from tessarr.tools.sources.base import SourceArray, SourceGroup, StoredChunks
+from tessarr.tools.sources.remote_file import RemoteFile, State, is_file_url
 from tessarr.types import AnyArray
 
 MOST_KEPT = 1 << 20
@@ -51,8 +53,9 @@ class ScannedFile:
     nodes: list[SourceGroup | ScannedArray]
     notices: list[str]
     unsupported: list[tuple[str, str]]
-    state: tuple[int, int]
-    """Size, and time of the last change in nanoseconds."""
+    state: State
+    downloaded: bool
+    """Whether the format's package needs a copy of the file on a local disk."""
 
     @property
     def arrays(self) -> dict[str, ScannedArray]:
@@ -60,36 +63,58 @@ class ScannedFile:
         return {one.node.path: one for one in self.nodes if isinstance(one, ScannedArray)}
 
 
-def state_of(place: str) -> tuple[int, int]:
+def state_of(place: str) -> State:
+    """Return the state of a local file."""
     found = os.stat(place)
-    return found.st_size, found.st_mtime_ns
+    return found.st_size, str(found.st_mtime_ns)
 
 
 def scan_files(
-    places: Sequence[str], kind: str | None, along: str | None, *, jobs: int = 1, executor: Executor | None = None
+    places: Sequence[str],
+    kind: str | None,
+    along: str | None,
+    *,
+    jobs: int = 1,
+    executor: Executor | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> Iterator[ScannedFile]:
-    """Scan files in parallel: in `jobs` threads, or by an executor, whose processes import tessarr. Yields in order."""
+    """Scan files in parallel: in `jobs` threads, or by an executor, whose processes import tessarr. Yields in order.
+
+    Other processes get no credentials: they read them from their environment.
+    """
     if executor is not None:
         batches = (places[start : start + _BATCH] for start in range(0, len(places), _BATCH))
-        tasks = [executor.submit(_scan_some, some, kind, along) for some in batches]
+        options = strip_secrets(places[0], storage_options or {})
+        tasks = [executor.submit(_scan_some, some, kind, along, places[0], options) for some in batches]
         for task in tasks:
             yield from task.result()
         return
     with Jobs(jobs) as pool:
-        yield from pool.map(lambda place: scan(place, kind, along), places)
+        yield from pool.map(lambda place: scan(place, kind, along, storage_options), places)
 
 
-def _scan_some(places: Sequence[str], kind: str | None, along: str | None) -> list[ScannedFile]:
-    return [scan(place, kind, along) for place in places]
+def _scan_some(
+    places: Sequence[str], kind: str | None, along: str | None, first: str, options: Mapping[str, object]
+) -> list[ScannedFile]:
+    given = restore_secrets(first, options)
+    return [scan(place, kind, along, given) for place in places]
 
 
-def scan(place: str, kind: str | None = None, along: str | None = None) -> ScannedFile:
-    """Describe a file. `along`: the dimension of which it has a part.
+def scan(
+    file: str | RemoteFile,
+    kind: str | None = None,
+    along: str | None = None,
+    storage_options: Mapping[str, object] | None = None,
+) -> ScannedFile:
+    """Describe a file at a path or URL, or an opened one, which is closed. `along`: the dimension of which it has a part.
 
     Raises `StoreError` for a file that is damaged, cut off, or of an unknown format, `MissingDependencyError`.
     """
-    with closing(open_source(place, kind)) as source:
-        state = state_of(place)
+    if isinstance(file, str) and is_file_url(file):
+        file = RemoteFile(file, storage_options)
+    place = file.name if isinstance(file, RemoteFile) else file
+    with closing(open_source(file, kind)) as source:
+        state = file.state if isinstance(file, RemoteFile) else state_of(place)
         arrays = [node for node in source.nodes if isinstance(node, SourceArray)]
         kept = _coordinates(arrays)
         parted = any(along in (node.dimension_names or ()) for node in arrays)
@@ -113,8 +138,9 @@ def scan(place: str, kind: str | None = None, along: str | None = None) -> Scann
                 )
             )
         return ScannedFile(
-            place=os.path.abspath(place), kind=source.kind, nodes=nodes, notices=source.notices,
-            unsupported=source.unsupported, state=state,
+            place=place if isinstance(file, RemoteFile) else os.path.abspath(place), kind=source.kind, nodes=nodes,
+            notices=source.notices, unsupported=source.unsupported, state=state,
+            downloaded=isinstance(file, RemoteFile) and not takes_files(source.kind, file),
         )  # fmt: skip
 
 

@@ -14,23 +14,31 @@ need fit into memory. Conventions are not applied: packed data stays packed, and
 | GRIB | `grib` | cfgrib (extra ``[grib]``) |
 | Zarr of any version | `zarr` | none |
 
+Files in stores (``s3://``, ``https://`` and others) are read by ranges, as `RemoteFile`; a copy of them is downloaded for a
+package that needs a path: netCDF4 (which is not used for them), cfgrib, and nibabel for ``.nii.gz``.
+
 Other packages add a format by an entry point in the group ``tessarr.source``, or `tessarr.registry.register`: a function that
-opens a path as a `Source`. It is chosen by name, or where its attribute ``recognises(path, first 512 bytes)`` returns true.
+opens a path as a `Source`. It is chosen by name, or where its attribute ``recognises(path or URL, first 512 bytes)`` returns
+true. With the attribute ``takes_files = True`` it also opens a `RemoteFile`; else it gets the path of a copy.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 
 from tessarr import registry
 from tessarr.errors import StoreError, TessarrError
 from tessarr.stores.url import StoreLike, as_url, is_url
-from tessarr.tools.sources.base import Box, Source, SourceArray
+from tessarr.tools.sources.base import Box, Source, SourceArray, SourceGroup
+from tessarr.tools.sources.remote_file import RemoteFile, downloaded, is_file_url
 from tessarr.tools.sources.zarr import open_source as open_zarr
 from tessarr.types import AnyArray
 
 _START = 512
+_TAKE_FILES = frozenset({"npy", "hdf5", "netcdf", "tiff", "fits", "nifti"})
+"""Formats whose package reads file objects."""
 
 
 def kinds() -> list[str]:
@@ -38,17 +46,37 @@ def kinds() -> list[str]:
     return [*registry.names("source")]
 
 
-def source_kind(place: str) -> str:
+def source_kind(place: str | RemoteFile) -> str:
     """Detect the format of the data at a place, by its first bytes, then by its name.
 
     Raises `StoreError` when there is nothing, or an unknown format.
     """
+    if isinstance(place, RemoteFile):
+        return _kind_of(place.name, place.start(_START))
     if is_url(place) or os.path.isdir(place):
         return "zarr"
     if not os.path.exists(place):
         raise StoreError("no such file or directory", store=place)
     with open(place, "rb") as file:
         start = file.read(_START)
+    return _kind_of(place, start)
+
+
+def _kind_of(place: str, start: bytes) -> str:
+    kind = kind_of(place, start)
+    if kind is not None:
+        return kind
+    raise StoreError(
+        "the format of the file is unknown",
+        store=place,
+        expected="NumPy (.npy, .npz), HDF5, NetCDF, TIFF, NIfTI, FITS, GRIB or Zarr",
+        got=repr(start[:8]),
+        hint=f"If it holds references that you trust: reference:{place}" if start.startswith(b"{") else None,
+    )
+
+
+def kind_of(place: str, start: bytes) -> str | None:
+    """Detect the format of a file by its first bytes, then by its name; ``None``: it is unknown."""
     name = place.lower()
     if start.startswith(b"\x93NUMPY"):
         return "npy"
@@ -70,29 +98,46 @@ def source_kind(place: str) -> str:
         recognises = getattr(registry.get("source", kind), "recognises", None)
         if recognises is not None and recognises(place, start):
             return kind
-    raise StoreError(
-        "the format of the file is unknown",
-        store=place,
-        expected="NumPy (.npy, .npz), HDF5, NetCDF, TIFF, NIfTI, FITS, GRIB or Zarr",
-        got=repr(start[:8]),
-        hint=f"If it holds references that you trust: reference:{place}" if start.startswith(b"{") else None,
-    )
+    return None
+
+
+def remote_file(
+    url: str, kind: str | None, storage_options: Mapping[str, object] | None = None
+) -> tuple[RemoteFile, str] | None:
+    """Open the file at a URL, and detect its format; ``None``: nothing is there, or what may be Zarr.
+
+    Raises the errors of `RemoteFile` where `kind` says that it is a file.
+    """
+    try:
+        file = RemoteFile(url, storage_options)
+    except StoreError:
+        if kind in (None, "zarr"):
+            return None  # opening it as Zarr says what is wrong
+        raise
+    chosen = kind or kind_of(url, file.start(_START))
+    if chosen not in (None, "zarr"):
+        return file, str(chosen)
+    file.close()
+    return None
 
 
 def open_source(
-    place: StoreLike, kind: str | None = None, storage_options: Mapping[str, object] | None = None
+    place: StoreLike | RemoteFile, kind: str | None = None, storage_options: Mapping[str, object] | None = None
 ) -> Source:
-    """Open the data to be converted: a path or URL, or anything that `tessarr.open` accepts.
+    """Open the data to be converted: a path or URL, or anything that `tessarr.open` accepts; or a file in a store, and its
+    format, which the source then closes.
 
     Raises `StoreError`, `MissingDependencyError` (when a format's package is not installed), and errors of opening.
     """
     if isinstance(place, os.PathLike):
         place = os.fspath(place)
     place = as_url(place) if isinstance(place, str) else place
+    if is_file_url(place) and (found := remote_file(str(place), kind, storage_options)) is not None:
+        place, kind = found
+    if isinstance(place, RemoteFile):
+        return _open_remote(place, kind or source_kind(place))
     chosen = kind or (source_kind(place) if isinstance(place, str) else "zarr")
-    opener = registry.get("source", chosen)
-    if opener is None:
-        raise ValueError(f"the format must be one of {', '.join(kinds())}; got {chosen!r}")
+    opener = _opener(chosen)
     if chosen == "zarr" or not isinstance(place, str):
         return open_zarr(place, storage_options)
     source: Source
@@ -100,9 +145,54 @@ def open_source(
         source = opener(place)
     except Exception as error:
         raise typed_error(error, chosen, place) from error
+    return _with_typed_errors(source, chosen, place)
+
+
+def _opener(kind: str) -> Callable[..., Source]:
+    opener: Callable[..., Source] | None = registry.get("source", kind)
+    if opener is None:
+        raise ValueError(f"the format must be one of {', '.join(kinds())}; got {kind!r}")
+    return opener
+
+
+def _open_remote(file: RemoteFile, kind: str) -> Source:
+    try:
+        source = _Remote(file, kind)
+    except Exception as error:
+        raise typed_error(error, kind, file.name) from error
+    return _with_typed_errors(source, kind, file.name)
+
+
+def takes_files(kind: str, file: RemoteFile) -> bool:
+    """Whether the format's package reads a file in a store by ranges; else a copy is downloaded."""
+    if kind == "nifti" and file.start(2) == b"\x1f\x8b":
+        return False
+    return kind in _TAKE_FILES or bool(getattr(registry.get("source", kind), "takes_files", False))
+
+
+class _Remote:
+    """The source of a file in a store, or of a copy of it; both are closed, and the copy is removed, with it."""
+
+    def __init__(self, file: RemoteFile, kind: str) -> None:
+        with ExitStack() as stack:
+            stack.callback(file.close)
+            opener = _opener(kind)
+            source = opener(file if takes_files(kind, file) else stack.enter_context(downloaded(file)))
+            stack.callback(source.close)
+            self._stack = stack.pop_all()
+        self.kind, self.parallel = source.kind, source.parallel
+        self.nodes: list[SourceArray | SourceGroup] = source.nodes
+        self.notices, self.unsupported = source.notices, source.unsupported
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stack.close()
+
+
+def _with_typed_errors(source: Source, kind: str, place: str) -> Source:
     for node in source.nodes:
         if isinstance(node, SourceArray):
-            node.read = _reading(node.read, chosen, place)
+            node.read = _reading(node.read, kind, place)
     return source
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from io import RawIOBase
 from math import prod
-from typing import Any, Final, Protocol, TypeAlias
+from typing import IO, Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -70,6 +71,8 @@ class SourceArray:
     """Whether it describes the axes of others; then it is written as one chunk."""
     stored: Callable[[], StoredChunks | str] = lambda: "its format does not say where its chunks are"
     """Returns where the chunks are; or, for values that only the format's package can read, why."""
+    note: str = ""
+    """What a plan says of how it is read."""
     packing: Mapping[str, np.generic] = field(default_factory=dict)
     """The CF attributes ``scale_factor`` and ``add_offset`` in their own types."""
     keep: Mapping[str, Any] = field(default_factory=dict)
@@ -166,6 +169,48 @@ def contiguous(shape: Shape, dtype: AnyDType, offset: int, *, stride: int | None
     grid = tuple(-(-n // chunk) for n, chunk in zip(shape, chunks, strict=True))
     starts = offset + np.arange(grid[0], dtype=np.int64) * (rows * row if stride is None else stride)
     return _parts(chunks, dtype, grid, starts.reshape(-1, *(1,) * (len(shape) - 1)), rows * row)
+
+
+def reversed_axes(stored: StoredChunks) -> StoredChunks:
+    """Describe the same chunks as those of the transposed array, whose first axis varies fastest.
+
+    >>> reversed_axes(contiguous((6, 2), np.dtype("<i4"), 100)).chunks
+    (2, 6)
+    """
+    order = [*range(len(stored.chunks))][::-1]
+    return StoredChunks(
+        chunks=stored.chunks[::-1],
+        codecs=({"name": "transpose", "configuration": {"order": order}}, *stored.codecs),
+        offsets=stored.offsets.transpose(),
+        nbytes=stored.nbytes.transpose(),
+    )
+
+
+def read_rows(
+    file: IO[bytes] | RawIOBase, shape: Shape, dtype: AnyDType, offset: int, box: Box, *, stride: int | None = None
+) -> AnyArray:
+    """Read a box of what `contiguous` describes from an open file: the rows that it touches, whole.
+
+    >>> from io import BytesIO
+    >>> read_rows(BytesIO(bytes(range(8))), (3, 2), np.dtype("u1"), 1, (slice(1, 3), slice(0, 1))).tolist()
+    [[3], [5]]
+    """
+    nbytes = prod(shape[1:]) * dtype.itemsize
+    step = nbytes if stride is None else stride
+    start, stop = (box[0].start, box[0].stop) if box else (0, 1)
+    count = max(0, stop - start)
+    needed = (count - 1) * step + nbytes if count else 0
+    file.seek(offset + start * step)
+    data = file.read(needed) if needed else b""
+    if data is None or len(data) != needed:
+        raise EOFError(f"{needed} bytes are needed at {offset + start * step}, and the file has {len(data or b'')}")
+    rows = np.ndarray((count, *shape[1:]), dtype, data, strides=(step, *_strides(shape[1:], dtype.itemsize)))
+    plain = dtype.newbyteorder("=")
+    return rows[(slice(None), *box[1:])].astype(plain) if box else rows.reshape(()).astype(plain)
+
+
+def _strides(shape: Shape, itemsize: int) -> tuple[int, ...]:
+    return tuple(prod(shape[axis + 1 :]) * itemsize for axis in range(len(shape)))
 
 
 def _parts(chunks: Shape, dtype: AnyDType, grid: Shape, starts: npt.NDArray[np.int64], nbytes: int) -> StoredChunks:

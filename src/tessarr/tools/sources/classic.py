@@ -11,42 +11,50 @@ Source: the NetCDF classic format specification (``CDF\\1``, ``CDF\\2`` with 64-
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, cast
 
 import numpy as np
 
-from tessarr.tools.sources.base import StoredChunks, contiguous
+from tessarr.errors import StoreError
+from tessarr.tools.sources.attributes import collect, packing_of
+from tessarr.tools.sources.base import UNSET, SourceArray, SourceGroup, StoredChunks, contiguous, read_rows
+from tessarr.tools.sources.remote_file import RemoteFile
 from tessarr.types import AnyDType, Shape
 
 _DTYPES = {1: "i1", 2: "S1", 3: ">i2", 4: ">i4", 5: ">f4", 6: ">f8", 7: "u1", 8: ">u2", 9: ">u4", 10: ">i8", 11: ">u8"}
 """Types of elements by NetCDF type number."""
 _LISTS = (0, 10, 11, 12)
+_TEXT = 2
+_MOST_NBYTES = 256 << 20
+"""Of an attribute; a larger number is damage."""
 
 
 class _Header:
-    def __init__(self, file: IO[bytes], version: int) -> None:
+    def __init__(self, file: IO[bytes] | RemoteFile, version: int) -> None:
         self._file = file
         self._count = 8 if version == 5 else 4
         self._offset = 4 if version == 1 else 8
 
     def number(self, size: int = 0) -> int:
         """Read a big-endian number, by default of the width of counts."""
-        data = self._file.read(size or self._count)
-        if len(data) != (size or self._count):
+        return int.from_bytes(self._take(size or self._count), "big")
+
+    def _take(self, nbytes: int) -> bytes:
+        if nbytes > _MOST_NBYTES:
+            raise ValueError(f"a part of the header has {nbytes} bytes")
+        data = self._file.read(nbytes)
+        if data is None or len(data) != nbytes:
             raise EOFError("the header ends early")
-        return int.from_bytes(data, "big")
+        return data
 
     def offset(self) -> int:
         return self.number(self._offset)
 
-    def skip(self, nbytes: int) -> None:
-        self._file.seek(-(-nbytes // 4) * 4, 1)
-
     def name(self) -> str:
-        size = self.number()
-        data = self._file.read(size)
-        self._file.seek(-size % 4, 1)
+        data = self._take(self.number())
+        self._file.seek(-len(data) % 4, 1)
         return data.decode(errors="replace")
 
     def list(self) -> range:
@@ -54,11 +62,20 @@ class _Header:
             raise ValueError("not a list of a NetCDF header")
         return range(self.number())
 
-    def attributes(self) -> None:
+    def attributes(self) -> dict[str, object]:
+        """Read attributes: text, a number, or an array of numbers."""
+        found: dict[str, object] = {}
         for _ in self.list():
-            self.name()
-            kind = self.number(4)
-            self.skip(np.dtype(_DTYPES[kind]).itemsize * self.number())
+            name, kind = self.name(), self.number(4)
+            dtype, count = np.dtype(_DTYPES[kind]), self.number()
+            data = self._take(dtype.itemsize * count)
+            self._file.seek(-len(data) % 4, 1)
+            values = np.frombuffer(data, dtype).astype(dtype.newbyteorder("="))
+            if kind == _TEXT:
+                found[name] = data.decode(errors="replace").rstrip("\0")
+            else:
+                found[name] = values[0] if count == 1 else values
+        return found
 
 
 class _Variable(NamedTuple):
@@ -67,6 +84,8 @@ class _Variable(NamedTuple):
     shape: Shape
     """With 0 for the dimension of records."""
     begin: int
+    dimensions: tuple[str, ...]
+    attributes: dict[str, object]
 
     @property
     def grows(self) -> bool:
@@ -82,6 +101,8 @@ class _Contents(NamedTuple):
     records: int | None
     """``None``: the writer did not say."""
     variables: list[_Variable]
+    dimensions: list[str]
+    attributes: dict[str, object]
 
     @property
     def record_nbytes(self) -> int:
@@ -92,27 +113,28 @@ class _Contents(NamedTuple):
         return sizes[0] if len(sizes) == 1 else sum(-(-size // 4) * 4 for size in sizes)
 
 
-def _contents(file: IO[bytes]) -> _Contents | None:
+def _contents(file: IO[bytes] | RemoteFile) -> _Contents | None:
     """Read the header; ``None``: another format. Raises `EOFError` when it is truncated, `ValueError` when it is damaged."""
     magic = file.read(4)
     if magic[:3] != b"CDF" or magic[3:] not in (b"\x01", b"\x02", b"\x05"):
         return None
     header = _Header(file, magic[3])
     records = header.number()
-    lengths = []
+    names, lengths = [], []
     for _ in header.list():
-        header.name()
+        names.append(header.name())
         lengths.append(header.number())
-    header.attributes()
+    attributes = header.attributes()
     variables: list[_Variable] = []
     for _ in header.list():
         name = header.name()
-        shape = tuple([lengths[header.number()] for _ in range(header.number())])
-        header.attributes()
+        axes = [header.number() for _ in range(header.number())]
+        own = header.attributes()
         dtype = np.dtype(_DTYPES[header.number(4)])
         header.number()  # the size of the variable, which may overflow its field
-        variables.append(_Variable(name, dtype, shape, header.offset()))
-    return _Contents(None if records == (1 << 8 * header._count) - 1 else records, variables)
+        shape, dimensions = tuple(lengths[axis] for axis in axes), tuple(names[axis] for axis in axes)
+        variables.append(_Variable(name, dtype, shape, header.offset(), dimensions, own))
+    return _Contents(None if records == (1 << 8 * header._count) - 1 else records, variables, names, attributes)
 
 
 def needed_size(file: IO[bytes]) -> int | None:
@@ -139,3 +161,48 @@ def stored_chunks(place: str, name: str, shape: Shape) -> StoredChunks | str:
     variable = next(variable for variable in found.variables if variable.name == name)
     stride = found.record_nbytes if variable.grows else None
     return contiguous(shape, variable.dtype, variable.begin, stride=stride)
+
+
+class ClassicSource:
+    """Read a NetCDF-3 file in a store, as the netCDF4 package reads one that has a path."""
+
+    kind = "netcdf"
+    parallel = False  # one file
+
+    def __init__(self, file: RemoteFile) -> None:
+        found = _contents(file)
+        if found is None or (found.records is None and any(one.grows for one in found.variables)):
+            raise StoreError(
+                "the header of the file is not that of NetCDF-3, or states no number of records", store=file.name
+            )
+        self.notices: list[str] = []
+        self.unsupported: list[tuple[str, str]] = []
+        self.nodes: list[SourceArray | SourceGroup] = [
+            SourceGroup(path="", attributes=collect(found.attributes.items(), "/", self.notices))
+        ]
+        for one in found.variables:
+            shape = ((found.records or 0), *one.shape[1:]) if one.grows else one.shape
+            stride = found.record_nbytes if one.grows else None
+            self.nodes.append(self._variable(one, shape, stride, file))
+        used = {name for one in found.variables for name in (one.name, *one.dimensions)}
+        if unused := [name for name in found.dimensions if name not in used]:
+            self.notices.append(f"/: dimensions without variables are left out: {', '.join(unused)}")
+
+    def _variable(self, one: _Variable, shape: Shape, stride: int | None, file: RemoteFile) -> SourceArray:
+        attributes = dict(one.attributes)
+        fill = cast("np.generic | None", attributes.pop("_FillValue", None))  # text, of an array of characters
+        return SourceArray(
+            path=one.name,
+            shape=shape,
+            dtype=one.dtype.newbyteorder("="),
+            read=partial(read_rows, file, shape, one.dtype, one.begin, stride=stride),
+            fill_value=UNSET if fill is None else fill,
+            attributes=collect(attributes.items(), f"/{one.name}", self.notices),
+            dimension_names=one.dimensions,
+            cf_fill=fill,
+            packing=packing_of(attributes),
+            stored=lambda: contiguous(shape, one.dtype, one.begin, stride=stride),
+        )
+
+    def close(self) -> None:
+        """Do nothing: the file belongs to the caller."""

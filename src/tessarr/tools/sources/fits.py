@@ -15,6 +15,7 @@ import numpy as np
 
 from tessarr.tools.sources.attributes import collect
 from tessarr.tools.sources.base import UNSET, Box, SourceArray, SourceGroup, StoredChunks, contiguous, missing
+from tessarr.tools.sources.remote_file import RemoteFile
 from tessarr.types import AnyArray, AnyDType, Shape
 
 _LAYOUT = frozenset(
@@ -57,7 +58,7 @@ class FITSSource:
     kind = "fits"
     parallel = False  # the images share one file handle
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str | RemoteFile) -> None:
         try:
             fits = import_module("astropy.io.fits")
         except ImportError as error:
@@ -133,6 +134,6 @@ def _stored(unit: _Image, dtype: AnyDType) -> StoredChunks | str:
     return contiguous(tuple(int(n) for n in unit.shape), dtype, int(str(found["datLoc"])))
 
 
-def open_source(place: str) -> FITSSource:
+def open_source(place: str | RemoteFile) -> FITSSource:
     """Open a FITS file."""
     return FITSSource(place)

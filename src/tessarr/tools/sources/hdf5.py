@@ -8,7 +8,7 @@ group with one array per field. A dataset that several links lead to is converte
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +17,7 @@ from tessarr.dtypes.base import DataType
 from tessarr.tools.sources.attributes import collect, packing_of
 from tessarr.tools.sources.base import UNSET, Box, SourceArray, SourceGroup, missing, ragged, rows
 from tessarr.tools.sources.hdf5_chunks import stored_chunks
+from tessarr.tools.sources.remote_file import RemoteFile
 from tessarr.types import JSON, AnyArray, AnyDType
 
 if TYPE_CHECKING:
@@ -28,19 +29,22 @@ _INTERNAL = frozenset(
     | {"_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict", "_NCProperties"}
 )
 _NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
+_NO_COORDINATE = "_nc4_non_coord_"
+"""The prefix of a NetCDF variable with the name of a dimension that it does not describe."""
 
 
 class HDF5Source:
     """Read an opened HDF5 file."""
 
-    kind = "hdf5"
     parallel = False  # h5py holds a global lock
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str | RemoteFile, *, kind: str = "hdf5") -> None:
+        """Open a file. `kind`: "netcdf" reads a NetCDF-4 file as the netCDF4 package does, which needs a path."""
         try:
             import h5py
         except ImportError as error:
             raise missing("h5py", "HDF5") from error
+        self.kind = kind
         self._h5py = h5py
         self._file = h5py.File(place, "r")
         self.notices: list[str] = []
@@ -55,7 +59,8 @@ class HDF5Source:
             return
         self.nodes.append(SourceGroup(path=path, attributes=self._attributes(group, path)))
         for name in group:
-            below = f"{path}/{name}".lstrip("/")
+            plain = name.removeprefix(_NO_COORDINATE) if self.kind == "netcdf" else name
+            below = f"{path}/{plain}".lstrip("/")
             try:
                 member = group[name]
             except (KeyError, OSError) as error:
@@ -65,7 +70,7 @@ class HDF5Source:
                 self._group(member, below, (*above, identity))
             elif isinstance(member, self._h5py.Dataset):
                 self._dataset(member, below)
-            else:
+            elif self.kind == "hdf5":
                 self.notices.append(f"/{below}: a named data type; left out")
 
     def _attributes(self, node: h5py.Group | h5py.Dataset, path: str) -> dict[str, JSON]:
@@ -78,6 +83,8 @@ class HDF5Source:
             except (OSError, TypeError) as error:
                 self.notices.append(f"/{path}: attribute {name!r} cannot be read; left out ({error})")
         plain = [(name, None if isinstance(value, self._h5py.Empty) else value) for name, value in values]
+        if self.kind == "netcdf":
+            plain = [(name, _as_netcdf(value)) for name, value in plain]
         return collect(plain, f"/{path}", self.notices)
 
     def _dataset(self, dataset: h5py.Dataset, path: str) -> None:
@@ -145,7 +152,12 @@ class HDF5Source:
         if cf_fill is not None:
             cf_fill = np.asarray(cf_fill).reshape(-1)[0]
             fill = cf_fill
-        elif not field and isinstance(dtype, np.dtype) and dataset.id.get_create_plist().fill_value_defined() == 2:
+        elif (
+            self.kind == "hdf5"
+            and not field
+            and isinstance(dtype, np.dtype)
+            and dataset.id.get_create_plist().fill_value_defined() == 2
+        ):
             fill = dataset.fillvalue  # 2: set by a user; HDF5's default is meaningless
         self.nodes.append(
             SourceArray(
@@ -172,11 +184,33 @@ class HDF5Source:
             if name is None and dataset.is_scale and axis == 0:
                 name = dataset.name
             names.append(dimension.label or (name.rpartition("/")[2] if name else None))
+        numbers = dataset.attrs.get("_Netcdf4Coordinates")
+        if None in names and numbers is not None and len(numbers) == len(names):
+            names = [self._numbered.get(int(number)) for number in numbers]
         return tuple(names) if any(names) else None
+
+    @cached_property
+    def _numbered(self) -> dict[int, str]:
+        """The dimensions of a NetCDF-4 file by the numbers that name them where no scale can be attached."""
+        found: dict[int, str] = {}
+
+        def add(name: str, node: h5py.Group | h5py.Dataset) -> None:
+            if "_Netcdf4Dimid" in node.attrs:
+                found[int(node.attrs["_Netcdf4Dimid"])] = name.rpartition("/")[2]
+
+        self._file.visititems(add)
+        return found
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _as_netcdf(value: object) -> object:
+    """Return an attribute as NetCDF has it, whose lists of one are the value itself, and whose empty values are texts."""
+    if value is None:
+        return ""
+    return value.reshape(-1)[0] if isinstance(value, np.ndarray) and value.size == 1 else value
 
 
 def _reader(dataset: h5py.Dataset, dtype: AnyDType) -> Callable[[Box], AnyArray]:
@@ -198,6 +232,6 @@ def _field_reader(dataset: h5py.Dataset, field: str, text: bool) -> Callable[[Bo
     return read
 
 
-def open_source(place: str) -> HDF5Source:
+def open_source(place: str | RemoteFile) -> HDF5Source:
     """Open an HDF5 file."""
     return HDF5Source(place)

@@ -18,7 +18,19 @@ from tessarr.dtypes.base import DataType
 from tessarr.errors import StoreError
 from tessarr.tools.sources import classic, hdf5_chunks
 from tessarr.tools.sources.attributes import collect, packing_of
-from tessarr.tools.sources.base import UNSET, Box, SourceArray, SourceGroup, StoredChunks, missing, ragged, rows
+from tessarr.tools.sources.base import (
+    UNSET,
+    Box,
+    Source,
+    SourceArray,
+    SourceGroup,
+    StoredChunks,
+    missing,
+    ragged,
+    rows,
+)
+from tessarr.tools.sources.hdf5 import HDF5Source
+from tessarr.tools.sources.remote_file import RemoteFile
 from tessarr.types import JSON, AnyArray, AnyDType
 
 if TYPE_CHECKING:
@@ -164,6 +176,10 @@ def _reader(variable: Variable, dtype: Any) -> Callable[[Box], AnyArray]:
     return read
 
 
-def open_source(place: str) -> NetCDFSource:
-    """Open a NetCDF file."""
-    return NetCDFSource(place)
+def open_source(place: str | RemoteFile) -> Source:
+    """Open a NetCDF file. The package reads no file objects: those of NetCDF-4 are read as the HDF5 files that they are."""
+    if not isinstance(place, RemoteFile):
+        return NetCDFSource(place)
+    if place.start(3) == b"CDF":
+        return classic.ClassicSource(place)
+    return HDF5Source(place, kind="netcdf")

@@ -6,11 +6,14 @@ Values are read as stored: ``scl_slope`` and ``scl_inter`` become the CF attribu
 from __future__ import annotations
 
 from importlib import import_module
+from typing import IO
 
 import numpy as np
 
+from tessarr.errors import UnsupportedOperationError
 from tessarr.tools.sources.attributes import collect
-from tessarr.tools.sources.base import Box, SourceArray, SourceGroup, StoredChunks, contiguous, missing
+from tessarr.tools.sources.base import Box, SourceArray, SourceGroup, StoredChunks, contiguous, missing, reversed_axes
+from tessarr.tools.sources.remote_file import RemoteFile
 from tessarr.types import AnyArray
 
 _AXES = ("x", "y", "z", "t", "u", "v", "w")
@@ -33,14 +36,18 @@ class NIfTISource:
     kind = "nifti"
     parallel = False  # one file handle
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str | RemoteFile) -> None:
         try:
             nibabel = import_module("nibabel")
         except ImportError as error:
             raise missing("nibabel", "NIfTI") from error
-        image = nibabel.load(place)
+        if isinstance(place, RemoteFile):
+            image = getattr(nibabel, _class_of(place)).from_stream(place)
+            self._file: IO[bytes] | RemoteFile = place
+        else:
+            image = nibabel.load(place)
+            self._file = nibabel.openers.ImageOpener(image.file_map["image"].filename)
         self._data = image.dataobj
-        self._file = nibabel.openers.ImageOpener(image.file_map["image"].filename)
         self._fileslice = nibabel.fileslice.fileslice
         self.notices: list[str] = []
         self.unsupported: list[tuple[str, str]] = []
@@ -75,25 +82,33 @@ class NIfTISource:
 
     def _stored(self) -> StoredChunks | str:
         """Return where the volumes are: their first axis varies fastest."""
-        if str(self._file.name).endswith((".gz", ".bz2", ".zst")) or not hasattr(self._file.fobj, "fileno"):
+        file = getattr(self._file, "fobj", None)
+        if str(self._file.name).endswith((".gz", ".bz2", ".zst")) or (file is not None and not hasattr(file, "fileno")):
             return "the file is compressed as a whole"
         data = self._data
         if data.dtype.kind not in "iufc":
             return f"elements of type {data.dtype} are not plain numbers"
-        turned = contiguous(data.shape[::-1], data.dtype, int(data.offset))
-        order = [*range(len(data.shape))][::-1]
-        return StoredChunks(
-            chunks=turned.chunks[::-1],
-            codecs=({"name": "transpose", "configuration": {"order": order}}, *turned.codecs),
-            offsets=turned.offsets.transpose(),
-            nbytes=turned.nbytes.transpose(),
-        )
+        return reversed_axes(contiguous(data.shape[::-1], data.dtype, int(data.offset)))
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
 
-def open_source(place: str) -> NIfTISource:
+def _class_of(file: RemoteFile) -> str:
+    """Return the name of nibabel's class for an image in one file."""
+    start = file.start(348)
+    if start[4:7] == b"n+2":
+        return "Nifti2Image"
+    if start[344:347] == b"n+1":
+        return "Nifti1Image"
+    raise UnsupportedOperationError(
+        "the header and the values of this image are in two files",
+        store=file.name,
+        hint="Download both, and convert the copies",
+    )
+
+
+def open_source(place: str | RemoteFile) -> NIfTISource:
     """Open a NIfTI image."""
     return NIfTISource(place)

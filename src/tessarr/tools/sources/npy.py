@@ -9,13 +9,24 @@ import os
 import shutil
 import tempfile
 import zipfile
+from collections.abc import Callable
+from functools import partial
 from typing import IO
 
 import numpy as np
 
 from tessarr.errors import StoreError
-from tessarr.tools.sources.base import SourceArray, SourceGroup
-from tessarr.types import AnyArray, AnyDType
+from tessarr.tools.sources.base import (
+    Box,
+    SourceArray,
+    SourceGroup,
+    StoredChunks,
+    contiguous,
+    read_rows,
+    reversed_axes,
+)
+from tessarr.tools.sources.remote_file import RemoteFile
+from tessarr.types import AnyArray, AnyDType, Shape
 
 
 class NpySource:
@@ -24,22 +35,35 @@ class NpySource:
     kind = "npy"
     parallel = True
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str | RemoteFile) -> None:
         self.notices: list[str] = []
         self.unsupported: list[tuple[str, str]] = []
         self._folder: str | None = None
         self.nodes: list[SourceArray | SourceGroup]
-        if zipfile.is_zipfile(place):
+        if isinstance(place, RemoteFile):
+            shape, in_c_order, dtype = _header(place, place.name)
+            self._one(
+                shape, in_c_order, dtype, place.tell(), partial(_read, place, shape, dtype, place.tell(), in_c_order)
+            )
+        elif zipfile.is_zipfile(place):
             self.kind = "npz"
             self.nodes = [SourceGroup(path=""), *self._members(place)]
         else:
             with open(place, "rb") as file:
-                dtype = _dtype(file, place)
-            if dtype.hasobject:
-                self.nodes = [SourceGroup(path="")]
-                self.unsupported.append(("/", _PICKLE))
-            else:
-                self.nodes = [_array("", np.load(place, mmap_mode="r", allow_pickle=False))]
+                shape, in_c_order, dtype = _header(file, place)
+                offset = file.tell()
+            mapped = np.empty(0) if dtype.hasobject else np.load(place, mmap_mode="r", allow_pickle=False)
+            self._one(shape, in_c_order, dtype, offset, partial(_read_mapped, mapped))
+
+    def _one(
+        self, shape: Shape, in_c_order: bool, dtype: AnyDType, offset: int, read: Callable[[Box], AnyArray]
+    ) -> None:
+        if dtype.hasobject:
+            self.nodes = [SourceGroup(path="")]
+            self.unsupported.append(("/", _PICKLE))
+            return
+        stored = partial(_stored, shape, dtype, offset, in_c_order)
+        self.nodes = [SourceArray(path="", shape=shape, dtype=dtype.newbyteorder("="), read=read, stored=stored)]
 
     def _members(self, place: str) -> list[SourceArray]:
         self._folder = tempfile.mkdtemp(prefix="tessarr-npz-")
@@ -51,7 +75,7 @@ class NpySource:
                     continue
                 name = info.filename.removesuffix(".npy").strip("/")
                 with archive.open(info) as member:
-                    if _dtype(member, f"{place}, member {info.filename}").hasobject:
+                    if _header(member, f"{place}, member {info.filename}")[2].hasobject:
                         self.unsupported.append((name, _PICKLE))
                         continue
                 path = os.path.join(self._folder, f"{number}.npy")
@@ -70,14 +94,31 @@ class NpySource:
 _PICKLE = "it holds pickled Python objects, which can run code; save it with allow_pickle=False"
 
 
-def _dtype(file: IO[bytes], place: str) -> AnyDType:
+def _header(file: IO[bytes] | RemoteFile, place: str) -> tuple[Shape, bool, AnyDType]:
+    """Read the header up to its end: the shape, whether the last axis varies fastest, and the type of the elements."""
     try:
         version = np.lib.format.read_magic(file)
         reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        dtype: AnyDType = reader(file)[2]
+        shape, in_fortran_order, dtype = reader(file)
     except ValueError as error:
         raise StoreError(f"not a NumPy array: {error}", store=place) from error
-    return dtype
+    return shape, not in_fortran_order, dtype
+
+
+def _read(file: RemoteFile, shape: Shape, dtype: AnyDType, offset: int, in_c_order: bool, box: Box) -> AnyArray:
+    if in_c_order:
+        return read_rows(file, shape, dtype, offset, box)
+    return read_rows(file, shape[::-1], dtype, offset, box[::-1]).transpose()
+
+
+def _read_mapped(values: AnyArray, box: Box) -> AnyArray:
+    return np.asarray(values[box])
+
+
+def _stored(shape: Shape, dtype: AnyDType, offset: int, in_c_order: bool) -> StoredChunks | str:
+    if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
+        return f"elements of type {dtype} are not plain numbers"
+    return contiguous(shape, dtype, offset) if in_c_order else reversed_axes(contiguous(shape[::-1], dtype, offset))
 
 
 def _array(path: str, values: AnyArray) -> SourceArray:
@@ -86,6 +127,6 @@ def _array(path: str, values: AnyArray) -> SourceArray:
     )
 
 
-def open_source(place: str) -> NpySource:
+def open_source(place: str | RemoteFile) -> NpySource:
     """Open an ``.npy`` or ``.npz`` file."""
     return NpySource(place)

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from io import BufferedReader
 from itertools import product
 from math import prod
 from typing import Any
@@ -21,6 +22,7 @@ import numpy as np
 from tessarr.errors import StoreError
 from tessarr.tools.sources.attributes import collect
 from tessarr.tools.sources.base import Box, SourceArray, SourceGroup, StoredChunks, bytes_codec, contiguous, missing
+from tessarr.tools.sources.remote_file import RemoteFile
 from tessarr.types import AnyArray, JSONObject
 
 _AXES = {"X": "x", "Y": "y", "Z": "z", "C": "c", "T": "t", "S": "sample", "I": "page", "Q": None}
@@ -51,17 +53,26 @@ class TIFFSource:
     kind = "tiff"
     parallel = False  # pages share one file handle
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str | RemoteFile) -> None:
         try:
             import tifffile
         except ImportError as error:
             raise missing("tifffile", "TIFF") from error
         with _page_errors() as errors:
-            self._file = tifffile.TiffFile(place)
+            self._file = (
+                # other files of a series would be looked for in the working directory
+                tifffile.TiffFile(BufferedReader(place), name=place.name, _multifile=False)
+                if isinstance(place, RemoteFile)
+                else tifffile.TiffFile(place)
+            )
             series = list(self._file.series)
         if errors:
             self._file.close()
-            raise StoreError("the chain of pages is damaged, or the file is cut off", store=place, got=errors[0])
+            raise StoreError(
+                "the chain of pages is damaged, or the file is cut off",
+                store=getattr(place, "name", place),
+                got=errors[0],
+            )
         self.notices: list[str] = []
         self.unsupported: list[tuple[str, str]] = []
         self.nodes: list[SourceArray | SourceGroup] = []
@@ -231,6 +242,8 @@ def _stored(series: Any) -> StoredChunks | str:
     """Return where the strips or tiles of a series are, or why Zarr cannot decode them."""
     page, shape = series.keyframe, tuple(int(n) for n in series.shape)
     dtype = np.dtype(series.dtype).newbyteorder(page.parent.byteorder)
+    if any(one is not None and one.parent is not page.parent for one in series.pages):
+        return "its pages are in several files"
     codecs = _CODECS.get(int(page.compression))
     if codecs is None or page.jpegtables is not None:
         return f"Zarr has no codec for the compression {page.compression.name}"
@@ -265,6 +278,6 @@ def _stored(series: Any) -> StoredChunks | str:
     )  # fmt: skip
 
 
-def open_source(place: str) -> TIFFSource:
+def open_source(place: str | RemoteFile) -> TIFFSource:
     """Open a TIFF file."""
     return TIFFSource(place)

@@ -174,7 +174,7 @@ class ObjectStore(NetworkStore):
                     raise Fault("missing", "", status=404, outcome="ok") from None
                 raise
         result = await invoke(client, "get", name)
-        self._ranges_work = result.meta["size"] == 0
+        self.ranges_work = result.meta["size"] == 0
         return RangeResponse(await invoke(result, "buffer"), 0, result.meta["size"], version_of(result.meta))
 
     async def _request_if_changed(self, key: str, version: Version) -> RangeResponse:
