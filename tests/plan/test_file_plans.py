@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -11,7 +15,12 @@ import pytest
 import tessarr
 import tessarr.plan
 from tessarr.cli import main
-from tessarr.errors import ConflictError, UnsupportedOperationError
+from tessarr.errors import ConflictError, MetadataValidationError, UnsupportedOperationError
+from tessarr.storage import LocalStore
+from tessarr.tools.convert import convert
+from tessarr.tools.digest import digest
+from tessarr.tools.files.file_table import load_table
+from tessarr.tools.gc import gc
 
 
 def test_many_files_are_converted_by_references_to_their_chunks(
@@ -78,3 +87,143 @@ def test_a_list_of_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedOperationError, match=r"one path or pattern.*Give a pattern"):
         tessarr.plan.convert(files, tmp_path / "a.zarr", along="time")
     assert not (tmp_path / "a.zarr").exists()
+
+
+def write_packed(path: Path, number: int, rows: int = 3) -> None:
+    """Write a file with numbers in chunks, numbers without, text, and coordinates; packed in its own way, of its own chunks."""
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        start = 10 * number
+        file["time"] = np.arange(start, start + rows)
+        file["time"].make_scale("time")
+        file["x"] = np.arange(4.0)
+        file["x"].make_scale("x")
+        data = np.arange(rows * 4, dtype="i2").reshape(rows, 4) + start
+        packed = file.create_dataset("packed", data=data, chunks=(1 + number % 2, 4), compression="gzip")
+        packed.attrs.update(scale_factor=np.float32(0.5 + number), _FillValue=np.int16(-1))
+        plain = file.create_dataset("plain", data=data * 2, compression=[None, "gzip"][number % 2], chunks=(1, 4))
+        text = file.create_dataset("text", data=[f"{number}-{row}" for row in range(rows)])
+        for one in (packed, plain, text):
+            one.dims[0].attach_scale(file["time"])
+        for one in (packed, plain):
+            one.dims[1].attach_scale(file["x"])
+
+
+@pytest.mark.parametrize("unpack", [False, True])
+def test_workers_read_the_table_that_the_planner_wrote_and_scan_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unpack: bool
+) -> None:
+    pytest.importorskip("h5py", reason="belongs to the extra [convert]")
+    for number in range(5):
+        write_packed(tmp_path / f"{number}.h5", number, rows=2 + number)
+    options: dict[str, Any] = {"gaps": True, "chunks": {"time": 4}, "unpack": unpack}
+    if not unpack:
+        options["exclude"] = ["packed"]
+        for number in range(5):
+            import h5py
+
+            with h5py.File(tmp_path / f"{number}.h5", "r+") as file:
+                del file["packed"].attrs["scale_factor"]
+    convert(tmp_path / "*.h5", tmp_path / "expected.zarr", **options)
+    tessarr.plan.convert(tmp_path / "*.h5", tmp_path / "made.zarr", **options).save(tmp_path / "PLAN")
+
+    def scanned(*_: object) -> NoReturn:
+        raise AssertionError("a worker scanned the files")
+
+    monkeypatch.setattr("tessarr.tools.files.open.scan", scanned)
+    monkeypatch.setattr("tessarr.tools.files.scan.scan", scanned)
+    for part in (1, 2):
+        tessarr.plan.load(tmp_path / "PLAN").run_part(part, 2)
+    assert tessarr.plan.load(tmp_path / "PLAN").finish().finished
+    assert digest(tessarr.open(tmp_path / "made.zarr")) == digest(tessarr.open(tmp_path / "expected.zarr"))
+
+
+def test_processes_read_the_table_of_a_saved_plan(tmp_path: Path) -> None:
+    pytest.importorskip("h5py", reason="belongs to the extra [convert]")
+    for number in range(3):
+        write_packed(tmp_path / f"{number}.h5", number)
+    (tmp_path / "PLAN").mkdir()
+    plan = tessarr.plan.convert(tmp_path / "*.h5", tmp_path / "a.zarr", gaps=True, exclude=["packed"], unpack=True)
+    plan.save(tmp_path / "PLAN" / "below")
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
+        assert tessarr.plan.load(tmp_path / "PLAN" / "below").run(executor).finished
+    made: Any = tessarr.open_group(tmp_path / "a.zarr")["text"]
+    assert made[...].tolist() == [f"{number}-{row}" for number in range(3) for row in range(3)]
+
+
+@pytest.mark.parametrize("change", ["append", "remove"])
+def test_the_file_that_changed_is_named_when_it_is_read_and_when_the_plan_is_finished(
+    tmp_path: Path, change: str
+) -> None:
+    pytest.importorskip("h5py", reason="belongs to the extra [convert]")
+    for number in range(3):
+        write_packed(tmp_path / f"{number}.h5", number)
+
+    def spoil(path: Path) -> None:
+        if change == "remove":
+            path.unlink()
+        else:
+            path.write_bytes(path.read_bytes() + b"x")
+
+    options: dict[str, Any] = {"gaps": True, "include": ["plain", "time", "x"], "chunks": {"time": 3}, "unpack": True}
+    tessarr.plan.convert(tmp_path / "*.h5", tmp_path / "a.zarr", **options).save(tmp_path / "PLAN")
+    assert tessarr.plan.load(tmp_path / "PLAN").run_part(1, 1).missing == 0
+    spoil(tmp_path / "2.h5")
+    with pytest.raises(ConflictError, match=r"changed.*2\.h5"):
+        tessarr.plan.load(tmp_path / "PLAN").finish()
+    assert not (tmp_path / "a.zarr").exists()
+    if change == "append":
+        tessarr.plan.convert(tmp_path / "*.h5", tmp_path / "b.zarr", **options).save(tmp_path / "MORE")
+        spoil(tmp_path / "1.h5")
+        with pytest.raises(ConflictError, match=r"changed.*1\.h5"):
+            tessarr.plan.load(tmp_path / "MORE").run()
+
+
+def test_a_plan_without_its_table_is_damaged(tmp_path: Path) -> None:
+    pytest.importorskip("h5py", reason="belongs to the extra [convert]")
+    write_packed(tmp_path / "0.h5", 0)
+    tessarr.plan.convert(tmp_path / "*.h5", tmp_path / "a.zarr").save(tmp_path / "PLAN")
+    (table,) = (tmp_path / "PLAN").glob("*.files")
+    document = json.loads((table / "zarr.json").read_text())
+    document["attributes"]["identity"] = "another"
+    (table / "zarr.json").write_text(json.dumps(document))
+    with pytest.raises(ConflictError, match="changed since the plan"):
+        tessarr.plan.load(tmp_path / "PLAN").run()
+    for damage in ({"tessarr_files": 99}, {"arrays": [{"path": 1}]}, {"arrays": None}, {"along": [1]}):
+        document["attributes"] = {**document["attributes"], **damage}
+        (table / "zarr.json").write_text(json.dumps(document))
+        with pytest.raises(MetadataValidationError, match="missing or damaged"):
+            tessarr.plan.load(tmp_path / "PLAN").run()
+    shutil.rmtree(table)
+    with pytest.raises(MetadataValidationError, match="missing or damaged"):
+        tessarr.plan.load(tmp_path / "PLAN").run()
+
+
+def test_garbage_collection_keeps_the_table_of_a_plan_and_knows_what_was_not_finished(tmp_path: Path) -> None:
+    pytest.importorskip("h5py", reason="belongs to the extra [convert]")
+    write_packed(tmp_path / "0.h5", 0)
+    tessarr.plan.convert(tmp_path / "*.h5", tmp_path / "a.zarr").save(tmp_path / "PLAN")
+    tessarr.plan.load(tmp_path / "PLAN").run_part(1, 1)
+    found = gc(tmp_path / "PLAN", dry_run=True)
+    assert [item for item in found.items if "plan" in str(item)]
+    assert [*(tmp_path / "PLAN").glob("*.files")]
+
+
+def test_the_table_takes_a_few_bytes_for_each_chunk_and_a_worker_reads_a_part_of_it(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py", reason="belongs to the extra [convert]")
+    for number in range(8):
+        with h5py.File(tmp_path / f"{number}.h5", "w") as file:
+            file.create_dataset("a", data=np.arange(4000), chunks=(1,))
+            file["a"].dims[0].label = "time"
+    plan = tessarr.plan.convert(tmp_path / "*.h5", tmp_path / "a.zarr", along="time", chunks={"time": 4000})
+    plan.save(tmp_path / "PLAN")
+    (table,) = (tmp_path / "PLAN").glob("*.files")
+    nbytes = sum(one.stat().st_size for one in table.rglob("*") if one.is_file())
+    assert nbytes < 8 * 4000 * 8
+    found = load_table(LocalStore(tmp_path / "PLAN"), table.name)
+    assert isinstance(found.chunk._rows, tessarr.Array)
+    found.chunk[0]
+    found.chunk[31_999]
+    assert len(found.chunk._blocks) == 2
+    assert sum(block.nbytes for block in found.chunk._blocks.values()) < 2 * 8192 * 16 + 1

@@ -87,9 +87,9 @@ def convert(
 ) -> Plan:  # fmt: skip
     """Plan to convert files or a Zarr hierarchy to Zarr; the arguments of `tessarr.tools.convert.convert` mean the same here.
 
-    `source`: also a pattern of many files. Files are scanned here, and by each worker: tasks read the chunks that the files
-    have, by references, and use the format's package only for what Zarr cannot decode. `memory`: the most bytes that a task may
-    hold. Workers read the files by the path that is given here. Nothing is written yet.
+    `source`: also a pattern of many files. Files are scanned here; workers of a saved plan read the table of them. Tasks read
+    the chunks that the files have, by references, and use the format's package only for what Zarr cannot decode. `memory`: the
+    most bytes that a task may hold. Workers read the files by the path or URL that is given here. Nothing is written yet.
 
     Raises the errors of `rechunk`, and those of planning a conversion.
     """

@@ -11,14 +11,16 @@ from typing import Protocol, Self
 
 from tessarr.core.notebook.bar import shows_progress
 from tessarr.core.stored.walk import read_entries
-from tessarr.errors import BaseZarrError, FailedTasksError, UnsupportedOperationError
+from tessarr.errors import BaseZarrError, ConflictError, FailedTasksError, UnsupportedOperationError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan import kinds
 from tessarr.plan.executors import Submit, Submits, executor_from, submitted
 from tessarr.plan.kinds import KINDS, RunTask
-from tessarr.plan.manifest import DOCUMENT, Manifest
+from tessarr.plan.manifest import DOCUMENT, Manifest, Place
 from tessarr.plan.markers import FOLDER, Milestones, Ranges, Receipt, done_in, mark, results_in
 from tessarr.plan.predict import Description, task_costs
+from tessarr.plan.publish import reopenable_url
+from tessarr.plan.sources import save_files, table_path
 from tessarr.plan.strategies.ready import EndOfStage, Hands, Ready, ReadyOneByOne
 from tessarr.plan.strategies.simulate import Expected, Workers, simulated
 from tessarr.plan.task import Work, Worker
@@ -27,6 +29,7 @@ from tessarr.stores.path import join, prefix_of
 from tessarr.stores.url import StoreLike, store_from
 from tessarr.tools.check.report import Report
 from tessarr.tools.digest import Digest
+from tessarr.tools.files.open import IN_PLACE
 from tessarr.types import JSON, Progress
 
 _FINISHED = "finished"
@@ -91,14 +94,19 @@ class Plan:
         return plan
 
     def save(self, place: StoreLike, *, storage_options: Mapping[str, object] | None = None) -> None:
-        """Write the plan to a folder: ``plan.json``, and ``done/`` for what is done.
+        """Write the plan to a folder: ``plan.json``, ``done/`` for what is done, and the table of the files that were scanned.
 
         Raises `BaseZarrError` where another plan is, `UnsupportedOperationError` for arrays that only this process has.
         """
         document = self._manifest.dumps()
         store, path = store_from(place, mode="a", storage_options=storage_options)
         prefix = prefix_of(path)
-        if not store.set_if_not_exists(prefix + DOCUMENT, document) and store.get(prefix + DOCUMENT) != document:
+        present = store.get(prefix + DOCUMENT)
+        if present is None:
+            if self._manifest.kind not in IN_PLACE and isinstance(work := self._opened(), Worker):
+                save_files(self._manifest, work.source, (store, path))
+            present = document if store.set_if_not_exists(prefix + DOCUMENT, document) else store.get(prefix + DOCUMENT)
+        if present != document:
             hint = "Choose another place"
             raise BaseZarrError("another plan is here", store=store.url, path=f"/{path}", hint=hint)
         self._settle(store, prefix)
@@ -140,7 +148,8 @@ class Plan:
         `concurrent.futures.Executor`. `slots`: tasks at once; by default as many as the executor has. A task that fails is
         repeated up to `retries` times.
 
-        Raises `FailedTasksError` naming the tasks that failed; the others are done, and ``run`` again goes on.
+        Raises `FailedTasksError` naming the tasks that failed; the others are done, and ``run`` again goes on. Raises
+        `ConflictError` naming a file that has changed since the plan was made.
         """
         self._refresh()
         self._carry_out(self._missing(range(self._manifest.blocks)), executor, slots, retries, progress)
@@ -262,6 +271,9 @@ class Plan:
         if failed:
             self._refresh()  # another client may have done them
         failed = {task: error for task, error in failed.items() if task not in self._done}
+        for error in failed.values():
+            if isinstance(error, ConflictError):  # the source changed: running the plan again does not help
+                raise error
         if failed:
             raise FailedTasksError(
                 f"{len(failed)} of {self.tasks} tasks failed",
@@ -280,11 +292,15 @@ class Plan:
         marked = self._place is not None
         if here:
             return partial(executor.submit, partial(self._opened().run, marked=marked))
-        return partial(executor.submit, RunTask(self._manifest.operation, marked=marked), self._manifest.dumps())
+        folder = None if self._place is None else Place(reopenable_url(self._place[0]), self._place[1].rstrip("/"))
+        folder = folder if folder is not None and folder.url else None
+        return partial(
+            executor.submit, RunTask(self._manifest.operation, folder, marked=marked), self._manifest.dumps()
+        )
 
     def _opened(self) -> Work:
         if self._work is None:
-            self._work = KINDS[self._manifest.operation].open(self._manifest, self._storage_options)
+            self._work = KINDS[self._manifest.operation].open(self._manifest, self._storage_options, self._place)
         return self._work
 
     def finish(self) -> Status:
@@ -361,7 +377,9 @@ def collect_abandoned(
     prefix = prefix_of(path)
     manifest = kinds.load(bytes(store.get(prefix + DOCUMENT) or b""), prefix + DOCUMENT)
     markers = [key for key in store.list_prefix(prefix) if key.startswith(prefix + FOLDER)]
-    milestones = set(store.list_prefix(prefix)) - {*markers, prefix + DOCUMENT}
+    files = prefix_of(table_path(manifest, path))
+    others = {key for key in store.list_prefix(prefix) if not key.startswith(files)}
+    milestones = others - {*markers, prefix + DOCUMENT}
     if milestones or manifest.target is None or manifest.work is None or not manifest.work.url:
         return 0, 0
     place, at = store_from(manifest.work.url, mode="r" if dry_run else "r+", storage_options=options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
+from typing import TypeAlias
 
 from tessarr.common import strict_json
 from tessarr.core.array import Array
@@ -13,12 +14,18 @@ from tessarr.core.open import open as open_node
 from tessarr.errors import ConflictError, UnsupportedOperationError
 from tessarr.plan.manifest import Manifest, Place
 from tessarr.plan.publish import reopenable_url
+from tessarr.stores.base import Store
+from tessarr.stores.path import join
 from tessarr.stores.url import StoreLike, is_url
+from tessarr.tools.files.file_table import save_table
 from tessarr.tools.files.joined import FilesSource
-from tessarr.tools.files.open import open_to_convert
+from tessarr.tools.files.open import IN_PLACE, open_to_convert
 from tessarr.tools.sources.base import Source
 from tessarr.tools.sources.zarr import ZarrSource
 from tessarr.tools.staging import local_path
+
+Folder: TypeAlias = tuple[Store, str]
+"""Of a saved plan: its store, and the prefix of its keys."""
 
 
 def place_of(source: StoreLike, opened: Source) -> tuple[Place, str]:
@@ -41,8 +48,7 @@ def identity(place: Place, kind: str, source: Source) -> str:
     """Describe what the source is, so that a change of it is noticed: its documents, or the size and time of its file."""
     node = getattr(source, "node", None)
     if isinstance(source, FilesSource):
-        states = [[file.place, *file.state] for file in source.files]
-        return hashlib.sha256(strict_json.dumps(states)).hexdigest()
+        return source.table.identity
     if kind != "zarr" or node is None:
         found = os.stat(place.url)
         return f"{found.st_size}-{found.st_mtime_ns}"
@@ -51,11 +57,32 @@ def identity(place: Place, kind: str, source: Source) -> str:
     return hashlib.sha256(b"".join(map(strict_json.dumps, documents))).hexdigest()
 
 
-def reopened(manifest: Manifest, storage_options: Mapping[str, object] | None = None) -> Source:
-    """Open the source of a plan. Raises `ConflictError` when it has changed since the plan was made."""
+def table_path(manifest: Manifest, folder: str) -> str:
+    """Return the path of the table of scanned files below the folder of a saved plan."""
+    return join(folder.strip("/"), f"{manifest.id}.files")
+
+
+def save_files(manifest: Manifest, source: Source, folder: Folder) -> None:
+    """Write the table of the files that were scanned, from which workers read, to the folder of a plan."""
+    if isinstance(source, FilesSource):
+        save_table(source.table, folder[0], table_path(manifest, folder[1]))
+
+
+def reopened(
+    manifest: Manifest, storage_options: Mapping[str, object] | None = None, folder: Folder | None = None
+) -> Source:
+    """Open the source of a plan. `folder`: that of a saved plan, with the table of its files, else they are scanned again.
+
+    Raises `ConflictError` when the source has changed since the plan was made. A file of a table is compared when it is read.
+    """
     place, kind = manifest.source, manifest.kind
     source: Source
-    if kind == "zarr":
+    if folder is not None and kind not in IN_PLACE:
+        source = FilesSource.loaded(
+            folder[0], table_path(manifest, folder[1]), unpack=bool(manifest.options.get("unpack")),
+            storage_options=storage_options,
+        )  # fmt: skip
+    elif kind == "zarr":
         source = ZarrSource(open_node(place.url, path=place.path or None, mode="r", storage_options=storage_options))
     else:
         options = manifest.options

@@ -27,6 +27,7 @@ from tessarr.plan.strategies.scratch import scratch_store
 from tessarr.stores.base import Store
 from tessarr.stores.path import join, prefix_of
 from tessarr.tools.digest import box_digest
+from tessarr.tools.files.joined import FilesSource
 from tessarr.tools.sources.base import Source, SourceArray
 from tessarr.tools.transfer import check_stored, values_in
 from tessarr.types import JSON, AnyArray
@@ -54,7 +55,7 @@ class Worker:
         self.manifest = manifest
         self.store, self.path = store, path
         self._intermediates = join(path, manifest.intermediates)
-        self._source = source
+        self.source = source
         self._arrays = {node.path: node for node in source.nodes if isinstance(node, SourceArray)}
         self._targets: dict[str, Array] = {}
         self._lock = Lock()
@@ -100,14 +101,14 @@ class Worker:
         return Receipt(task, int(values.nbytes), box_digest(values).hex() if marked else "")
 
     def _regroup(self, task: int, node: PlannedNode, box: Box, marked: bool) -> Receipt:
-        top = getattr(self._source, "node", None)
+        top = getattr(self.source, "node", None)
         source = top[node.source] if isinstance(top, Group) and node.source else top
         assert isinstance(source, Array)
         moved = regroup(source, self._target(node), box, verify=self.manifest.verify, digested=marked)
         return Receipt(task, *moved)
 
     def _read(self, path: str, box: Box) -> AnyArray:
-        with nullcontext() if self._source.parallel else self._lock:
+        with nullcontext() if self.source.parallel else self._lock:
             return self._arrays[path].read(box)
 
     def _target(self, node: PlannedNode) -> Array:
@@ -128,7 +129,9 @@ class Worker:
         return open_intermediate(store, path, node.metadata, node.strategy.intermediates[stage])
 
     def finish(self, milestones: Milestones, results: Mapping[int, JSON]) -> JSON:
-        """Publish the result."""
+        """Publish the result. Raises `ConflictError` for a file that has changed since it was scanned."""
+        if isinstance(self.source, FilesSource) and not milestones.reached("documented"):
+            self.source.check_unchanged()
         if any(node.strategy is not None and node.strategy.intermediates for node in self.manifest.nodes):
             self.store.delete_prefix(prefix_of(self._intermediates))
         publish(self.manifest, self.store, self.path, milestones)

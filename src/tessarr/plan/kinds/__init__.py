@@ -14,13 +14,13 @@ from tessarr.plan.kinds.checking import open_check
 from tessarr.plan.kinds.copying import Copying
 from tessarr.plan.kinds.digesting import Digesting, described_reads
 from tessarr.plan.kinds.pyramids import Levels, Pyramid, described_levels, discard_levels, needs_of
-from tessarr.plan.manifest import DAMAGED, Manifest, noticing_damage
+from tessarr.plan.manifest import DAMAGED, Manifest, Place, noticing_damage
 from tessarr.plan.markers import Receipt
 from tessarr.plan.predict import Description, described
 from tessarr.plan.publish import discard
-from tessarr.plan.sources import reopened
+from tessarr.plan.sources import Folder, reopened
 from tessarr.plan.task import Work, Worker
-from tessarr.stores.path import join
+from tessarr.stores.path import join, prefix_of
 from tessarr.stores.url import store_from
 from tessarr.tools.check.report import Level, Report
 from tessarr.tools.digest import Digest
@@ -33,8 +33,11 @@ StorageOptions: TypeAlias = Mapping[str, object] | None
 class Kind(NamedTuple):
     """What belongs to an operation."""
 
-    open: Callable[[Manifest, StorageOptions], Work]
-    """Opens the places of a plan. Raises `ConflictError` when the source has changed since the plan was made."""
+    open: Callable[[Manifest, StorageOptions, Folder | None], Work]
+    """Opens the places of a plan, and what its folder has, if it is saved.
+
+    Raises `ConflictError` when the source has changed since the plan was made.
+    """
     describe: Callable[[Manifest], Description]
     parse: Callable[[JSONObject], Digest | Report] | None = None
     """Parses the result of a plan that writes nothing."""
@@ -46,9 +49,9 @@ class Kind(NamedTuple):
     """The form of the options of its manifests, see `tessarr.plan.manifest.problem`."""
 
 
-def _writing(work: Callable[..., Work]) -> Callable[[Manifest, StorageOptions], Work]:
-    def opened(manifest: Manifest, storage_options: StorageOptions) -> Work:
-        source = reopened(manifest, storage_options)
+def _writing(work: Callable[..., Work]) -> Callable[[Manifest, StorageOptions, Folder | None], Work]:
+    def opened(manifest: Manifest, storage_options: StorageOptions, folder: Folder | None) -> Work:
+        source = reopened(manifest, storage_options, folder)
         assert manifest.work is not None
         store, path = store_from(manifest.work.url, mode="a", storage_options=storage_options)
         return work(manifest, source, store, join(path, manifest.work.path))
@@ -56,7 +59,7 @@ def _writing(work: Callable[..., Work]) -> Callable[[Manifest, StorageOptions], 
     return opened
 
 
-def _digesting(manifest: Manifest, storage_options: StorageOptions) -> Work:
+def _digesting(manifest: Manifest, storage_options: StorageOptions, _folder: Folder | None) -> Work:
     source = reopened(manifest, storage_options)
     assert isinstance(source, ZarrSource)
     return Digesting(manifest, source.node)
@@ -103,20 +106,26 @@ def load(document: bytes, where: str) -> Manifest:
 
 
 @lru_cache(maxsize=4)
-def _work_of(document: bytes) -> Work:
+def _work_of(document: bytes, folder: Place | None) -> Work:
     manifest = load(document, "plan.json")
-    return KINDS[manifest.operation].open(manifest, None)
+    saved: Folder | None = None
+    if folder is not None:
+        store, path = store_from(folder.url, mode="r")
+        saved = store, prefix_of(join(path, folder.path))
+    return KINDS[manifest.operation].open(manifest, None, saved)
 
 
 class RunTask:
     """Carry out a task of the plan in a document, in any process. The opened places are kept for further tasks.
 
-    Dashboards of executors show its name, that of the operation. `marked`: markers will hold the receipts.
+    `folder`: where the plan is saved; ``None``: it is not. `marked`: markers will hold the receipts. Dashboards of executors show
+    its name, that of the operation.
     """
 
-    def __init__(self, operation: str, *, marked: bool) -> None:
+    def __init__(self, operation: str, folder: Place | None, *, marked: bool) -> None:
         self.__name__ = operation
+        self._folder = folder
         self._marked = marked
 
     def __call__(self, document: bytes, task: int) -> Receipt:
-        return _work_of(document).run(task, marked=self._marked)
+        return _work_of(document, self._folder).run(task, marked=self._marked)

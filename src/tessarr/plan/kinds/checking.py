@@ -106,7 +106,7 @@ class Checking:
             first += node.tasks
 
 
-def open_check(manifest: Manifest, storage_options: Mapping[str, object] | None) -> Checking:
+def open_check(manifest: Manifest, storage_options: Mapping[str, object] | None, _folder: object = None) -> Checking:
     """Open the place of a check. Raises `ConflictError` when its documents have changed since the plan was made."""
     place: Place = manifest.source
     store, above = store_from(place.url, mode="r", storage_options=storage_options)

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
-from itertools import accumulate
+from functools import partial
+from itertools import groupby
+from typing import Self
 
 import numpy as np
 
 from tessarr import virtual
 from tessarr.core.array import Array
-from tessarr.errors import ConflictError, UnsupportedOperationError
-from tessarr.tools.files.agree import PACKING, Along
+from tessarr.engine.jobs import Jobs
+from tessarr.errors import UnsupportedOperationError
+from tessarr.stores.base import Store
+from tessarr.tools.files.agree import Along
+from tessarr.tools.files.file_table import FileTable, TableArray, load_table, table_of
 from tessarr.tools.files.files_store import FilesStore
-from tessarr.tools.files.scan import ScannedArray, ScannedFile, state_of
-from tessarr.tools.files.unpack import is_packed, unpacked, unpacked_dtype
+from tessarr.tools.files.scan import ScannedArray, ScannedFile
+from tessarr.tools.files.unpack import unpacked, unpacked_dtype
 from tessarr.tools.sources import open_source
-from tessarr.tools.sources.base import Box, Source, SourceArray, SourceGroup, StoredChunks
-from tessarr.tools.sources.remote_file import is_file_url, remote_state
+from tessarr.tools.sources.attributes import cf_fill_attribute
+from tessarr.tools.sources.base import Box, Source, SourceArray, SourceGroup
 from tessarr.tools.transfer import values_in
-from tessarr.types import AnyArray
+from tessarr.types import AnyArray, AnyDType
 
 _MOST_OPEN = 8
+_REQUESTS = 16
+"""Files whose state is looked up at once."""
 
 
 class FilesSource:
@@ -33,124 +40,144 @@ class FilesSource:
     parallel = True
 
     def __init__(
-        self,
-        files: Sequence[ScannedFile],
-        along: Along | None,
-        *,
-        unpack: bool = False,
-        storage_options: Mapping[str, object] | None = None,
+        self, table: FileTable, *, unpack: bool = False, storage_options: Mapping[str, object] | None = None
     ) -> None:
-        self.files = files
+        self.table = table
+        self.kind = table.kind
         self._unpack = unpack
-        self._along = along
         self._options = storage_options
-        self._store = FilesStore(files, storage_options)
+        self._store = FilesStore(table, storage_options)
         self._open: OrderedDict[str, Source] = OrderedDict()
         self._lock = threading.Lock()
-        first = files[0]
-        self.kind = first.kind
-        self.notices = list(first.notices)
-        self.unsupported = list(first.unsupported)
-        tables = [file.arrays for file in files]
-        self._parts = {path: [table[path] for table in tables] for path in first.arrays}
-        self.nodes: list[SourceArray | SourceGroup] = [
-            node if isinstance(node, SourceGroup) else self._node(node) for node in first.nodes
+        self._unchecked: set[int] = set()
+        self._attributes: dict[str, dict[str, object]] = {}
+        self.notices: list[str] = []
+        self.unsupported: list[tuple[str, str]] = []
+        self.nodes: list[SourceArray | SourceGroup] = []
+
+    @classmethod
+    def scanned(
+        cls, files: Sequence[ScannedFile], along: Along | None, *, unpack: bool = False,
+        storage_options: Mapping[str, object] | None = None,
+    ) -> Self:  # fmt: skip
+        """Describe files that were scanned. `along`: how many are joined."""
+        made, first = cls(table_of(files, along), unpack=unpack, storage_options=storage_options), files[0]
+        made.notices, made.unsupported = list(first.notices), list(first.unsupported)
+        made.nodes = [one if isinstance(one, SourceGroup) else made._described(one, first) for one in first.nodes]
+        return made
+
+    @classmethod
+    def loaded(
+        cls, store: Store, path: str, *, unpack: bool = False, storage_options: Mapping[str, object] | None = None
+    ) -> Self:
+        """Open the files of a saved table, to read them. Each is compared with it when it is read first.
+
+        The elements have no type here: who saved the table knows it.
+        """
+        made = cls(load_table(store, path), unpack=unpack, storage_options=storage_options)
+        made._unchecked = set(range(len(made.table)))
+        made.nodes = [
+            SourceArray(path=one.path, shape=(), dtype=np.dtype("V1"), read=partial(made._read, one))
+            for one in made.table.arrays.values()
         ]
+        return made
 
     # -- what it holds ---------------------------------------------------------------------------------------------------
 
-    def _axis(self, array: ScannedArray) -> int | None:
-        """Return the axis along which an array is joined; ``None``: it is that of the first file."""
-        if self._along is None or len(self.files) == 1:
-            return None
-        if self._along.new:
-            return None if array.digest is not None else 0
-        names = array.node.dimension_names or ()
-        return names.index(self._along.name) if self._along.name in names else None
-
-    def _node(self, array: ScannedArray) -> SourceArray:
-        node, axis, parts = replace(array.node, note=self._note(array)), self._axis(array), self._parts[array.node.path]
-        unpack = self._unpack and is_packed(node)
-        if axis is None:
-            made = replace(node, read=self._reader(0, array))
-            return unpacked(made) if unpack else made
-        assert self._along is not None
-        names = node.dimension_names
-        if self._along.new:
-            shape = (len(parts), *node.shape)
-            chunks = None if node.chunks is None else (1, *node.chunks)
-            names = (self._along.name, *(names or (None,) * len(node.shape)))
-        else:
-            length = sum(part.node.shape[axis] for part in parts)
-            shape, chunks = (*node.shape[:axis], length, *node.shape[axis + 1 :]), node.chunks
-        made = replace(node, shape=shape, chunks=chunks, dimension_names=names)
-        if unpack and any(
-            part.node.attributes.get(name) != node.attributes.get(name) for part in parts for name in PACKING
-        ):
-            dtype = np.result_type(*[unpacked_dtype(part.node) for part in parts])
-            single = [
-                unpacked(replace(part.node, read=self._reader(number, part)), dtype).read
-                for number, part in enumerate(parts)
-            ]
-            return replace(unpacked(made, dtype), read=self._reading_parts(single, parts, axis))
-        made.read = self._joined_reader(parts, axis)
-        return unpacked(made) if unpack else made
-
-    def _note(self, array: ScannedArray) -> str:
-        if isinstance(array.stored, StoredChunks) or array.values is not None:
-            return ""
-        copies = "each worker downloads the files that it reads, and " if self.files[0].downloaded else ""
-        return f"{copies}a package reads the values one task at a time, because {array.stored}"
-
-    def _joined_reader(self, parts: Sequence[ScannedArray], axis: int) -> Callable[[Box], AnyArray]:
-        if all(part.values is not None for part in parts):
-            join = np.stack if self._is_new else np.concatenate
-            kept = join([np.asarray(part.values) for part in parts], axis=axis)
-            return lambda box: np.asarray(kept[box])
-        if all(isinstance(part.stored, StoredChunks) for part in parts):
-            joined = cache(partial(self._virtual, parts[0].node.path, axis))
-            return lambda box: values_in(joined(), box)
-        return self._reading_parts([self._reader(number, part) for number, part in enumerate(parts)], parts, axis)
-
-    def _reading_parts(
-        self, reads: Sequence[Callable[[Box], AnyArray]], parts: Sequence[ScannedArray], axis: int
-    ) -> Callable[[Box], AnyArray]:
-        lengths = [1 if self._is_new else part.node.shape[axis] for part in parts]
-        return partial(_read_parts, reads, [0, *accumulate(lengths)], axis, self._is_new)
-
-    @property
-    def _is_new(self) -> bool:
-        return self._along is not None and self._along.new
-
-    def _virtual(self, path: str, axis: int) -> Array:
-        arrays = [self._store.array(number, part) for number, part in enumerate(self._parts[path])]
-        attributes = dict(arrays[0].attrs)
-        if not self._is_new:
-            return virtual.concat(arrays, axis, attributes=attributes)
-        assert self._along is not None
-        names = arrays[0].dims or (None,) * arrays[0].ndim
-        return virtual.stack(arrays, axis, attributes=attributes, dimension_names=(self._along.name, *names))
+    def _described(self, array: ScannedArray, first: ScannedFile) -> SourceArray:
+        node, one, along = array.node, self.table.arrays[array.node.path], self.table.along
+        self._attributes[node.path] = dict(node.attributes)
+        if node.cf_fill is not None:
+            self._attributes[node.path]["_FillValue"] = cf_fill_attribute(node.cf_fill, 3)
+        shape, chunks, names = node.shape, node.chunks, node.dimension_names
+        if one.axis is not None and along is not None and along.new:
+            shape, chunks = (len(self.table), *shape), None if chunks is None else (1, *chunks)
+            names = (along.name, *(names or (None,) * len(node.shape)))
+        elif one.axis is not None:
+            shape = (*shape[: one.axis], one.edges[-1], *shape[one.axis + 1 :])
+        read = partial(self._read, one)
+        made = replace(
+            node,
+            shape=shape,
+            chunks=chunks,
+            dimension_names=names,
+            note=_note(one, downloaded=first.downloaded),
+            read=read,
+        )
+        dtype = self._unpacked_type(one)
+        return made if dtype is None else replace(unpacked(made, dtype), read=read)
 
     # -- reading ---------------------------------------------------------------------------------------------------------
 
-    def _reader(self, number: int, array: ScannedArray) -> Callable[[Box], AnyArray]:
-        """Return how a box of one file's array is read: by its references, or by the format's package."""
-        kept = array.values
-        if kept is not None:
-            return lambda box: np.asarray(kept[box])
-        if isinstance(array.stored, StoredChunks):
-            opened = cache(partial(self._store.array, number, array))
-            return lambda box: values_in(opened(), box)
-        return partial(self._read_by_package, self.files[number], array.node.path)
+    def _read(self, array: TableArray, box: Box) -> AnyArray:
+        """Read a box of an array, unpacked if the user wants it."""
+        dtype = self._unpacked_type(array)
+        parts: list[AnyArray] = []
+        for files, inner in _runs(array, box, apart=dtype is not None):
+            raw = self._read_run(array, files, inner)
+            parts.append(raw if dtype is None else _unpacked(array, files.start, raw, dtype))
+        return parts[0] if array.axis is None or len(parts) == 1 else np.concatenate(parts, axis=array.axis)
 
-    def _read_by_package(self, file: ScannedFile, path: str, box: Box) -> AnyArray:
+    def _unpacked_type(self, array: TableArray) -> AnyDType | None:
+        """Return the type of unpacked elements, one for files that are packed differently; ``None``: they stay as they are."""
+        if not (self._unpack and array.of_file(0).is_packed):
+            return None
+        return np.result_type(*[unpacked_dtype(layout.source(array.path)) for layout in array.layouts])
+
+    def _read_run(self, array: TableArray, files: range, box: Box) -> AnyArray:
+        """Read a box of the arrays of consecutive files: in one batch of requests where all are stored."""
+        axis = array.axis
+        if array.values is not None:
+            first = 0 if axis is None else array.edges[files.start]
+            return np.asarray(array.values[_moved(box, axis, first)])
+        if not all(array.of_file(number).document for number in files):
+            return self._read_one_by_one(array, files, box)
+        arrays = [self._opened(number, array.path) for number in files]
+        return values_in(arrays[0] if axis is None else self._joined(arrays, axis), box)
+
+    def _read_one_by_one(self, array: TableArray, files: range, box: Box) -> AnyArray:
+        axis = array.axis
+        if axis is None:
+            return self._read_file(array, 0, box)
+        parts: list[AnyArray] = []
+        for number in files:
+            ((_, inner),) = _runs(array, _moved(box, axis, array.edges[files.start]), apart=False, only=number)
+            if self._is_new:
+                parts.append(self._read_file(array, number, (*inner[:axis], *inner[axis + 1 :]))[np.newaxis])
+            else:
+                parts.append(self._read_file(array, number, inner))
+        return np.concatenate(parts, axis=axis)
+
+    def _read_file(self, array: TableArray, number: int, box: Box) -> AnyArray:
+        """Read a box of one file's array: by its references, or by the format's package."""
+        if array.of_file(number).document:
+            return values_in(self._opened(number, array.path), box)
+        self._check(number)
+        return self._read_by_package(str(self.table.place[number]), array.path, box)
+
+    def _opened(self, number: int, path: str) -> Array:
+        self._check(number)
+        return self._store.array(number, self.table.arrays[path])
+
+    def _joined(self, arrays: Sequence[Array], axis: int, attributes: Mapping[str, object] | None = None) -> Array:
+        if not self._is_new:
+            return virtual.concat(arrays, axis, attributes=attributes)
+        assert self.table.along is not None
+        names = (self.table.along.name, *(arrays[0].dims or (None,) * arrays[0].ndim))
+        return virtual.stack(arrays, axis, attributes=attributes, dimension_names=names)
+
+    @property
+    def _is_new(self) -> bool:
+        return self.table.along is not None and self.table.along.new
+
+    def _read_by_package(self, place: str, path: str, box: Box) -> AnyArray:
         with self._lock:
-            source = self._open.get(file.place)
+            source = self._open.get(place)
             if source is None:
-                source = self._open[file.place] = open_source(file.place, file.kind, self._options)
+                source = self._open[place] = open_source(place, self.kind, self._options)
                 if len(self._open) > _MOST_OPEN:
                     self._open.popitem(last=False)[1].close()
-            self._open.move_to_end(file.place)
+            self._open.move_to_end(place)
             node = next(node for node in source.nodes if isinstance(node, SourceArray) and node.path == path)
             return node.read(box)
 
@@ -161,25 +188,34 @@ class FilesSource:
 
         Raises `UnsupportedOperationError` that says why there are no references to its chunks.
         """
-        parts = self._parts[path]
-        axis = self._axis(parts[0])
-        for file, part in zip(self.files, parts if axis is not None else parts[:1], strict=False):
-            if not isinstance(part.stored, StoredChunks):
+        array = self.table.arrays[path]
+        for number in range(len(array.lengths)):
+            if not (layout := array.of_file(number)).document:
                 raise UnsupportedOperationError(
-                    "there are no references to the chunks of an array", store=file.place, path=f"/{path}", got=part.stored,
-                    hint="Leave it out with exclude (--exclude), or convert its values",
+                    "there are no references to the chunks of an array", store=str(self.table.place[number]),
+                    path=f"/{path}", got=layout.why, hint="Leave it out with exclude (--exclude), or convert its values",
                 )  # fmt: skip
-        return self._store.array(0, parts[0]) if axis is None else self._virtual(path, axis)
+        attributes = self._attributes[path]
+        if array.axis is None:
+            return self._store.array(0, array, attributes)
+        arrays = [self._store.array(number, array) for number in range(len(array.lengths))]
+        return self._joined(arrays, array.axis, attributes)
+
+    # -- changes ---------------------------------------------------------------------------------------------------------
+
+    def _check(self, number: int) -> None:
+        if number in self._unchecked:
+            self._check_file(number)
+            self._unchecked.discard(number)
+
+    def _check_file(self, number: int) -> None:
+        self._store.check_unchanged(str(self.table.place[number]), self.table.state(number))
 
     def check_unchanged(self) -> None:
         """Raise `ConflictError` for a file that has changed since it was scanned."""
-        for file in self.files:
-            found = remote_state(*self._store.file_at(file.place)) if is_file_url(file.place) else state_of(file.place)
-            if found != file.state:
-                raise ConflictError(
-                    "a file changed while it was converted", store=file.place, expected=file.state, got=found,
-                    hint="Convert again",
-                )  # fmt: skip
+        with Jobs(_REQUESTS) as pool:
+            for _ in pool.map(self._check_file, range(len(self.table))):
+                pass
 
     def close(self) -> None:
         """Close the files."""
@@ -189,15 +225,40 @@ class FilesSource:
         self._store.close()
 
 
-def _read_parts(
-    reads: Sequence[Callable[[Box], AnyArray]], edges: Sequence[int], axis: int, new: bool, box: Box
-) -> AnyArray:
-    """Read a box of arrays one after another along an axis, from those that it touches."""
-    parts: list[AnyArray] = []
-    for read, start, stop in zip(reads, edges[:-1], edges[1:], strict=True):
-        low, high = max(box[axis].start, start), min(box[axis].stop, stop)
-        if low < high and new:
-            parts.append(read((*box[:axis], *box[axis + 1 :]))[np.newaxis])
-        elif low < high:
-            parts.append(read((*box[:axis], slice(low - start, high - start), *box[axis + 1 :])))
-    return np.concatenate(parts, axis=axis)
+def _note(array: TableArray, *, downloaded: bool) -> str:
+    """Say how a plan reads an array that has no stored chunks."""
+    why = next((layout.why for layout in array.layouts if layout.why), "")
+    if not why or array.values is not None:
+        return ""
+    copies = "each worker downloads the files that it reads, and " if downloaded else ""
+    return f"{copies}a package reads the values one task at a time, because {why}"
+
+
+def _moved(box: Box, axis: int | None, by: int) -> Box:
+    if axis is None:
+        return box
+    return (*box[:axis], slice(box[axis].start + by, box[axis].stop + by), *box[axis + 1 :])
+
+
+def _runs(array: TableArray, box: Box, *, apart: bool, only: int | None = None) -> Iterator[tuple[range, Box]]:
+    """Cut a box into those of runs of files, with positions in the run. `apart`: files of a run are packed alike.
+
+    `only`: the part in this file.
+    """
+    if array.axis is None:
+        yield range(1), box
+        return
+    edges, part = array.edges, box[array.axis]
+    first = min(max(0, bisect_right(edges, part.start) - 1), len(edges) - 2)
+    stop = max(first + 1, bisect_left(edges, part.stop))
+    files = [only] if only is not None else range(first, stop)
+    for _, group in groupby(files, key=lambda number: array.of_file(number).packed if apart else ""):
+        numbers = list(group)
+        run = range(numbers[0], numbers[-1] + 1)
+        low, high = max(part.start, edges[run.start]), min(part.stop, edges[run.stop])
+        yield run, _moved((*box[: array.axis], slice(low, high), *box[array.axis + 1 :]), array.axis, -edges[run.start])
+
+
+def _unpacked(array: TableArray, number: int, raw: AnyArray, dtype: AnyDType) -> AnyArray:
+    source = replace(array.of_file(number).source(array.path), read=lambda _: raw)
+    return unpacked(source, dtype).read(())

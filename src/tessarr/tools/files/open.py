@@ -15,12 +15,12 @@ from tessarr.tools.files.agree import Along, check_agreement, dimension_between,
 from tessarr.tools.files.joined import FilesSource
 from tessarr.tools.files.scan import ScannedFile, scan, scan_files
 from tessarr.tools.files.unpack import is_packed, unpacked
-from tessarr.tools.sources import open_source, remote_file, source_kind
+from tessarr.tools.sources import open_file, open_source, source_kind
 from tessarr.tools.sources.base import Source, SourceArray
-from tessarr.tools.sources.remote_file import RemoteFile, is_pattern, is_file_url, listed
+from tessarr.tools.sources.remote_file import RemoteFile, is_file_url, is_pattern, listed
 from tessarr.tools.staging import local_path
 
-_IN_PLACE = ("zarr", "npz")
+IN_PLACE = ("zarr", "npz")
 """Kinds that are read as they are: Zarr has chunks itself, archives are unpacked once."""
 
 
@@ -47,11 +47,12 @@ def open_to_convert(
         raise BaseZarrError("there are no files to convert")
     places = [place if isinstance(place, RemoteFile) else os.fspath(place) for place in places]
     if len(places) == 1:
-        files, way = [scan(places[0], kind, None, storage_options)], None
+        way: Along | None = None
+        files = [scan(places[0], kind, None, storage_options)]
     else:
         files, way = _scanned([str(place) for place in places], kind, along, jobs, executor, storage_options)
         check_agreement(files, way, packing=not unpack, gaps=gaps)
-    return FilesSource(files, way, unpack=unpack, storage_options=storage_options)
+    return FilesSource.scanned(files, way, unpack=unpack, storage_options=storage_options)
 
 
 def _places(
@@ -65,8 +66,8 @@ def _places(
     if name is not None and is_file_url(name):
         if is_pattern(name):
             return listed(name, storage_options)
-        found = remote_file(name, kind, storage_options)
-        return None if found is None else found[0] if found[1] in _IN_PLACE else [found[0]]
+        found = open_file(name, kind, storage_options)
+        return None if found is None else found[0] if found[1] in IN_PLACE else [found[0]]
     if name is None or is_url(as_url(name)) or os.path.isdir(name):
         return None
     if not os.path.exists(name) and has_magic(name):
@@ -74,7 +75,7 @@ def _places(
         if not matched:
             raise StoreError("no file matches the pattern", store=name)
         return matched
-    return [name] if os.path.isfile(name) and source_kind(name) not in _IN_PLACE else None
+    return [name] if os.path.isfile(name) and source_kind(name) not in IN_PLACE else None
 
 
 def _scanned(

@@ -21,8 +21,12 @@ _PACKED = frozenset({
 """Attributes whose values are packed, or say how."""
 
 
+MEANING = ("scale_factor", "add_offset", "missing_value", "_Unsigned")
+"""Attributes by which packed values are unpacked."""
+
+
 def is_packed(node: SourceArray) -> bool:
-    dtype = _dtype(node)
+    dtype = numpy_type(node)
     return dtype is not None and dtype.kind in "iuf" and (_SCALE in node.attributes or _OFFSET in node.attributes)
 
 
@@ -52,7 +56,8 @@ def unpacked(node: SourceArray, dtype: AnyDType | None = None) -> SourceArray:
     )
 
 
-def _dtype(node: SourceArray) -> AnyDType | None:
+def numpy_type(node: SourceArray) -> AnyDType | None:
+    """Return NumPy's type of the elements; ``None``: they are of varying size."""
     if isinstance(node.dtype, DataType):
         return node.dtype.dtype
     return node.dtype if isinstance(node.dtype, np.dtype) else None
@@ -68,7 +73,7 @@ def _number(node: SourceArray, name: str) -> np.generic | None:
 
 def unpacked_dtype(node: SourceArray) -> AnyDType:
     """Return the type of the unpacked elements of a packed array."""
-    stored = _dtype(node)
+    stored = numpy_type(node)
     assert stored is not None
     scale, offset = _number(node, _SCALE), _number(node, _OFFSET)
     if offset is not None and (scale is None or scale.dtype != offset.dtype):

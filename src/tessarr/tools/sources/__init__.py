@@ -101,7 +101,7 @@ def kind_of(place: str, start: bytes) -> str | None:
     return None
 
 
-def remote_file(
+def open_file(
     url: str, kind: str | None, storage_options: Mapping[str, object] | None = None
 ) -> tuple[RemoteFile, str] | None:
     """Open the file at a URL, and detect its format; ``None``: nothing is there, or what may be Zarr.
@@ -132,7 +132,7 @@ def open_source(
     if isinstance(place, os.PathLike):
         place = os.fspath(place)
     place = as_url(place) if isinstance(place, str) else place
-    if is_file_url(place) and (found := remote_file(str(place), kind, storage_options)) is not None:
+    if is_file_url(place) and (found := open_file(str(place), kind, storage_options)) is not None:
         place, kind = found
     if isinstance(place, RemoteFile):
         return _open_remote(place, kind or source_kind(place))
