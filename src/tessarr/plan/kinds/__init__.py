@@ -118,8 +118,8 @@ def _work_of(document: bytes, folder: Place | None) -> Work:
 class RunTask:
     """Carry out a task of the plan in a document, in any process. The opened places are kept for further tasks.
 
-    `folder`: where the plan is saved; ``None``: it is not. `marked`: markers will hold the receipts. Dashboards of executors show
-    its name, that of the operation.
+    `folder`: where the plan is saved; ``None``: it is not. `marked`: markers will hold the receipts. Dashboards of executors
+    show its name, that of the operation.
     """
 
     def __init__(self, operation: str, folder: Place | None, *, marked: bool) -> None:

@@ -264,5 +264,5 @@ def _parsed(group: Group, said: Mapping[str, JSON]) -> FileTable:
 def _array(group: Group, name: str) -> Array:
     found = group[name]
     if not isinstance(found, Array):
-        raise TypeError(f"/{name} is no array")
+        raise TypeError(f"/{name} is not an array")
     return found

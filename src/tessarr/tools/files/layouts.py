@@ -26,7 +26,7 @@ class Layout(NamedTuple):
     why: str
     """Why the format's package reads it."""
     packed: str
-    """The type of numbers, and the attributes that say how they are packed, as JSON; "": they are no numbers."""
+    """The type of numbers, and the attributes that say how they are packed, as JSON; "": they are not numbers."""
 
     @property
     def is_packed(self) -> bool:
