@@ -59,7 +59,7 @@ class HDF5Source:
             return
         self.nodes.append(SourceGroup(path=path, attributes=self._attributes(group, path)))
         for name in group:
-            plain = name.removeprefix(_NO_COORDINATE) if self.kind == "netcdf" else name
+            plain = str(name).removeprefix(_NO_COORDINATE) if self.kind == "netcdf" else name
             below = f"{path}/{plain}".lstrip("/")
             try:
                 member = group[name]
@@ -184,9 +184,9 @@ class HDF5Source:
             if name is None and dataset.is_scale and axis == 0:
                 name = dataset.name
             names.append(dimension.label or (name.rpartition("/")[2] if name else None))
-        numbers = dataset.attrs.get("_Netcdf4Coordinates")
-        if None in names and numbers is not None and len(numbers) == len(names):
-            names = [self._numbered.get(int(number)) for number in numbers]
+        numbers = np.asarray(dataset.attrs.get("_Netcdf4Coordinates", []))
+        if None in names and numbers.size == len(names):
+            names = [self._numbered.get(int(number)) for number in numbers.flat]
         return tuple(names) if any(names) else None
 
     @cached_property
@@ -196,7 +196,7 @@ class HDF5Source:
 
         def add(name: str, node: h5py.Group | h5py.Dataset) -> None:
             if "_Netcdf4Dimid" in node.attrs:
-                found[int(node.attrs["_Netcdf4Dimid"])] = name.rpartition("/")[2]
+                found[int(np.asarray(node.attrs["_Netcdf4Dimid"]).flat[0])] = name.rpartition("/")[2]
 
         self._file.visititems(add)
         return found
