@@ -29,13 +29,16 @@ import rows_datasets
 import rows_latency
 import rows_read
 import rows_transactions
+import rows_varying
 import rows_write
 from layouts import BENCH, MEMORY, SCALE, SCRATCH
 from peers.base import NAMES
 from plans.rows import ROWS as PLAN_ROWS
 from task import ROWS, Row
 
-assert all((rows_datasets, rows_latency, rows_read, rows_transactions, rows_write)), "importing them fills ROWS"
+assert all((rows_datasets, rows_latency, rows_read, rows_transactions, rows_varying, rows_write)), (
+    "importing them fills ROWS"
+)
 HERE = Path(__file__).resolve().parent
 
 

@@ -20,11 +20,14 @@ import rows_datasets
 import rows_latency
 import rows_read
 import rows_transactions
+import rows_varying
 import rows_write
 from peers.base import NotSupportedError, Peer, load
 from task import ROWS, Task
 
-assert all((rows_datasets, rows_latency, rows_read, rows_transactions, rows_write)), "importing them fills ROWS"
+assert all((rows_datasets, rows_latency, rows_read, rows_transactions, rows_varying, rows_write)), (
+    "importing them fills ROWS"
+)
 
 
 class Worker:

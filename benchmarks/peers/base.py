@@ -100,6 +100,10 @@ class Peer:
         """Write `value` to a box."""
         raise NotSupportedError
 
+    def create_varying(self, kind: str, count: int, chunk: int) -> Any:
+        """Make an empty array of elements of varying length (`kind`: text or bytes) in memory, without a compressor."""
+        raise NotSupportedError("no text and bytes in memory")
+
     def create_together(self, path: str, layout: Layout, names: tuple[str, ...], *, durable: bool) -> Any:
         """Make a group of arrays filled with 1, to be changed by transactions."""
         raise NotSupportedError("no transactions")

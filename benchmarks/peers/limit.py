@@ -5,6 +5,7 @@ chunk is decoded by its C library into a reused buffer, then one memcpy. Writes:
 encoded by the library, and written to a new file.
 One chunk per call, on one thread: open and pread, and the codec's library, into a new array. One element: of a raw chunk
 its bytes are read, of a blosc chunk one block. An update reads the chunk, and writes a file that it renames over the old one.
+Text and bytes of varying length: numcodecs' codec alone, on one thread, between objects and buffers.
 The indexes of shards are kept. Calls of Python are part of the limit: of many small chunks, they are most of it.
 """
 
@@ -24,6 +25,7 @@ import google_crc32c
 import numpy as np
 from layouts import LAYOUTS, Layout
 from numcodecs import blosc, zstd
+from numcodecs.vlen import VLenBytes, VLenUTF8
 
 from peers.base import Peer
 
@@ -151,6 +153,27 @@ class Place(NamedTuple):
         return "/".join([self.path, "c", *map(str, coords)])
 
 
+class Varying(NamedTuple):
+    """Chunks of elements of varying length, in memory."""
+
+    codec: Any
+    chunk: int
+    """Elements of each."""
+    stored: list[Any]
+
+    def read(self) -> np.ndarray:
+        """Decode all chunks."""
+        out = np.empty(self.chunk * len(self.stored), object)
+        for number, data in enumerate(self.stored):
+            self.codec.decode(data, out[number * self.chunk : (number + 1) * self.chunk])
+        return out
+
+    def write(self, value: np.ndarray) -> None:
+        """Encode all chunks."""
+        starts = range(0, len(value), self.chunk)
+        self.stored[:] = [self.codec.encode(value[start : start + self.chunk]) for start in starts]
+
+
 class Limit(Peer):
     """Read and decode every stored value; the returned whole array is a copy of the true values, unless it was written here."""
 
@@ -167,7 +190,12 @@ class Limit(Peer):
         document = json.loads((Path(path) / "zarr.json").read_text())
         return Place(next(layout for layout in LAYOUTS.values() if layout.metadata() == document), path)
 
-    def read(self, array: Place, selection: tuple[Any, ...]) -> np.ndarray:
+    def create_varying(self, kind: str, count: int, chunk: int) -> Varying:
+        return Varying(VLenUTF8() if kind == "text" else VLenBytes(), chunk, [])
+
+    def read(self, array: Place | Varying, selection: tuple[Any, ...]) -> np.ndarray:
+        if isinstance(array, Varying):
+            return array.read()
         layout = array.layout
         if isinstance(selection[0], int):
             return self.element(array, selection)
@@ -251,7 +279,10 @@ class Limit(Peer):
         (Path(path) / "zarr.json").write_text(json.dumps(layout.metadata()))
         return Place(layout, path, durable)
 
-    def write(self, array: Place, selection: tuple[Any, ...], value: np.ndarray) -> None:
+    def write(self, array: Place | Varying, selection: tuple[Any, ...], value: np.ndarray) -> None:
+        if isinstance(array, Varying):
+            array.write(value)
+            return
         layout = array.layout
         if selection[0] != slice(None):
             self.update(array, selection, value)

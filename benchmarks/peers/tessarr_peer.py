@@ -67,6 +67,10 @@ class Tessarr(Peer):
     def write(self, array: Any, selection: tuple[Any, ...], value: np.ndarray) -> None:
         array[selection] = value
 
+    def create_varying(self, kind: str, count: int, chunk: int) -> Any:
+        dtype = {"text": "string", "bytes": "bytes"}[kind]
+        return tessarr.create_array({}, shape=count, chunks=chunk, dtype=dtype, compressors=None)
+
     def create_together(self, path: str, layout: Layout, names: tuple[str, ...], *, durable: bool) -> Any:
         store = tessarr.storage.LocalStore(path, durable=durable)
         tessarr.create_group(store)

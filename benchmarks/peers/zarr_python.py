@@ -80,6 +80,10 @@ class ZarrPython(Peer):
     def write(self, array: Any, selection: tuple[Any, ...], value: np.ndarray) -> None:
         array[selection] = value
 
+    def create_varying(self, kind: str, count: int, chunk: int) -> Any:
+        dtype = {"text": "string", "bytes": "variable_length_bytes"}[kind]
+        return zarr.create_array({}, shape=count, chunks=(chunk,), dtype=dtype, compressors=None)
+
     def list_group(self, path: str) -> int:
         return len([name for name, _ in zarr.open_group(path, mode="r").arrays()])
 

@@ -25,6 +25,7 @@ mod file_system;
 pub mod keys;
 mod last_chunk;
 mod many_files;
+mod numpy;
 pub mod part;
 mod pool;
 mod python;

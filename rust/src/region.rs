@@ -1,4 +1,4 @@
-//! Moving elements between memory of any layout. The only file with `unsafe`.
+//! Moving elements between memory of any layout. With `numpy.rs`, the only file with `unsafe`.
 //!
 //! A `Memory` is a borrowed range of bytes: a NumPy array's buffer, or a slice. Every public function checks all offsets
 //! against the range before it accesses memory; `Memory` documents the invariants that callers keep.

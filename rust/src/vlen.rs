@@ -1,204 +1,208 @@
-//! Text and bytes of varying length (`vlen-utf8`, `vlen-bytes`) between a chunk's bytes and what NumPy takes.
+//! Text and bytes of varying length (`vlen-utf8`, `vlen-bytes`) between a chunk's bytes and the elements of an array.
 //!
 //! Used by `tessarr.codecs.array_to_bytes.vlen_native`. A chunk is the number of elements, then for each its length and its bytes;
-//! numbers are 32-bit, unsigned, little-endian. For corrupt data and unsupported objects the functions return `None`; the codec
-//! in Python, which handles every case, reports the error.
+//! numbers are 32-bit, unsigned, little-endian. For corrupt data and unsupported objects the functions return `None` or `False`;
+//! the codec in Python, which handles every case, reports the error.
 
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::{PyUnicodeDecodeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString};
+use pyo3::types::{PyBytes, PyString};
+use simdutf8::basic::from_utf8;
 
-use crate::allocate;
+use crate::error::{Error, Result};
+use crate::numpy::{self, Filling, NewBytes, Objects, Texts};
+use crate::region::Memory;
 
 const HEAD: usize = 4;
 
-/// Elements, and bytes of each, that are enough to tell whether a block is of a language beyond ASCII.
-const SAMPLE: usize = 8;
-const SAMPLE_BYTES: usize = 1 << 10;
-
-/// Texts of more bytes are never padded: NumPy's fixed-width types end at 2 GiB.
-const WIDEST_BEYOND_ASCII: usize = 1 << 20;
-
-/// The length of the element that starts at `at`, if all its bytes are inside `data`.
-fn length(data: &[u8], at: usize) -> Option<usize> {
-    let (head, rest) = data.get(at..)?.split_first_chunk::<HEAD>()?;
-    let size = u32::from_le_bytes(*head) as usize;
-    (size <= rest.len()).then_some(size)
+/// The elements of a chunk, as they are stored.
+pub struct Elements<'a> {
+    rest: &'a [u8],
 }
 
-/// Iterates over elements that are known to be inside the data.
-struct Elements<'a> {
-    data: &'a [u8],
-    at: usize,
-    left: usize,
-}
+impl<'a> Elements<'a> {
+    /// `None`: the chunk has another number of elements.
+    pub fn new(chunk: &'a [u8], count: usize) -> Option<Elements<'a>> {
+        let (head, rest) = chunk.split_first_chunk::<HEAD>()?;
+        (u32::from_le_bytes(*head) as usize == count).then_some(Elements { rest })
+    }
 
-impl<'a> Iterator for Elements<'a> {
-    type Item = &'a [u8];
+    /// The next element, if its length and all its bytes are there.
+    #[inline]
+    pub fn take(&mut self) -> Option<&'a [u8]> {
+        let (head, rest) = self.rest.split_first_chunk::<HEAD>()?;
+        let (item, rest) = rest.split_at_checked(u32::from_le_bytes(*head) as usize)?;
+        self.rest = rest;
+        Some(item)
+    }
 
-    fn next(&mut self) -> Option<&'a [u8]> {
-        self.left = self.left.checked_sub(1)?;
-        let size = length(self.data, self.at)?;
-        let start = self.at + HEAD;
-        self.at = start + size;
-        Some(&self.data[start..self.at])
+    /// Whether every byte was taken.
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
     }
 }
 
-/// Some elements of a chunk, checked.
-pub struct Block<'a> {
-    data: &'a [u8],
-    at: usize,
-    /// Number of elements.
-    pub count: usize,
-    /// Where the next element starts.
-    pub end: usize,
-    /// Bytes of the longest element.
-    pub width: usize,
-    /// An element ends in NUL.
-    pub nul: bool,
+/// The bytes of one element in a chunk, its length included; `None`: it is too long.
+fn stored_size(item: &[u8]) -> Option<usize> {
+    u32::try_from(item.len()).is_ok().then_some(HEAD + item.len())
 }
 
-impl<'a> Block<'a> {
-    /// Check the `count` elements that start at `at`; `None` when the data is too short.
-    pub fn new(data: &'a [u8], at: usize, count: usize) -> Option<Block<'a>> {
-        if at > data.len() || count > data.len() / HEAD {
-            return None;
-        }
-        let (mut end, mut width, mut nul) = (at, 0, false);
-        for _ in 0..count {
-            let size = length(data, end)?;
-            end += HEAD + size;
-            width = width.max(size);
-            nul |= size > 0 && data[end - 1] == 0;
-        }
-        Some(Block { data, at, count, end, width, nul })
-    }
+/// Append an element, if there is room for it.
+#[inline]
+fn push(out: &mut Filling, item: &[u8]) -> Option<()> {
+    (out.push(&(item.len() as u32).to_le_bytes()) && out.push(item)).then_some(())
+}
 
-    /// Their bytes.
-    pub fn elements(&self) -> impl Iterator<Item = &'a [u8]> {
-        Elements { data: self.data, at: self.at, left: self.count }
-    }
-
-    /// Whether every element is UTF-8.
-    pub fn is_text(&self) -> bool {
-        // Lengths below 128 are ASCII too, so most blocks of ASCII need one check.
-        self.data[self.at..self.end].is_ascii() || self.elements().all(|item| std::str::from_utf8(item).is_ok())
-    }
-
-    /// Whether the elements can be padded with NUL to one width without ambiguity and much more memory.
-    pub fn pads_well(&self) -> bool {
-        !self.nul && self.width.saturating_mul(self.count) <= 64 * self.count + 4 * (self.end - self.at)
-    }
-
-    /// Whether the first elements have characters beyond ASCII, as those that follow then have as a rule.
-    pub fn starts_beyond_ascii(&self) -> bool {
-        self.elements().take(SAMPLE).any(|item| !item[..item.len().min(SAMPLE_BYTES)].is_ascii())
-    }
-
-    /// Write the elements into `out`, which is zero and holds `count` times `width` bytes.
-    pub fn pad(&self, out: &mut [u8]) {
-        for (item, place) in self.elements().zip(out.chunks_exact_mut(self.width.max(1))) {
-            place[..item.len()].copy_from_slice(item);
+/// Decode a chunk into an array of `StringDType`; `false`: it is corrupt.
+fn decode_texts(chunk: &[u8], out: &Texts<'_>) -> Result<bool> {
+    let Some(mut elements) = Elements::new(chunk, out.count()) else { return Ok(false) };
+    let mut locked = out.lock();
+    for number in 0..out.count() {
+        let Some(Ok(text)) = elements.take().map(from_utf8) else { return Ok(false) };
+        if !locked.set(number, text) {
+            return Err(Error::memory(text.len()));
         }
     }
+    Ok(elements.is_empty())
 }
 
-/// A block in the form that NumPy converts fastest, the width of its elements (0: a list), and the end.
-type Found<'py> = (Bound<'py, PyAny>, usize, usize);
+/// Decode a chunk into an array of objects; `false`: it is corrupt.
+fn decode_objects(py: Python<'_>, chunk: &[u8], out: &Objects<'_, '_>, as_text: bool) -> PyResult<bool> {
+    let Some(mut elements) = Elements::new(chunk, out.count()) else { return Ok(false) };
+    for number in 0..out.count() {
+        let Some(item) = elements.take() else { return Ok(false) };
+        let object = if as_text {
+            match PyString::from_bytes(py, item) {
+                Ok(text) => text.into_any(),
+                Err(error) if error.is_instance_of::<PyUnicodeDecodeError>(py) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        } else {
+            numpy::bytes(py, item)?
+        };
+        out.set(number, object);
+    }
+    Ok(elements.is_empty())
+}
 
-/// `count` texts of `data` from the position `at` on: `(texts, width, end)`. `texts` holds them padded with NUL to `width`
-/// bytes, or, with a `width` of 0, is a list of `str`. `None`: too little data, or not UTF-8.
-///
-/// Texts of more than `widest` bytes are padded only beyond ASCII: a `str` of them is decoded here, and encoded by NumPy again.
+/// Decode a chunk into a one-dimensional array, of `StringDType` or of objects: `str` or else `bytes`. `False`: the data is
+/// corrupt, of another number of elements, or the array cannot be written here; some elements may have been written then.
 #[pyfunction]
-pub fn vlen_texts<'py>(
-    py: Python<'py>,
-    data: &[u8],
-    at: usize,
-    count: usize,
-    widest: usize,
-) -> PyResult<Option<Found<'py>>> {
-    let Some(block) = Block::new(data, at, count) else { return Ok(None) };
-    let narrow = block.width <= widest || (block.width <= WIDEST_BEYOND_ASCII && block.starts_beyond_ascii());
-    if block.width > 0 && block.pads_well() && narrow {
-        if !block.is_text() {
-            return Ok(None);
-        }
-        let padded = PyBytes::new_with(py, block.width * count, |out| {
-            block.pad(out);
-            Ok(())
-        })?;
-        return Ok(Some((padded.into_any(), block.width, block.end)));
+fn vlen_decode(py: Python<'_>, data: &Bound<'_, PyAny>, out: &Bound<'_, PyAny>, as_text: bool) -> PyResult<bool> {
+    let buffer = PyUntypedBuffer::get(data)?;
+    if !buffer.is_c_contiguous() {
+        return Err(PyValueError::new_err("the data is not contiguous"));
     }
-    // Python checks that they are UTF-8.
-    let Ok(texts) = block.elements().map(|item| PyString::from_bytes(py, item)).collect::<PyResult<Vec<_>>>() else {
-        return Ok(None);
+    if buffer.len_bytes() == 0 {
+        return Ok(false); // its pointer may be null
+    }
+    // The buffer outlives every use of this, and the caller lets no thread write to it.
+    let Some(chunk) = Memory::of_buffer(&buffer).slice(0, buffer.len_bytes()) else { return Ok(false) };
+    if let Some(texts) = Texts::of(out)?.filter(|texts| as_text && texts.is_writable()) {
+        return Ok(py.detach(|| decode_texts(chunk, &texts))?);
+    }
+    match Objects::of(out)?.filter(Objects::is_writable) {
+        Some(objects) => decode_objects(py, chunk, &objects, as_text),
+        None => Ok(false),
+    }
+}
+
+/// Encode an array of `StringDType`. `None`: an element is missing, or is not UTF-8.
+fn encode_texts<'py>(py: Python<'py>, texts: &Texts<'_>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let Ok(count) = u32::try_from(texts.count()) else { return Ok(None) };
+    let size = py.detach(|| {
+        let locked = texts.lock();
+        (0..texts.count()).try_fold(HEAD, |size, number| size.checked_add(stored_size(locked.get(number)?)?))
+    });
+    let Some(size) = size else { return Ok(None) };
+    let mut made = NewBytes::of(py, size)?;
+    let out = made.filling();
+    // The lock was released for Python, so that a thread may have changed an element: what does not fill `made` is refused.
+    let written = py.detach(|| {
+        let locked = texts.lock();
+        (out.push(&count.to_le_bytes())).then_some(())?;
+        (0..texts.count()).try_for_each(|number| {
+            let item = locked.get(number)?;
+            from_utf8(item).ok()?;
+            push(out, item)
+        })
+    });
+    Ok(written.and_then(|()| made.finish()))
+}
+
+/// The bytes of a `str` or a `bytes`, or no bytes for `None`. `None`: another object, or not encodable as UTF-8.
+fn bytes_of<'a>(object: Option<&'a Bound<'_, PyAny>>, as_text: bool) -> Option<&'a [u8]> {
+    let Some(object) = object else { return Some(&[]) };
+    let found = if as_text {
+        object.cast_exact::<PyString>().ok().map(|text| text.to_str().ok().map(str::as_bytes))
+    } else {
+        object.cast_exact::<PyBytes>().ok().map(|bytes| Some(bytes.as_bytes()))
     };
-    Ok(Some((PyList::new(py, texts)?.into_any(), 0, block.end)))
+    found.unwrap_or_else(|| object.is_none().then_some(&[]))
 }
 
-/// `count` elements of `data` from the position `at` on: a list of `bytes`, and the end. `None`: the data is too short.
-#[pyfunction]
-pub fn vlen_bytes<'py>(
+/// Encode an array of objects. `None`: another object than `str`, or else `bytes`, and `None`; or not encodable as UTF-8.
+fn encode_objects<'py>(
     py: Python<'py>,
-    data: &[u8],
-    at: usize,
-    count: usize,
-) -> PyResult<Option<(Bound<'py, PyList>, usize)>> {
-    let Some(block) = Block::new(data, at, count) else { return Ok(None) };
-    let items = block.elements().map(|item| allocate::bytes(py, item)).collect::<PyResult<Vec<_>>>()?;
-    Ok(Some((PyList::new(py, items)?, block.end)))
+    objects: &Objects<'_, 'py>,
+    as_text: bool,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let Ok(count) = u32::try_from(objects.count()) else { return Ok(None) };
+    let size = (0..objects.count()).try_fold(HEAD, |size, number| {
+        size.checked_add(stored_size(bytes_of(objects.get(number).as_ref(), as_text)?)?)
+    });
+    let Some(size) = size else { return Ok(None) };
+    let mut made = NewBytes::of(py, size)?;
+    let out = made.filling();
+    // Without a GIL, a thread may have replaced an element since: what does not fill `made` is refused.
+    let written = out.push(&count.to_le_bytes()).then_some(()).and_then(|()| {
+        (0..objects.count()).try_for_each(|number| push(out, bytes_of(objects.get(number).as_ref(), as_text)?))
+    });
+    Ok(written.and_then(|()| made.finish()))
 }
 
-/// The bytes of a `str`, or no bytes for `None`. `None`: another object, not encodable as UTF-8, or too long.
-fn bytes_of<'a>(text: &'a Bound<'_, PyAny>) -> Option<&'a [u8]> {
-    let bytes = match text.cast_exact::<PyString>() {
-        Ok(text) => text.to_str().ok()?.as_bytes(),
-        Err(_) => text.is_none().then_some(&[][..])?,
-    };
-    u32::try_from(bytes.len()).is_ok().then_some(bytes)
-}
-
-/// The elements of a list of `str` and `None`, each after its length. `None`: another object is among them, or text
-/// that is not encodable as UTF-8.
+/// Encode a one-dimensional array of `StringDType` or of objects to a chunk: of `str`, or else of `bytes`; ``None`` as an empty
+/// element. `None`: an object is neither, a text is not encodable as UTF-8, or the array cannot be read here.
 #[pyfunction]
-pub fn vlen_join<'py>(py: Python<'py>, texts: &Bound<'py, PyList>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-    let texts: Vec<_> = texts.iter().collect();
-    let Some(items) = texts.iter().map(bytes_of).collect::<Option<Vec<_>>>() else { return Ok(None) };
-    let size = items.iter().map(|item| HEAD + item.len()).sum();
-    let joined = PyBytes::new_with(py, size, |mut out| {
-        for item in items {
-            let (place, rest) = out.split_at_mut(HEAD + item.len());
-            place[..HEAD].copy_from_slice(&(item.len() as u32).to_le_bytes());
-            place[HEAD..].copy_from_slice(item);
-            out = rest;
-        }
-        Ok(())
-    })?;
-    Ok(Some(joined))
+fn vlen_encode<'py>(
+    py: Python<'py>,
+    values: &Bound<'py, PyAny>,
+    as_text: bool,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    if let Some(texts) = Texts::of(values)?.filter(|_| as_text) {
+        return encode_texts(py, &texts);
+    }
+    match Objects::of(values)? {
+        Some(objects) => encode_objects(py, &objects, as_text),
+        None => Ok(None),
+    }
 }
 
 /// Add the functions of this file to the Python module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(vlen_texts, module)?)?;
-    module.add_function(wrap_pyfunction!(vlen_bytes, module)?)?;
-    module.add_function(wrap_pyfunction!(vlen_join, module)?)
+    module.add_function(wrap_pyfunction!(vlen_decode, module)?)?;
+    module.add_function(wrap_pyfunction!(vlen_encode, module)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn items(chunk: &[u8], count: usize) -> Option<Vec<&[u8]>> {
+        let mut elements = Elements::new(chunk, count)?;
+        let found = (0..count).map(|_| elements.take()).collect::<Option<Vec<_>>>()?;
+        elements.is_empty().then_some(found)
+    }
+
     #[test]
     fn what_is_not_there_is_not_found() {
-        let data = [&2u32.to_le_bytes()[..], &3u32.to_le_bytes(), b"abc", &0u32.to_le_bytes()].concat();
-        let block = Block::new(&data, HEAD, 2).expect("two elements");
-        assert_eq!((block.end, block.width, block.nul), (data.len(), 3, false));
-        assert_eq!(block.elements().collect::<Vec<_>>(), [&b"abc"[..], b""]);
-        let wrong = [(HEAD, 3), (0, 2), (5, 1), (data.len(), 1), (usize::MAX, 1), (usize::MAX, 0), (HEAD, usize::MAX)];
-        for (at, count) in wrong {
-            assert!(Block::new(&data, at, count).is_none(), "{at} {count}");
+        let chunk = [&2u32.to_le_bytes()[..], &3u32.to_le_bytes(), b"abc", &0u32.to_le_bytes()].concat();
+        assert_eq!(items(&chunk, 2), Some(vec![&b"abc"[..], b""]));
+        for count in [0, 1, 3, usize::MAX] {
+            assert!(items(&chunk, count).is_none(), "{count}");
         }
-        assert!((0..data.len()).all(|cut| Block::new(&data[..cut], HEAD, 2).is_none()));
+        assert!((0..chunk.len()).all(|cut| items(&chunk[..cut], 2).is_none()));
+        assert!(items(&[&chunk[..], b"x"].concat(), 2).is_none());
     }
 }

@@ -26,9 +26,8 @@ __all__ = [
     "set_cache_bytes",
     "set_threads",
     "threads",
-    "vlen_bytes",
-    "vlen_join",
-    "vlen_texts",
+    "vlen_decode",
+    "vlen_encode",
     "write_new_files",
 ]
 
@@ -163,20 +162,16 @@ def place_staged(steps: Sequence[tuple[str, str, str | None, str]]) -> bool:
     """Rename staged files over values, in any order: (staged file, value, its version, version of the staged file), versions
     without the device. Returns whether all were renamed, which another version or a failure prevents."""
 
-def vlen_texts(data: bytes, at: int, count: int, widest: int) -> tuple[bytes | list[str], int, int] | None:
-    """Decode `count` texts of a vlen-utf8 chunk from the position `at` on: `(texts, width, end)`.
-
-    `texts` holds them padded with NUL to `width` bytes, at most `widest`, or, with a `width` of 0, is a list. `None`: the data
-    is too short, or not UTF-8.
+def vlen_decode(data: Buffer, out: AnyArray, as_text: bool) -> bool:
+    """Decode a vlen chunk into the one-dimensional `out`: StringDType, or objects, which become `str`, or without `as_text`
+    `bytes`. ``False``: the chunk is corrupt or of another number of elements, or `out` is another array; some elements may
+    have been written then. No thread may write to `data` meanwhile.
     """
 
-def vlen_bytes(data: bytes, at: int, count: int) -> tuple[list[bytes], int] | None:
-    """Decode `count` elements of a vlen-bytes chunk from the position `at` on; return also the end. `None`: the data is
-    too short.
+def vlen_encode(values: AnyArray, as_text: bool) -> bytes | None:
+    """Encode the one-dimensional `values` to a vlen chunk: StringDType, or objects, which are `str`, or without `as_text`
+    `bytes`, or ``None``. ``None``: an element is something else, is missing, or has no UTF-8 form.
     """
-
-def vlen_join(texts: list[str | None]) -> bytes | None:
-    """Encode texts, each after its length. `None`: an object is not text, or a text has no UTF-8 form."""
 
 def encode_step(name: str, configuration: str, data: bytes) -> bytes:
     """Encode `data` with the codec `name` of the engine; `configuration` is JSON, as in the engine's description."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -27,11 +28,9 @@ elements = st.one_of(texts, texts, texts, st.builds(lambda t, n: t * n, texts, s
 
 
 @pytest.fixture(autouse=True)
-def built() -> Iterator[None]:
+def built() -> None:
     vlen_native.native.cache_clear()
     assert vlen_native.native() is _native
-    with mock.patch.multiple(vlen_native, BLOCK=4, WIDEST=24):
-        yield
 
 
 def outcome(function: Callable[[], Any]) -> Any:
@@ -73,6 +72,13 @@ def test_text_is_encoded_and_decoded_alike(items: list[str]) -> None:
     assert both(lambda: UTF8.decode(expected, spec).tolist()) == (items, items)
     assert both(lambda: UTF8.decode(bytearray(expected), spec).dtype) == (spec.dtype, spec.dtype)
 
+    def into_objects() -> list[Any]:
+        out = of_objects([b"something else"] * len(items))
+        UTF8.decode_into(memoryview(expected), spec, out)
+        return list(out)
+
+    assert both(into_objects) == (items, items)
+
 
 @given(st.lists(st.binary(max_size=40), max_size=20))
 def test_bytes_are_encoded_and_decoded_alike(items: list[bytes]) -> None:
@@ -89,9 +95,27 @@ odd: st.SearchStrategy[Any] = st.sampled_from(
 
 @given(st.lists(st.one_of(texts, texts, odd), max_size=12))
 def test_objects_that_are_no_text_are_refused_alike(items: list[Any]) -> None:
-    spec = spec_of("string", (len(items),))
-    rust, by_numcodecs = both(lambda: data(UTF8.encode(of_objects(items), spec)))
+    for codec, kind in ((UTF8, "string"), (BYTES, "bytes")):
+        spec = spec_of(kind, (len(items),))
+        rust, by_numcodecs = both(partial(lambda codec, spec: data(codec.encode(of_objects(items), spec)), codec, spec))
+        assert rust == by_numcodecs
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, "unknown"])
+def test_missing_texts_of_numpy_are_encoded_or_refused_alike(missing: Any) -> None:
+    items = np.array(["a", missing, ""], np.dtypes.StringDType(na_object=missing))
+    rust, by_numcodecs = both(lambda: data(UTF8.encode(items, spec_of("string", (3,)))))
     assert rust == by_numcodecs
+
+
+@given(st.lists(st.tuples(elements, elements), max_size=12), st.booleans())
+def test_elements_are_replaced_in_memory_that_holds_others(pairs: list[tuple[str, str]], as_objects: bool) -> None:
+    before, after = [old for old, _ in pairs], [new for _, new in pairs]
+    out = of_objects(before) if as_objects else of_texts(before)
+    kept = out[:3].tolist()
+    other = out.copy()
+    assert _native.vlen_decode(stored([item.encode() for item in after]), out, True)
+    assert (out.tolist(), other.tolist(), kept) == (after, before, before[:3])
 
 
 @st.composite
@@ -125,18 +149,84 @@ def test_damaged_chunks_are_refused_alike(case: tuple[int, bytes]) -> None:
         assert rust == by_numcodecs
 
 
-def test_positions_and_numbers_that_cannot_be_are_not_found() -> None:
-    chunk = stored([b"ab", b""])
-    assert _native.vlen_texts(chunk, 4, 2, 9) == (b"ab\0\0", 2, len(chunk))
-    assert _native.vlen_texts(chunk, 4, 2, 1) == (["ab", ""], 0, len(chunk))
-    for at, count in [(4, 3), (5, 1), (len(chunk) + 1, 0), (2**63, 1), (4, 2**63)]:
-        assert _native.vlen_texts(chunk, at, count, 9) is None
-        assert _native.vlen_bytes(chunk, at, count) is None
+def test_chunks_of_another_number_of_elements_are_refused() -> None:
+    for items in ([], [b"ab"], [b"ab", b"", b""]):
+        assert not _native.vlen_decode(stored(items), of_texts(["", ""]), True)
+        assert not _native.vlen_decode(stored(items), of_objects([None, None]), False)
+    assert not _native.vlen_decode(b"", of_texts([]), True)
+
+
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.zeros(2, "i8"),
+        np.array(["a", "b"]),
+        of_texts(["a", "b"]).reshape(2, 1),
+        of_objects(["a", "b"]).reshape(2, 1),
+        of_objects(["a", "b"]).view(type("Derived", (np.ndarray,), {})),
+    ],
+)
+def test_arrays_of_other_kinds_are_left_alone(array: npt.NDArray[Any]) -> None:
+    for as_text in (True, False):
+        assert not _native.vlen_decode(stored([b"ab", b""]), array, as_text)
+        assert _native.vlen_encode(array, as_text) is None
+    assert not _native.vlen_decode(stored([b"ab", b""]), ["a", "b"], True)  # type: ignore[arg-type]
+
+
+def test_read_only_arrays_are_not_written() -> None:
+    for array in (read_only(of_texts(["a", "b"])), read_only(of_objects(["a", "b"]))):
+        assert not _native.vlen_decode(stored([b"ab", b""]), array, True)
+        assert array.tolist() == ["a", "b"]
+        assert _native.vlen_encode(array, True) == stored([b"a", b"b"])
+
+
+def test_every_second_element_is_reached_by_its_stride() -> None:
+    for out in (of_texts(["a", "b", "c"]), of_objects(["a", "b", "c"])):
+        assert _native.vlen_decode(stored([b"x" * 300, b"y"]), out[::-2], True)
+        assert out.tolist() == ["y", "b", "x" * 300]
+        assert _native.vlen_encode(out[::2], True) == stored([b"y", b"x" * 300])
+
+
+def test_a_replaced_object_may_change_the_array_as_it_is_freed() -> None:
+    out = of_objects([None, None, None])
+
+    class Freed:
+        def __del__(self) -> None:
+            out[:] = b"from __del__"
+
+    out[0] = Freed()
+    assert _native.vlen_decode(stored([b"a", b"b", b"c"]), out, False)
+    assert out.tolist() == [b"from __del__", b"b", b"c"]
+
+
+def test_memory_that_is_not_contiguous_is_refused() -> None:
+    with pytest.raises(ValueError, match="contiguous"):
+        _native.vlen_decode(memoryview(stored([b"ab"]))[::2], of_texts(["a"]), True)
+
+
+def test_threads_that_share_an_array_of_texts_write_whole_elements() -> None:
+    """NumPy's lock of the array is held; without it its memory would be torn."""
+    out = of_texts([""] * 100)
+    chunks = [stored([str(number).encode() * width] * 100) for number, width in ((1, 1), (2, 40), (3, 400))]
+
+    def write(chunk: bytes) -> None:
+        for _ in range(50):
+            assert _native.vlen_decode(chunk, out, True)
+            assert _native.vlen_encode(out, True) != b""
+
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(write, chunks))
+    assert set(out.tolist()) <= {"1", "2" * 40, "3" * 400}
 
 
 def test_a_module_of_an_older_tessarr_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     vlen_native.native.cache_clear()
-    monkeypatch.delattr(_native, "vlen_texts")
+    monkeypatch.delattr(_native, "vlen_decode")
     assert vlen_native.native() is None
     vlen_native.native.cache_clear()
 

@@ -22,13 +22,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr.codecs.array_to_bytes import vlen_native
-from tessarr.codecs.array_to_bytes.vlen_native import BLOCK
 from tessarr.codecs.base import ArrayToBytes, ChunkSpec
 from tessarr.codecs.members import read_members
 from tessarr.codecs.raw import corrupt, flat_bytes
 from tessarr.common import strict_json
 from tessarr.errors import CodecError
 from tessarr.types import JSON, AnyArray, Buffer, JSONObject
+
+_BLOCK = 2048
+"""Texts that are Python objects at a time, while numcodecs encodes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class _VLenCodec(ArrayToBytes):
         if values.dtype == object:
             encoded: bytearray = coder.encode(np.require(values, requirements="W"))  # it requires writable memory
             return encoded
-        blocks = (values[start : start + BLOCK].astype(object) for start in range(0, len(values), BLOCK))
+        blocks = (values[start : start + _BLOCK].astype(object) for start in range(0, len(values), _BLOCK))
         parts = (memoryview(coder.encode(block))[4:] for block in blocks)
         return b"".join([len(values).to_bytes(4, "little"), *parts])
 
@@ -94,17 +96,17 @@ class _VLenCodec(ArrayToBytes):
     def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
         source = self._checked(data, spec)
         out = np.empty(spec.shape, spec.dtype)
-        self._into(data, source, spec, out)
+        self._into(source, spec, out)
         return out
 
     def decode_into(self, data: Buffer, spec: ChunkSpec, out: AnyArray) -> None:
-        self._into(data, self._checked(data, spec), spec, out)
+        self._into(self._checked(data, spec), spec, out)
 
-    def _into(self, data: Buffer, source: npt.NDArray[np.uint8], spec: ChunkSpec, out: AnyArray) -> None:
-        if not (out.flags.c_contiguous and self._natively(data, out.reshape(-1))):
+    def _into(self, source: npt.NDArray[np.uint8], spec: ChunkSpec, out: AnyArray) -> None:
+        if not (out.flags.c_contiguous and self._natively(source, spec, out.reshape(-1))):
             out[...] = self._objects(source, spec)
 
-    def _natively(self, data: Buffer, out: AnyArray) -> bool:
+    def _natively(self, source: npt.NDArray[np.uint8], spec: ChunkSpec, out: AnyArray) -> bool:
         """Decode into the one-dimensional `out` through the Rust module; ``False`` when that is not possible."""
         raise NotImplementedError
 
@@ -139,7 +141,7 @@ class VLenUTF8Codec(_VLenCodec):
         try:
             if spec.data_type.name == "json":
                 values = _texts(values)
-            encoded: Buffer | None = vlen_native.encode_texts(values)
+            encoded: Buffer | None = vlen_native.encode(values, as_text=True)
             if encoded is None:
                 from tessarr.common.numcodecs import numcodecs
 
@@ -148,8 +150,9 @@ class VLenUTF8Codec(_VLenCodec):
             raise self._cannot_encode(error) from error
         return encoded
 
-    def _natively(self, data: Buffer, out: AnyArray) -> bool:
-        return out.dtype == np.dtypes.StringDType() and vlen_native.decode_texts(data, out)
+    def _natively(self, source: npt.NDArray[np.uint8], spec: ChunkSpec, out: AnyArray) -> bool:
+        direct = out.dtype == np.dtypes.StringDType() or (out.dtype == object and spec.data_type.name != "json")
+        return direct and vlen_native.decode(source, out, as_text=True)
 
     def _objects(self, source: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
         from tessarr.common.numcodecs import numcodecs
@@ -192,15 +195,19 @@ class VLenBytesCodec(_VLenCodec):
         return spec.dtype.kind == "O" and spec.data_type.name != "string"
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
+        values = np.ascontiguousarray(chunk).reshape(-1)
+        encoded: Buffer | None = vlen_native.encode(values, as_text=False)
+        if encoded is not None:
+            return encoded
         from tessarr.common.numcodecs import numcodecs
 
         try:
-            return self._run_encode(numcodecs.vlen.VLenBytes(), np.ascontiguousarray(chunk).reshape(-1))
+            return self._run_encode(numcodecs.vlen.VLenBytes(), values)
         except (TypeError, ValueError, AttributeError) as error:
             raise self._cannot_encode(error) from error
 
-    def _natively(self, data: Buffer, out: AnyArray) -> bool:
-        return out.dtype == np.dtype(object) and vlen_native.decode_bytes(data, out)
+    def _natively(self, source: npt.NDArray[np.uint8], spec: ChunkSpec, out: AnyArray) -> bool:
+        return out.dtype == object and vlen_native.decode(source, out, as_text=False)
 
     def _objects(self, source: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
         from tessarr.common.numcodecs import numcodecs
