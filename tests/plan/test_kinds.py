@@ -129,7 +129,8 @@ class _StoppedAt:
         self.left = moment
         for owner, name in (
             *product(
-                (tessarr.storage.LocalStore, tessarr.storage.SQLiteStore), ("set", "delete_many", "delete_prefix")
+                (tessarr.storage.LocalStore, tessarr.storage.SQLiteStore),
+                ("set", "update", "delete_many", "delete_prefix"),
             ),
             (os, "rename"),
             (shutil, "rmtree"),
@@ -161,8 +162,12 @@ def test_a_client_may_be_stopped_at_any_moment_of_finishing(
         moment += 1
         base, place = tmp_path / str(moment), tmp_path / f"plan{moment}"
         dest = base / path if path else base
+        if path:
+            tessarr.create_group(base)
         if replaced:
             tessarr.create_group(dest).create_array("old", shape=(3,), dtype="u1")[...] = 1
+        if path:
+            tessarr.consolidate_metadata(base)
         tessarr.plan.copy(source, base, path=path, overwrite=replaced).save(place)
         tessarr.plan.load(place).run_part(1, 1)
         with monkeypatch.context() as patch:
@@ -173,6 +178,9 @@ def test_a_client_may_be_stopped_at_any_moment_of_finishing(
         assert tessarr.plan.load(place).finish().finished
         tessarr.plan.load(place).finish()
         assert _same_digest(source, dest)
+        if path:
+            listed = tessarr.open_group(base, use_consolidated=True)[path]
+            assert digest(listed).differing(digest(tessarr.open_group(dest))) == []
         assert [left.name for left in [*tmp_path.iterdir(), *base.rglob("*")] if ".partial" in left.name] == []
         if stopped.left > 0:
             break

@@ -54,24 +54,31 @@ def _rise(plan: Path) -> int:
         ("direct", {"chunks": (160, 25, 100)}),
         ("staged", {"chunks": (160, 25, 100)}),
         ("staged", {"chunks": (160, 25, 100), "shards": (160, 50, 1000)}),
+        ("direct", {"chunks": (160, 25, 100), "dtype": "f2"}),
+        ("staged", {"chunks": (160, 25, 100), "dtype": "f2"}),
+        ("regroup", {"chunks": "keep", "shards": (80, 500, 1000)}),
     ],
 )
 def test_the_resident_memory_of_a_worker_rises_by_at_most_what_was_allowed(
     strategy: Name, target: dict[str, Any], tmp_path: Path
 ) -> None:
     rows = np.random.default_rng(3).random((500, 1000), "f4")  # bytes that no codec shortens
-    source = tessarr.create_array(tmp_path / "a", shape=(160, 500, 1000), chunks=(1, 500, 1000), dtype="f4")
+    compressors = None if strategy == "regroup" else "auto"
+    source = tessarr.create_array(
+        tmp_path / "a", shape=(160, 500, 1000), chunks=(1, 500, 1000), dtype="f4", compressors=compressors
+    )
     for row in range(160):
         source[row] = rows + np.float32(row)
     with tessarr.config.set({"threading.max_workers": 2}):
         plan = tessarr.plan.rechunk(tmp_path / "a", tmp_path / "b", memory=MEMORY, strategy=strategy, **target)
         predicted = plan.describe().peak_memory
         plan.save(tmp_path / "plan")
-    assert 0.6 * MEMORY <= predicted <= MEMORY
+    assert 0.5 * MEMORY <= predicted <= MEMORY
     rise = _rise(tmp_path / "plan")
     assert rise <= 1.1 * MEMORY
     assert 0.9 * predicted <= rise <= 1.1 * predicted
-    assert (tessarr.open_array(tmp_path / "b")[:, 7, 9] == rows[7, 9] + np.arange(160, dtype="f4")).all()
+    found, expected = tessarr.open_array(tmp_path / "b"), rows[7, 9] + np.arange(160, dtype="f4")
+    assert (found[:, 7, 9] == expected.astype(found.dtype)).all()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux resets the peak of resident memory")

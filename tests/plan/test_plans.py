@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 import tessarr
 import tessarr.plan
 from tessarr.cli import main
+from tessarr.cli.verbs.plans.run import part_of
 from tessarr.errors import (
     BaseZarrError,
     ConflictError,
@@ -320,5 +322,9 @@ def test_the_command_line_plans_runs_parts_and_finishes(
     assert main(["run", plan, "--status", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"tasks": 5, "done": 5, "missing": 0, "finished": True}
     _check(dest)
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "9")  # sbatch --array=1-9:4
+    monkeypatch.setenv("SLURM_ARRAY_TASK_STEP", "4")
+    monkeypatch.setenv("SLURM_ARRAY_TASK_COUNT", "3")
+    assert part_of("", os.environ) == (3, 3)
     assert main(["run", plan, "--part", "3"]) == 2
     assert "--part is I/N" in capsys.readouterr().err

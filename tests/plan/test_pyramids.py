@@ -284,6 +284,7 @@ def test_a_client_may_be_stopped_at_any_moment_of_finishing(
         if replaced:
             for name in ("1", "2"):
                 group.create_array(name, shape=(3,), dtype="u1")[...] = 1
+        tessarr.consolidate_metadata(base)
         _planned(base, overwrite=replaced).save(place)
         tessarr.plan.load(place).run_part(1, 1)
         if replaced:
@@ -295,6 +296,7 @@ def test_a_client_may_be_stopped_at_any_moment_of_finishing(
         assert tessarr.plan.load(place).finish().finished
         tessarr.plan.load(place).finish()
         assert digest(tessarr.open_group(base)) == expected
+        assert digest(tessarr.open_group(base, use_consolidated=True)) == expected
         assert [left.name for left in base.rglob("*") if ".partial" in left.name] == []
         if stopped.left > 0:
             assert moment > 4

@@ -120,7 +120,7 @@ def test_plans_of_every_kind_are_simulated(kind: str) -> None:
         "digest": lambda: tessarr.plan.digest(group),
         "check": lambda: tessarr.plan.check(group, data="decode"),
         "scratch": lambda: _plan(chunks=(400, 8), strategy="scratch"),
-        "regroup": lambda: _plan(chunks=(10, 1600), shards=(40, 1600), strategy="regroup"),
+        "regroup": lambda: _plan(chunks=(10, 1600), shards=(40, 1600), strategy="regroup", memory=200_000),
     }
     plan = plans[kind]()
     found = plan.simulate(IDEAL)

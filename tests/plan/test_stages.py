@@ -185,6 +185,9 @@ def test_a_plan_of_one_block_runs_stage_by_stage_in_parts(tmp_path: Path) -> Non
         tessarr.plan.load(tmp_path / "plan").run_part(1, 3, stage=2)
     for part, stage in [(1, 1), (3, 1), (3, 2), (1, 2)]:
         tessarr.plan.load(tmp_path / "plan").run_part(part, 3, stage=stage)
+    for words in (["--part", "1/3", "--stage", "3"], ["--part", "1/3", "--stage", "0"], ["--stage", "1"]):
+        assert main(["run", str(tmp_path / "plan"), *words]) == 2  # nothing is run, rather than another stage, or all
+    assert tessarr.plan.load(tmp_path / "plan").status().missing > 0
     assert main(["run", str(tmp_path / "plan"), "--part", "2/3", "--stage", "2"]) == 0
     assert tessarr.plan.load(tmp_path / "plan").finish().finished
     assert (tessarr.open_array(tmp_path / "b")[...] == VALUES).all()

@@ -83,6 +83,14 @@ class _Counting:
         return self.store.list(prefix)
 
 
+class _Ranged(_Counting):
+    """A store that reads several parts of a value by one request."""
+
+    def get_ranges(self, key: str, ranges: Any) -> Any:
+        self.read.append(key)
+        return self.store.get_ranges(key, ranges)
+
+
 @pytest.mark.parametrize("strategy", ["direct", "staged"])
 def test_chunks_bytes_and_objects_are_as_predicted(strategy: Name, tmp_path: Path) -> None:
     source = _Counting(tessarr.open_array(_source(tmp_path / "a", VALUES + 1, compressors=None), mode="r").store)
@@ -100,6 +108,48 @@ def test_chunks_bytes_and_objects_are_as_predicted(strategy: Name, tmp_path: Pat
     assert len(stored) == costs.objects == 33
     assert sum(stored) == costs.bytes_written == VALUES.nbytes
     assert (strategy == "staged") == bool(between)
+
+
+@pytest.mark.parametrize("strategy", ["direct", "staged"])
+def test_requests_are_at_most_as_predicted_and_exactly_so_where_a_little_of_each_shard_is_read(
+    strategy: Name, tmp_path: Path
+) -> None:
+    """Of a shard, its index and then some chunks are requested."""
+    values = np.random.default_rng(0).random((40, 256, 256))
+    made = tessarr.create_array(
+        tmp_path / "a", data=values, chunks=(1, 16, 16), shards=(40, 64, 64), compressors=None, fill_value=-1
+    )
+    source, target = _Ranged(made.store), _Ranged(tessarr.storage.LocalStore(tmp_path / "t"))
+    plan = tessarr.plan.rechunk(
+        source, target, path="b", chunks=(1, 128, 128), shards=None, memory=1_200_000, strategy=strategy, verify=False
+    )
+    costs = plan.describe().arrays[0]
+    opened = len(source.read)
+    plan.run()
+    reads = [key for key in (*source.read[opened:], *target.read) if "c/" in key]
+    writes = [key for key, _ in target.written if not key.endswith("json")]
+    assert costs.objects + costs.temporary_objects == len(writes)
+    assert len(reads) + len(writes) <= costs.requests
+    if strategy == "direct":
+        assert len(reads) + len(writes) == costs.requests
+    assert np.array_equal(tessarr.open_array(target, path="b")[...], values)
+
+
+def test_a_description_says_how_many_parts_have_work_and_what_converted_elements_cost(tmp_path: Path) -> None:
+    source = _source(tmp_path / "a", VALUES + 1)
+    plain, cast = (
+        tessarr.plan.rechunk(source, tmp_path / "b", chunks=(20, 4), memory=12_000, dtype=dtype, strategy="direct")
+        for dtype in (None, "i8")
+    )
+    found = cast.describe()
+    assert found.parts == cast.tasks == found.to_json()["parts"]
+    assert f"for up to {found.parts} parts" in str(found)
+    costs, before = found.arrays[0], plain.describe().arrays[0]
+    assert costs.bytes_read / costs.chunks_read == before.bytes_read / before.chunks_read == 2 * 44 * 4
+    assert costs.bytes_written == 2 * before.bytes_written
+    for part in range(1, 3 * found.parts):
+        cast.run_part(part, 3 * found.parts)
+    assert cast.status().done < cast.tasks + 1 == cast.run_part(3 * found.parts, 3 * found.parts).done + 1
 
 
 def test_scratch_directories_of_killed_tasks_go_and_those_in_use_stay(tmp_path: Path) -> None:

@@ -41,6 +41,8 @@ class Sizes:
     """How many threads decode and encode within a task."""
     held: int = 0
     """The bytes that a task holds besides."""
+    converted: int = 0
+    """Bytes of an element of the source, where tasks convert elements to another type, and hold both; 0 where they do not."""
 
     @classmethod
     def of(cls, metadata: ArrayMetadata, read: Shape, threads: int, *, streamed: bool = False) -> Self:
@@ -56,11 +58,21 @@ class Sizes:
         """The shape of the array."""
         return tuple(axis.length for axis in self.axes)
 
+    @property
+    def source_itemsize(self) -> int:
+        """Bytes of an element of the source."""
+        return self.converted or self.itemsize
+
+    @property
+    def per_element(self) -> int:
+        """The bytes that a task holds for an element of its box."""
+        return self.itemsize + self.converted
+
     def peak(self, box: Sequence[int]) -> int:
         """Return the most bytes that a task holds for a box: its elements, in each thread a chunk of either side, encoded
         and decoded, and what it holds besides."""
         elements = prod(min(n, size) for n, size in zip(self.shape, box, strict=True))
-        return self.itemsize * elements + self.threads * self.per_thread + self.held
+        return self.per_element * elements + self.threads * self.per_thread + self.held
 
     @property
     def smallest(self) -> Shape:
@@ -79,7 +91,7 @@ class Sizes:
             prod(min(n, size) for n, size in zip(self.shape, lengths, strict=True))
             for lengths in (self.read, self.write)
         )
-        return 2 * self.itemsize * (read + write)
+        return 2 * (self.source_itemsize * read + self.itemsize * write)
 
 
 def longest_chunks(axes: Sequence[Axis]) -> Shape:
@@ -115,7 +127,7 @@ def choose_box(sizes: Sizes, memory: int) -> Tiling:
 def _best(sizes: Sizes, box: list[int], memory: int) -> list[int] | None:
     """Return the longer box whose amplification falls most per byte; ``None`` when none falls, or fits."""
     best, gain = None, 1e-9
-    elements = prod(box) * sizes.itemsize
+    elements = prod(box) * sizes.per_element
     room = (memory - sizes.peak(box) + elements) // max(1, elements)
     for axis, (n, length, chunk, read) in enumerate(
         zip(sizes.shape, box, longest_chunks(sizes.axes), sizes.read, strict=True)

@@ -42,7 +42,8 @@ _STRATEGY = {
 _FORM = {
     "tessarr_plan": int, "id": str, "operation": str, "source": {**_PLACE, "kind": str, "identity": str},
     "target": (None, _PLACE), "work": (None, _PLACE), "overwrite": bool, "verify": bool,
-    "nodes": [{"path": str, "source": str, "document": dict, "strategy": (None, _STRATEGY), "read": [int]}],
+    "nodes": [{"path": str, "source": str, "document": dict, "strategy": (None, _STRATEGY), "read": [int],
+               "read_shards": [int], "read_itemsize": int}],
     "options": dict,
 }  # fmt: skip
 """The members of the document; see `problem`."""
@@ -118,6 +119,10 @@ class PlannedNode:
     """How an array is moved; ``None`` for a group."""
     read: Shape = ()
     """The chunks that the source reads as one."""
+    read_shards: Shape = ()
+    """The shards of the source that hold these; empty where there are none."""
+    read_itemsize: int = 0
+    """Bytes of an element of the source, where elements are converted to another type; else 0."""
 
     @property
     def tiling(self) -> Tiling | None:
@@ -142,6 +147,8 @@ class PlannedNode:
             "document": self.metadata.to_dict(),
             "strategy": None if self.strategy is None else self.strategy.to_json(),
             "read": list(self.read),
+            "read_shards": list(self.read_shards),
+            "read_itemsize": self.read_itemsize,
         }
 
     @classmethod
@@ -152,12 +159,15 @@ class PlannedNode:
         document: JSONObject,
         strategy: StrategyJSON | None,
         read: Sequence[int],
+        read_shards: Sequence[int],
+        read_itemsize: int,
     ) -> Self:
         """Parse the members of the result of `to_json`."""
         metadata = parse_document(document, group=strategy is None)
-        if strategy is None or not isinstance(metadata, ArrayMetadata):
-            return cls(path, source, metadata, None, tuple(read))
-        return cls(path, source, metadata, Strategy.from_json(metadata.shape, strategy), tuple(read))
+        moved = None
+        if strategy is not None and isinstance(metadata, ArrayMetadata):
+            moved = Strategy.from_json(metadata.shape, strategy)
+        return cls(path, source, metadata, moved, tuple(read), tuple(read_shards), read_itemsize)
 
 
 @dataclass(frozen=True)
@@ -207,6 +217,12 @@ class Manifest:
     def blocks(self) -> int:
         """The number of blocks, none of which depends on another."""
         return sum(node.blocks for node in self.nodes)
+
+    @property
+    def stages(self) -> int:
+        """The most stages that an array is moved in; 1 where nothing is to be moved."""
+        found = (len(node.strategy.ranges(0)) for node in self.nodes if node.strategy is not None and node.blocks)
+        return max(found, default=1)
 
     def tasks_of_blocks(self, wanted: range) -> Iterator[tuple[range, ...]]:
         """Yield the tasks of blocks, stage by stage."""
@@ -276,7 +292,7 @@ class Manifest:
         version = obj["tessarr_plan"]
         if version != VERSION:
             raise MetadataValidationError(
-                "the plan was made by another version of tessarr", key=where, expected=VERSION, got=version,
+                "the plan was made by another version of tessarr", key=where, expected=VERSION, got=repr(version),
                 hint="Make the plan again",
             )  # fmt: skip
         if found := problem(obj, _FORM, "plan"):

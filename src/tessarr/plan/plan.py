@@ -174,6 +174,8 @@ class Plan:
         """
         if not 1 <= part <= of:
             raise ValueError(f"parts are numbered from 1 to {of}, got {part}")
+        if stage is not None and not 1 <= stage <= (stages := self._manifest.stages):
+            raise ValueError(f"stages are numbered from 1 to {stages}, got {stage}")
         blocks = self._manifest.blocks
         self._refresh()
         if stage is None:

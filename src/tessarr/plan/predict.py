@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from math import prod
 
@@ -13,7 +13,7 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.cost import Sizes, chunks_read, longest_chunks
 from tessarr.plan.manifest import Manifest, PlannedNode
 from tessarr.plan.strategies.simulate import TaskCosts
-from tessarr.plan.strategies.strategy import StageCosts, Strategy, costs_of_stages
+from tessarr.plan.strategies.strategy import StageCosts, Strategy, costs_of_stages, requests
 from tessarr.types import JSONObject, Shape
 
 
@@ -28,7 +28,10 @@ class ArrayCosts:
     blocks: int
     """Blocks do not depend on each other: more parts than blocks have nothing to do."""
     chunks_read: int
-    """Chunks of the source that are read: one request each, where they are not shards."""
+    """Chunks of the source that are read, whole."""
+    requests: int
+    """The most requests that read the source and what is between stages, and that write: one for a chunk or a stored value,
+    two for a shard that is read. What is read back to be verified comes on top."""
     amplification: float
     """Chunks read over chunks of the source."""
     bytes_read: int
@@ -51,6 +54,8 @@ class Description:
 
     operation: str
     arrays: tuple[ArrayCosts, ...]
+    parts: int
+    """How many parts of the plan have work to do: as many as there are blocks."""
 
     @property
     def tasks(self) -> int:
@@ -67,17 +72,20 @@ class Description:
         return {
             "operation": self.operation,
             "tasks": self.tasks,
+            "parts": self.parts,
             "peak_memory": self.peak_memory,
             "arrays": [asdict(array) for array in self.arrays],
         }
 
     def __str__(self) -> str:
-        lines = [f"{self.operation}: {self.tasks:,} tasks, at most {_size(self.peak_memory)} each"]
+        lines = [
+            f"{self.operation}: {self.tasks:,} tasks, at most {_size(self.peak_memory)} each, for up to {self.parts:,} parts"
+        ]
         for array in self.arrays:
             lines.append(
                 f"/{array.path}: {array.tasks:,} tasks read {array.chunks_read:,} chunks ({_size(array.bytes_read)},"
                 f" {array.amplification:.2f} times the source) and write {array.objects:,} objects"
-                f" ({_size(array.bytes_written)})"
+                f" ({_size(array.bytes_written)}), by at most {array.requests:,} requests"
             )
             if array.why:
                 lines.append(f"  {array.strategy}: {array.why}")
@@ -97,12 +105,13 @@ def described(manifest: Manifest) -> Description:
         for node in manifest.nodes
         if isinstance(node.metadata, ArrayMetadata) and node.strategy
     ]
-    return Description(manifest.operation, tuple(found))
+    return Description(manifest.operation, tuple(found), manifest.blocks)
 
 
 def _costs(node: PlannedNode, metadata: ArrayMetadata, strategy: Strategy) -> ArrayCosts:
-    sizes = Sizes.of(metadata, node.read, strategy.threads or processors())
+    sizes = replace(Sizes.of(metadata, node.read, strategy.threads or processors()), converted=node.read_itemsize)
     read = chunks_read(strategy.stages.tilings[0], node.read)
+    objects = prod(axis.nchunks for axis in sizes.axes)
     whole = prod(-(-n // max(1, size)) for n, size in zip(metadata.shape, node.read, strict=True))
     return ArrayCosts(
         path=node.path,
@@ -111,10 +120,11 @@ def _costs(node: PlannedNode, metadata: ArrayMetadata, strategy: Strategy) -> Ar
         tasks=node.tasks,
         blocks=node.blocks,
         chunks_read=read,
+        requests=requests(strategy, node.read, node.read_shards) + objects,
         amplification=read / whole if whole else 1.0,
-        bytes_read=read * prod(node.read) * sizes.itemsize,
+        bytes_read=read * prod(node.read) * sizes.source_itemsize,
         bytes_written=prod(metadata.shape) * sizes.itemsize,
-        objects=prod(axis.nchunks for axis in sizes.axes),
+        objects=objects,
         temporary_objects=sum(tiling.count for tiling in strategy.stages.tilings[:-1]),
         temporary_bytes=_temporary_bytes(strategy) * sizes.itemsize,
         peak_memory=strategy.memory or strategy.peak(sizes),
@@ -144,19 +154,20 @@ def _stage_costs(
     node: PlannedNode, metadata: ArrayMetadata, strategy: Strategy, described: Sequence[ArrayCosts], verify: bool
 ) -> Iterator[TaskCosts]:
     if strategy.intermediates:
-        stages = costs_of_stages(strategy, Sizes.of(metadata, node.read, 1))
+        sizes = replace(Sizes.of(metadata, node.read, 1), converted=node.read_itemsize)
+        stages = costs_of_stages(strategy, sizes)
     else:
         stages = [
             StageCosts(one.tasks, one.bytes_read, one.bytes_written, one.chunks_read, one.objects) for one in described
         ]
-    for number, (tasks, read, written, requests, objects) in enumerate(stages):
+    for number, (tasks, read, written, reading, objects) in enumerate(stages):
         again = verify and (
             not strategy.intermediates or number + 1 == len(stages)
         )  # what is between stages is not read back
         yield TaskCosts(
             (read + written * again) / max(1, tasks),
             written / max(1, tasks),
-            (requests + objects * (1 + again)) / max(1, tasks),
+            (reading + objects * (1 + again)) / max(1, tasks),
         )
 
 
@@ -169,12 +180,35 @@ def _temporary_bytes(strategy: Strategy) -> int:
 
 
 def _advice(shape: Shape, chunks: Shape) -> Iterator[str]:
-    """Propose equal lengths where the last chunk along an axis has less than a tenth of the others."""
+    """Propose another length where the last chunk along an axis is a sliver: has less than a tenth of the others.
+
+    >>> list(_advice((721,), (20,)))
+    ['axis 0: the last chunk has 1 of 20 elements; with chunks of 19, the last one has 18']
+    """
     for axis, (length, chunk) in enumerate(zip(shape, chunks, strict=True)):
-        rest = length % chunk
-        if 0 < rest * 10 < chunk < length:
-            better = -(-length // (length // chunk))
-            yield f"axis {axis}: the last chunk has {rest} of {chunk} elements; with chunks of {better} all are about equal"
+        if 0 < length % chunk * 10 < chunk < length:
+            better = _without_sliver(length, chunk)
+            yield (
+                f"axis {axis}: the last chunk has {length % chunk} of {chunk} elements; with chunks of {better}, the last one"
+                f" has {(length - 1) % better + 1}"
+            )
+
+
+_FULL = 0.9
+"""A last chunk with so much of the elements of the others is about equal to them."""
+_TRIED = 1000
+
+
+def _without_sliver(length: int, chunk: int) -> int:
+    """Return the length nearest to `chunk` whose last chunk is about equal, or else that which comes nearest to it."""
+    lengths = [
+        near
+        for distance in range(1, min(chunk, _TRIED))
+        for near in (chunk + distance, chunk - distance)
+        if near <= length
+    ]
+    filled = {near: ((length - 1) % near + 1) / near for near in lengths} or {length: 1.0}
+    return next((near for near, share in filled.items() if share >= _FULL), max(filled, key=filled.__getitem__))
 
 
 def _size(nbytes: int) -> str:

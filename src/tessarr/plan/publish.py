@@ -12,9 +12,9 @@ from tessarr.core.creation.shorthands import consolidate_metadata, create_hierar
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.stored import metadata_io
-from tessarr.core.stored.consolidated import follow_directory
+from tessarr.core.stored.consolidated import follow_changes, follow_directory
 from tessarr.core.stored.move import move_node
-from tessarr.core.stored.walk import read_entries
+from tessarr.core.stored.walk import read_entries, walk
 from tessarr.errors import UnsupportedOperationError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
@@ -103,10 +103,11 @@ def publish(manifest: Manifest, store: Store, path: str, milestones: Milestones)
         return
     if target.path:
         replace_node(store, work.path, target.path, milestones)
-    elif is_node(store, ""):
+        return
+    if is_node(store, ""):
         store.close()
         put_in_place(work.url, target.url)
-        follow_directory(target.url)
+    follow_directory(target.url)
 
 
 def discard(manifest: Manifest, storage_options: Mapping[str, object] | None = None) -> None:
@@ -126,6 +127,8 @@ def discard(manifest: Manifest, storage_options: Mapping[str, object] | None = N
 def write_documents(store: Store, nodes: Mapping[str, ArrayMetadata | GroupMetadata]) -> None:
     """Write the documents of nodes, by path, of which some may have been written before. May be repeated."""
     missing = {entry.path: entry for entry in read_entries(store, list(nodes)) if not entry.formats}
+    # consolidated metadata may lack those that were there
+    follow_changes(store, [path for path in nodes if path not in missing])
     # of a node whose creation was stopped: in v2 attributes come first
     store.delete_many(entry.prefix + name for entry in missing.values() for name in entry.values)
     for _ in create_hierarchy(store=store, nodes={at: nodes[at] for at in missing}):
@@ -139,6 +142,7 @@ def replace_node(store: Store, work: str, target: str, milestones: Milestones, c
     """
     if milestones.reached(cleared) and is_node(store, target):
         metadata_io.delete_node(store, work)
+        follow_changes(store, [entry.path for entry in walk(store, target)])
         return
     metadata_io.delete_node(store, target)
     milestones.reach(cleared)

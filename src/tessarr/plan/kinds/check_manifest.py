@@ -67,6 +67,8 @@ def _check_strategy(node: PlannedNode, strategy: Strategy) -> None:
     ndim, stages = len(node.metadata.shape), strategy.stages
     _require(strategy.name in get_args(Name) and strategy.name != "auto", f"the strategy {strategy.name!r}")
     _require(len(node.read) == ndim and all(node.read), f"chunks {node.read} that are read")
+    shards = node.read_shards
+    _require(not shards or (len(shards) == ndim and all(shards)), f"shards {shards} that are read")
     _require(bool(stages.tilings), "a strategy without stages")
     for tiling in stages.tilings:
         _require(_aligned(stages.blocks, tiling), f"blocks {stages.blocks.cuts} over boxes {tiling.cuts}")

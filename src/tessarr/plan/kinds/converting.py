@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import copy as copied
 from dataclasses import replace
 from math import prod
@@ -54,12 +54,12 @@ def is_local(dest: StoreLike) -> bool:
 
 
 def planned_nodes(source: Source, choices: Choices, how: How) -> Iterator[PlannedNode]:
-    given = source
+    given, itemsizes = source, {node.path: node.itemsize for node in source.nodes if isinstance(node, SourceArray)}
     if how.dtype is not None:
         given = copied(source)
         given.nodes = [_retyped(node, np.dtype(how.dtype)) for node in source.nodes]
     top = getattr(source, "node", None)
-    return (_node(planned, top, how) for planned in plan_tree(given, choices).nodes)
+    return (_node(planned, top, how, itemsizes) for planned in plan_tree(given, choices).nodes)
 
 
 def _retyped(node: SourceArray | SourceGroup, dtype: AnyDType) -> SourceArray | SourceGroup:
@@ -71,12 +71,14 @@ def _retyped(node: SourceArray | SourceGroup, dtype: AnyDType) -> SourceArray | 
     return replace(node, dtype=dtype, fill_value=cast(fill, dtype) if isinstance(fill, np.ndarray) else fill)
 
 
-def _node(planned: Planned, top: object, how: How) -> PlannedNode:
+def _node(planned: Planned, top: object, how: How, itemsizes: Mapping[str, int]) -> PlannedNode:
     metadata, source = planned.metadata, planned.source
     if not isinstance(metadata, ArrayMetadata) or not isinstance(source, SourceArray):
         return PlannedNode(planned.path, source.path, metadata, None)
     read = _read_shape(source)
-    sizes = Sizes.of(metadata, read, 1, streamed=how.streamed)
+    sizes, itemsize = Sizes.of(metadata, read, 1, streamed=how.streamed), itemsizes[source.path]
+    if how.dtype is not None and itemsize != sizes.itemsize:
+        sizes = replace(sizes, converted=itemsize)
     sizes = replace(sizes, threads=max(1, min(processors(), how.memory // max(1, FOR_THREADS * sizes.per_thread))))
     found = top[source.path] if isinstance(top, Group) and source.path else top
     if how.strategy in ("auto", "regroup") and isinstance(found, Array) and can_regroup(found._metadata, metadata):
@@ -91,7 +93,8 @@ def _node(planned: Planned, top: object, how: How) -> PlannedNode:
         strategy = choose(sizes, how.memory, how.strategy, scratch=how.scratch is not None)
     why = f"{strategy.why}; {source.note}" if strategy.why and source.note else strategy.why or source.note
     planned_with = replace(strategy, threads=sizes.threads, memory=strategy.peak(sizes), why=why)
-    return PlannedNode(planned.path, source.path, metadata, planned_with, read)
+    shards = found.shards if isinstance(found, Array) else None
+    return PlannedNode(planned.path, source.path, metadata, planned_with, read, shards or (), sizes.converted)
 
 
 def carry_out(

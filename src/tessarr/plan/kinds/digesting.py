@@ -35,7 +35,13 @@ def planned_digests(node: Array | Group) -> Iterator[PlannedNode]:
 def described_reads(manifest: Manifest) -> Description:
     """Describe what the tasks read; they write nothing."""
     found = described(manifest)
-    return replace(found, arrays=tuple(replace(array, bytes_written=0, objects=0, advice=()) for array in found.arrays))
+    return replace(
+        found,
+        arrays=tuple(
+            replace(array, requests=array.requests - array.objects, bytes_written=0, objects=0, advice=())
+            for array in found.arrays
+        ),
+    )
 
 
 class Digesting:

@@ -220,7 +220,7 @@ def needs_of(manifest: Manifest) -> Callable[[int], Iterable[int]]:
 def described_levels(manifest: Manifest) -> Description:
     """Describe what the levels cost, one after the other."""
     if not manifest.nodes:
-        return Description(manifest.operation, ())
+        return Description(manifest.operation, (), 0)
     pyramid, strategy = Pyramid.of(manifest), manifest.nodes[0].strategy
     assert strategy is not None
     found = []
@@ -232,13 +232,14 @@ def described_levels(manifest: Manifest) -> Description:
         found.append(
             ArrayCosts(
                 path=level.name, strategy=strategy.name, why=strategy.why, tasks=tiling.count,
-                blocks=strategy.stages.blocks.count, chunks_read=read, amplification=read / whole if whole else 1.0,
+                blocks=strategy.stages.blocks.count, chunks_read=read,
+                requests=read + document.chunk_grid.get_nchunks(level.shape), amplification=read / whole if whole else 1.0,
                 bytes_read=read * prod(longest_chunks(axes)) * itemsize, bytes_written=prod(level.shape) * itemsize,
                 objects=document.chunk_grid.get_nchunks(level.shape), temporary_objects=0, temporary_bytes=0,
                 peak_memory=strategy.memory, advice=(),
             )
         )  # fmt: skip
-    return Description(manifest.operation, tuple(found))
+    return Description(manifest.operation, tuple(found), manifest.blocks)
 
 
 class Levels:

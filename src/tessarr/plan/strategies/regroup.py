@@ -24,10 +24,12 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.protocols import Remote
-from tessarr.types import Buffer, Coords, Shape
+from tessarr.types import Buffer, ByteRange, Coords, Shape
 
 _REQUESTS = 8
 """Values in flight to a remote store within a task."""
+_READ_BACK = 8 << 20
+"""Bytes of a value that are read back at once."""
 
 
 class _Chunks(NamedTuple):
@@ -167,12 +169,33 @@ def _of_shard(store: Store, key: str, layout: ShardLayout, chunks: list[Coords])
 
 
 def _compare(store: Store, key: str, pieces: list[Buffer]) -> None:
-    stored, at = store.get(key), 0
-    view = memoryview(b"") if stored is None else byte_view(stored)
-    for piece in pieces:
-        written = byte_view(piece)
-        if view[at : at + written.nbytes] != written:
-            break
-        at += written.nbytes
-    if at != view.nbytes or stored is None:
+    """Raise `BaseZarrError` unless a value consists of `pieces`; it is read back in parts of about `_READ_BACK` bytes."""
+    batches, at, same = list(_batches(pieces)), 0, True
+    for number, batch in enumerate(batches, 1):
+        nbytes = sum(written.nbytes for written in batch)
+        stop = None if number == len(batches) else at + nbytes  # the last part is all that is left
+        stored = store.get(key, ByteRange(at, stop))
+        view = memoryview(b"") if stored is None else byte_view(stored)
+        same, within = same and view.nbytes == nbytes, 0
+        for written in batch:
+            same = same and view[within : within + written.nbytes] == written
+            within += written.nbytes
+        at += nbytes
+    if not same:
         raise BaseZarrError("the value read back differs from the source", store=store.url, key=key)
+
+
+def _batches(pieces: list[Buffer]) -> Iterator[list[memoryview]]:
+    """Yield consecutive pieces, of at most `_READ_BACK` bytes together; longer ones are cut."""
+    some, nbytes = list[memoryview](), 0
+    for piece in pieces:
+        whole = byte_view(piece)
+        for start in range(0, whole.nbytes, _READ_BACK):
+            part = whole[start : start + _READ_BACK]
+            if some and nbytes + part.nbytes > _READ_BACK:
+                yield some
+                some, nbytes = [], 0
+            some.append(part)
+            nbytes += part.nbytes
+    if some:
+        yield some

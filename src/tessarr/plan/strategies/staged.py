@@ -44,7 +44,7 @@ def in_two_stages(sizes: Sizes, memory: int) -> tuple[Stages, Intermediate] | No
     least = memory // FOR_CHUNKS
     units = tuple(map(min, shape, sizes.read)), tuple(map(min, shape, longest_chunks(sizes.axes)))
     none = (1,) * len(shape)
-    first, second = replace(sizes, write=none), replace(sizes, read=none)
+    first, second = replace(sizes, write=none), replace(sizes, read=none, converted=0)
     read, write = list(units[0]), list(units[1])
     if not shape or 0 in shape or first.peak(read) + least > memory or second.peak(write) + least > memory:
         return None

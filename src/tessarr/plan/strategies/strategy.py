@@ -70,8 +70,10 @@ class Strategy:
         units = [sizes.read, *(between.chunks for between in self.intermediates), sizes.write]
         return max(
             (
-                replace(sizes, read=read, write=write).peak([part.stop - part.start for part in tiling.box(0)])
-                for tiling, (read, write) in zip(self.stages.tilings, pairwise(units), strict=True)
+                replace(sizes, read=read, write=write, converted=0 if stage else sizes.converted).peak(
+                    [part.stop - part.start for part in tiling.box(0)]
+                )
+                for stage, (tiling, (read, write)) in enumerate(zip(self.stages.tilings, pairwise(units), strict=True))
                 if tiling.count
             ),
             default=0,
@@ -103,8 +105,9 @@ def direct(tiling: Tiling, why: str = "") -> Strategy:
 
 
 def regrouping(sizes: Sizes, memory: int, why: str) -> Strategy:
-    """Move encoded chunks; a task holds one stored value of the target."""
-    return replace(direct(choose_box(replace(sizes, threads=0), memory), why), name="regroup")
+    """Move encoded chunks; a task holds one stored value of the target, and what is encoded as one of it again to write it."""
+    held = sizes.itemsize * prod(map(min, sizes.shape, sizes.write))
+    return replace(direct(choose_box(replace(sizes, threads=0, held=held), memory), why), name="regroup")
 
 
 def choose(sizes: Sizes, memory: int, name: Name = "auto", *, scratch: bool = False) -> Strategy:
@@ -141,18 +144,18 @@ def _cost(strategy: Strategy, sizes: Sizes) -> float:
     """Return the cost of a strategy, in bytes read."""
     whole = prod(sizes.shape) * sizes.itemsize
     total = float(WRITE * whole * len(strategy.stages.tilings))
-    for tiling, unit in strategy.reads(sizes.read):
-        total += chunks_read(tiling, unit) * prod(unit) * sizes.itemsize
+    for stage, (tiling, unit) in enumerate(strategy.reads(sizes.read)):
+        total += chunks_read(tiling, unit) * prod(unit) * (sizes.itemsize if stage else sizes.source_itemsize)
     return total + REQUEST * requests(strategy, sizes.read)
 
 
-def requests(strategy: Strategy, read: Shape) -> int:
-    """Count the requests for chunks of the source, for shards of intermediate arrays (an index, then chunks), and to write
-    these."""
+def requests(strategy: Strategy, read: Shape, shards: Shape = ()) -> int:
+    """Count the requests for chunks of the source, for shards of intermediate arrays, and to write these. A shard takes two:
+    its index, then chunks; of a small one the engine requests all at once."""
     first, *later = strategy.stages.tilings
     between = strategy.intermediates
     return (
-        chunks_read(first, read)
+        (2 * chunks_read(first, shards) if shards else chunks_read(first, read))
         + sum(2 * chunks_read(tiling, array.shards) for tiling, array in zip(later, between, strict=True))
         + sum(tiling.count for tiling in strategy.stages.tilings[:-1])
     )
@@ -176,7 +179,8 @@ def costs_of_stages(strategy: Strategy, sizes: Sizes) -> list[StageCosts]:
     for number, (tiling, unit) in enumerate(strategy.reads(sizes.read)):
         chunks = chunks_read(tiling, unit)
         requests = 2 * chunks_read(tiling, strategy.intermediates[number - 1].shards) if number else chunks
-        found.append(StageCosts(tiling.count, chunks * prod(unit) * sizes.itemsize, whole, requests, objects[number]))
+        nbytes = chunks * prod(unit) * (sizes.itemsize if number else sizes.source_itemsize)
+        found.append(StageCosts(tiling.count, nbytes, whole, requests, objects[number]))
     if strategy.name == "scratch":
         return [StageCosts(strategy.tasks, found[0].read, whole, found[0].requests, objects[-1])]
     return found

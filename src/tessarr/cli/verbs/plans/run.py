@@ -15,8 +15,13 @@ from tessarr.errors import FailedTasksError
 from tessarr.plan.plan import Plan, Status
 from tessarr.tools.check.report import Report
 
-_INDEX = {"SLURM_ARRAY_TASK_ID": "SLURM_ARRAY_TASK_MIN", "AWS_BATCH_JOB_ARRAY_INDEX": "", "JOB_COMPLETION_INDEX": ""}
-"""Variables that hold the index of a job in its array, and those of the first index where that may differ from 0."""
+_INDEX = {
+    "SLURM_ARRAY_TASK_ID": ("SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP"),
+    "AWS_BATCH_JOB_ARRAY_INDEX": ("", ""),
+    "JOB_COMPLETION_INDEX": ("", ""),
+}
+"""Variables that hold the index of a job in its array, and those of the first index and the step where these may differ from
+0 and 1."""
 _COUNT = ("SLURM_ARRAY_TASK_COUNT", "AWS_BATCH_JOB_ARRAY_SIZE", "JOB_COMPLETIONS")
 
 
@@ -91,6 +96,8 @@ def shown(plan: Plan, work: Callable[[Plan], Status], *, json: bool) -> int:
 
 
 def _carried_out(plan: Plan, arguments: argparse.Namespace) -> Status:
+    if arguments.stage is not None and arguments.part is None:
+        raise ValueError("--stage needs --part: which part of the stage")
     with bar(nbytes=False, lines=True) as progress:
         if arguments.part is not None:
             part, of = part_of(arguments.part, os.environ)
@@ -114,10 +121,11 @@ def part_of(text: str, environment: Mapping[str, str]) -> tuple[int, int]:
         if index.isdigit() and count.isdigit():
             return int(index), int(count)
         raise ValueError(f"--part is I/N, such as 17/1000; got {text!r}")
-    for name, first in _INDEX.items():
+    for name, (first, step) in _INDEX.items():
         counts = [environment[variable] for variable in _COUNT if variable in environment]
         if name in environment and counts:
-            return int(environment[name]) - int(environment.get(first, 0)) + 1, int(counts[0])
+            number = int(environment[name]) - int(environment.get(first, 0))
+            return number // int(environment.get(step, 1)) + 1, int(counts[0])
     raise ValueError(
         f"--part without I/N needs one of the variables {', '.join(_INDEX)}, and one of {', '.join(_COUNT)}"
     )
