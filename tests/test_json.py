@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tessarr.common import strict_json
 from tessarr.errors import MetadataValidationError
@@ -71,3 +77,40 @@ def test_a_duplicate_key_is_an_error_that_says_where(key: str, text: bytes, loc:
 def test_of_duplicate_attributes_the_last_one_is_read(key: str, text: bytes) -> None:
     assert b"2" in strict_json.dumps(strict_json.loads(text, key=key))
     assert b"1" not in strict_json.dumps(strict_json.loads(text, key=key))
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda items: st.lists(items, max_size=4) | st.dictionaries(st.text(), items, max_size=4),
+    max_leaves=20,
+)
+OTHERS = VALUES | st.sampled_from(
+    [(1, (2,)), {1: 2, "a": ()}, {None: [True]}, strict_json.FloatLiteral("1.50"), {"a": np.float32(0.5)}, [np.arange(3)]]
+)
+
+
+@given(OTHERS, st.sampled_from([None, 0, 1, 2, 4]), st.booleans())
+@example({"a": [], "b": {}, "": [{}], "\u2028\0\"\\": "日本\x7f"}, 2, True)
+def test_documents_are_spelled_as_json_spells_them(value: Any, indent: int | None, sort_keys: bool) -> None:
+    def plain(other: Any) -> Any:
+        return other.tolist()
+
+    options: dict[str, Any] = {"indent": indent, "sort_keys": sort_keys, "ensure_ascii": False, "allow_nan": False}
+    try:
+        expected = json.dumps(value, default=plain, **options).encode()
+    except (TypeError, UnicodeEncodeError) as error:  # names of several types in one order, a lone surrogate
+        with pytest.raises(type(error)):
+            strict_json.dumps(value, indent=indent, sort_keys=sort_keys)
+        return
+    assert strict_json.dumps(value, indent=indent, sort_keys=sort_keys) == expected
+
+
+def test_what_json_cannot_spell_is_an_error() -> None:
+    cycle: list[object] = []
+    cycle.append(cycle)
+    with pytest.raises(RecursionError):
+        strict_json.dumps(cycle)
+    with pytest.raises(ValueError, match="a.1 is nan"):
+        strict_json.dumps({"a": [0.0, float("nan")]})
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        strict_json.dumps({"a": object()})

@@ -36,7 +36,7 @@ NOUNS = {
     "access": {"Access"},
     "reader": {"Reader"},
     "span": {"SpanBytes"},
-    "bound": {"BoundArray"},
+    "bound": {"BoundArray", "BoundLayout"},
     "part": {"_PartRange"},
 }
 """The nouns of GLOSSARY, and the classes named after each."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, Self, TypeAlias
 
 import numpy as np
@@ -85,6 +85,7 @@ def _decode(text: str, allow_nan: bool) -> tuple[object, list[Loc]]:
         return document, list(_repeated(document, ()))
 
 
+_quoted: Callable[[object], str] = json.encoder.encode_basestring  # type: ignore[assignment]
 _STRICT = json.JSONDecoder(parse_float=FloatLiteral, parse_constant=_refuse, object_pairs_hook=_unambiguous)
 _WITH_NAN = json.JSONDecoder(parse_float=FloatLiteral, parse_constant=float, object_pairs_hook=_unambiguous)
 
@@ -166,6 +167,11 @@ def dumps(document: object, *, indent: int | None = 2, sort_keys: bool = False, 
 
     Raises `ValueError` for NaN or infinity, `TypeError` for values without a JSON form.
     """
+    if indent is not None:
+        try:
+            return _spell(document, "\n", " " * indent, sort_keys).encode()
+        except (_OtherValueError, RecursionError):
+            pass  # `json` writes it, or says what is wrong
     try:
         text = json.dumps(
             document, indent=indent, sort_keys=sort_keys, ensure_ascii=False, allow_nan=allow_nan, default=_default
@@ -180,6 +186,39 @@ def dumps(document: object, *, indent: int | None = 2, sort_keys: bool = False, 
             '`tessarr.config.set({"attributes.allow_nan": True})`, which writes it as zarr-python does'
         ) from error
     return text.encode()
+
+
+class _OtherValueError(Exception):
+    """A value that `_spell` leaves to `json`."""
+
+
+def _spell(value: object, line: str, indent: str, sort_keys: bool) -> str:
+    """Spell a document as `json.dumps` does with an indent, for which `json` has only a slow form.
+
+    `line`: the beginning of the line on which the value begins. Raises `_OtherValueError` for a value that is not a plain one
+    of JSON, or a number that is not finite.
+    """
+    kind = type(value)
+    if kind is str:
+        return _quoted(value)
+    if kind is int:
+        return int.__repr__(value)  # type: ignore[arg-type]
+    if value is None or kind is bool:
+        return "null" if value is None else "true" if value else "false"
+    if kind is float and math.isfinite(value):  # type: ignore[arg-type]
+        return float.__repr__(value)  # type: ignore[arg-type]
+    below = line + indent
+    if kind is list:
+        items = [_spell(item, below, indent, sort_keys) for item in value]  # type: ignore[attr-defined]
+        return f"[{below}{f',{below}'.join(items)}{line}]" if items else "[]"
+    if kind is not dict:
+        raise _OtherValueError
+    members = []
+    for name, item in sorted(value.items()) if sort_keys else value.items():  # type: ignore[attr-defined]
+        if type(name) is not str:
+            raise _OtherValueError
+        members.append(f"{_quoted(name)}: {_spell(item, below, indent, sort_keys)}")
+    return f"{{{below}{f',{below}'.join(members)}{line}}}" if members else "{}"
 
 
 def _not_finite(value: object, where: Loc) -> Iterator[Loc]:

@@ -1,7 +1,8 @@
 """Bind an array: compute everything that engines need, once when the array is opened.
 
 Nothing here is recomputed per call or per chunk. A grid whose chunks differ in shape has one bound chain per distinct shape,
-made at its first use.
+made at its first use. What follows from the metadata alone (`BoundLayout`) is made once for all arrays whose metadata have the
+same data type, grid, keys and codecs, as those have that the parse cache knows.
 """
 
 from __future__ import annotations
@@ -60,6 +61,60 @@ def access_to(store: Store) -> Access:
     return Access(store, isinstance(store, Remote), fetch_one, small, isinstance(store, Delete))
 
 
+class BoundLayout:
+    """What binding makes of the metadata alone, without attributes, place and options: for all arrays of that layout."""
+
+    __slots__ = ("axes", "chains", "description", "fill", "has_shards", "made_of")
+
+    axes: tuple[Axis, ...]
+    fill: Scalar
+    """Value of elements in missing chunks: 0-d."""
+    chains: dict[Shape, BoundChain]
+    """The chain of each chunk shape that was used."""
+    description: tuple[str, str] | None
+    """The members with which the native engine describes the layout to Rust, and the items of its key template, as JSON;
+    ``None`` until an array of the layout is described."""
+    has_shards: bool
+    """The chunks are shards."""
+    made_of: tuple[object, ...]
+    """The objects from which it was made; while they live no others have their identities."""
+
+    def __init__(self, metadata: ArrayMetadata) -> None:
+        # v1 and v2: without fill value, missing chunks are undefined, and some readers return uninitialised memory
+        fill = metadata.fill_value
+        self.fill = metadata.data_type.default_fill() if fill is None else fill
+        self.axes = metadata.chunk_grid.axes(metadata.shape)
+        self.chains = {}
+        self.description = None
+        self.has_shards = any(codec.name == "sharding_indexed" for codec in metadata.codecs)
+        self.made_of = _essence(metadata)
+
+
+_layouts: dict[tuple[Shape, tuple[int, ...]], BoundLayout] = {}
+_MAX_LAYOUTS = 512
+"""The cache is emptied when it would exceed this size."""
+
+
+def _essence(metadata: ArrayMetadata) -> tuple[object, ...]:
+    """Return the objects that decide a layout, beside the shape. They are immutable."""
+    keys = metadata.chunk_key_encoding
+    return metadata.data_type, metadata.chunk_grid, keys, metadata.fill_value, metadata.codecs
+
+
+def layout_of(metadata: ArrayMetadata) -> BoundLayout:
+    """Return the layout of `metadata`: the same as that of earlier metadata made of the same objects."""
+    key = metadata.shape, tuple(map(id, _essence(metadata)))
+    found = _layouts.get(key)
+    if found is not None:
+        return found
+    layout = BoundLayout(metadata)
+    if all(axis.uniform is not None for axis in layout.axes):  # others may hold long lists
+        if len(_layouts) >= _MAX_LAYOUTS:
+            _layouts.clear()
+        _layouts[key] = layout
+    return layout
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundArray:
     """An array ready to be read and written."""
@@ -70,6 +125,7 @@ class BoundArray:
     """Node path without leading slash; "" for a root array."""
     metadata: ArrayMetadata
     options: RuntimeOptions
+    layout: BoundLayout
     axes: tuple[Axis, ...]
     fill: Scalar
     """Value of elements in missing chunks: 0-d, dtype `dtype`."""
@@ -86,11 +142,10 @@ class BoundArray:
     """The chunks are shards."""
     may_be_missing: bool = field(init=False)
     """Elements may be missing, so that users read masked arrays of them."""
-    _chains: dict[Shape, BoundChain] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "access", access_to(self.store))
-        object.__setattr__(self, "has_shards", any(codec.name == "sharding_indexed" for codec in self.metadata.codecs))
+        object.__setattr__(self, "has_shards", self.layout.has_shards)
         object.__setattr__(self, "may_be_missing", self.metadata.data_type.may_be_missing)
 
     def key(self, coords: Coords) -> str:
@@ -113,10 +168,11 @@ class BoundArray:
 
     def chain(self, shape: Shape) -> BoundChain:
         """Return the bound codec chain for chunks of `shape`."""
-        chain = self._chains.get(shape)
+        chains = self.layout.chains
+        chain = chains.get(shape)
         if chain is None:
             spec = ChunkSpec(shape, self.metadata.data_type, self.fill)
-            chain = self._chains[shape] = BoundChain(self.metadata.codecs, spec)
+            chain = chains[shape] = BoundChain(self.metadata.codecs, spec)
         return chain
 
 
@@ -134,11 +190,10 @@ def bind(
     """
     from tessarr.engine.transformers import transformed
 
-    fill = metadata.fill_value
-    if fill is None:
-        # v1 and v2: without fill value, missing chunks are undefined, and some readers return uninitialised memory
-        fill, options = metadata.data_type.default_fill(), options._replace(write_empty_chunks=True)
-    axes = metadata.chunk_grid.axes(metadata.shape)
+    layout = layout_of(metadata)
+    axes, fill = layout.axes, layout.fill
+    if metadata.fill_value is None:  # see `BoundLayout`
+        options = options._replace(write_empty_chunks=True)
     where = transformed(store, path, metadata) if chunks is None else chunks
     if read_only is None and where.read_only and not store.read_only:
         read_only = "a storage transformer of it only reads"
@@ -147,7 +202,8 @@ def bind(
         from tessarr.engine.reference.versions import ShardIndexCache
 
         indexes = ShardIndexCache()
-    bound = BoundArray(where, path, metadata, options, axes, fill, metadata.shape, metadata.dtype, read_only, indexes)
+    shape, dtype = metadata.shape, metadata.dtype
+    bound = BoundArray(where, path, metadata, options, layout, axes, fill, shape, dtype, read_only, indexes)
     first = tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in axes)
     bound.chain(first)
     return bound

@@ -36,6 +36,10 @@ KEYS: dict[int, Keys] = {
     2: Keys(".zarray", ".zgroup", ".zattrs"),
     1: Keys("meta", None, "attrs"),
 }
+DOCUMENTS: dict[int, tuple[str, ...]] = {number: keys.all for number, keys in KEYS.items()}
+"""The names of the documents of each format, without repeats."""
+NODE_DOCUMENTS: dict[int, frozenset[str | None]] = {number: frozenset(keys[:2]) for number, keys in KEYS.items()}
+"""The names of the documents that each make a node."""
 _NO_NODE_TYPE = ("missing", "required and not there; 'array' or 'group'")
 DOCUMENT_NAMES = frozenset(key for keys in KEYS.values() for key in keys.all) | {".zmetadata"}
 

@@ -40,6 +40,8 @@ _cache: dict[_Key, ArrayMetadata] = {}
 _Stored: TypeAlias = tuple[ZarrFormat, _Settings, tuple[bytes | None, ...]]
 _stored: dict[_Stored, tuple[ArrayMetadata, bytes]] = {}
 """Stored documents of an array → its metadata without attributes, and the attributes, marshalled: each array has its own."""
+_known_settings: tuple[int, _Settings] | None = None
+"""The number of changes of the settings (`Config.changes`), and the settings that decide how a document was read then."""
 
 
 def parse_entry(entry: Entry, zarr_format: ZarrFormat, store: Store | None = None) -> ArrayMetadata | GroupMetadata:
@@ -106,13 +108,18 @@ def _insert(cache: dict[K, V], key: K, value: V) -> None:
 
 
 def _stored_key(entry: Entry, zarr_format: ZarrFormat) -> _Stored | None:
-    values = [entry.values.get(name) for name in formats.KEYS[zarr_format].all]
-    if (
-        registry.is_extended()
-        or sum(0 if value is None else memoryview(value).nbytes for value in values) > _MAX_KEY_NBYTES
-    ):
+    if registry.is_extended():
         return None
-    return zarr_format, _settings(), tuple([None if value is None else bytes(value) for value in values])
+    nbytes, values = 0, []
+    for name in formats.DOCUMENTS[zarr_format]:
+        value = entry.values.get(name)
+        if value is not None:
+            nbytes += memoryview(value).nbytes
+            if nbytes > _MAX_KEY_NBYTES:
+                return None
+            value = bytes(value)
+        values.append(value)
+    return zarr_format, _settings(), tuple(values)
 
 
 def _is_cacheable(metadata: ArrayMetadata) -> bool:
@@ -148,7 +155,11 @@ def _key(zarr_format: ZarrFormat, document: object) -> _Key | None:
 
 def _settings() -> _Settings:
     """Return the settings that decide how a document is read."""
-    return is_strict(), bool(config.get("zarr_python.documents"))
+    global _known_settings
+    changes, known = config.changes, _known_settings
+    if known is None or known[0] != changes:
+        known = _known_settings = (changes, (is_strict(), bool(config.get("zarr_python.documents"))))
+    return known[1]
 
 
 def parse_document(document: Mapping[str, Any], *, group: bool) -> ArrayMetadata | GroupMetadata:

@@ -158,7 +158,7 @@ def _names(is_root: bool, zarr_format: ZarrFormat | None, kind: Kind | None) -> 
 def _parse(store: Store, entry: Entry, zarr_format: ZarrFormat | None) -> NodeMetadata | None:
     """Parse the documents of `zarr_format`, or of the newest format among them; ``None`` when there is none."""
     candidates: tuple[ZarrFormat, ...] = (zarr_format,) if zarr_format else (3, 2, 1)
-    found: list[ZarrFormat] = [number for number in candidates if entry.values.keys() & set(formats.KEYS[number][:2])]
+    found: list[ZarrFormat] = [number for number in candidates if not formats.NODE_DOCUMENTS[number].isdisjoint(entry.values)]
     if not found:
         return None
     if len(found) > 1 and found[0] == 3:

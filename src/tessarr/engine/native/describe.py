@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from math import prod
 from types import ModuleType
 from typing import cast
@@ -26,8 +27,30 @@ _LARGEST_CHUNK = 1 << 32
 """In bytes. Larger chunks are left to NumPy, whose memory is taken only where it is used."""
 
 
-def describe(bound: BoundArray) -> JSONObject:
-    """Make the description from which `tessarr._native.Array` is made. Raises `UnsupportedError`."""
+def describe(bound: BoundArray) -> str:
+    """Make the description from which `tessarr._native.Array` is made. Raises `UnsupportedError`.
+
+    What it says of the layout is spelled once for all arrays of the layout.
+    """
+    layout = bound.layout
+    if layout.description is None:
+        common = _layout(bound)
+        key = json.dumps(common.pop("key"))
+        layout.description = json.dumps(common)[1:-1], key[1:]
+    members, key = layout.description
+    prefix = f"{json.dumps(f'{bound.path}/')}, " if bound.path else ""
+    place: JSONObject = {
+        "store": _store(bound),
+        "write_empty_chunks": bound.options.write_empty_chunks or not bound.access.deletes,
+        "keep_updated_chunks": not deletes_safely(bound.store),
+        "read_missing": bound.options.read_missing_chunks,
+        "durable": bool(getattr(bound.store, "durable", False)),
+    }
+    return f'{{{members}, "key": [{prefix}{key}, {json.dumps(place)[1:]}'
+
+
+def _layout(bound: BoundArray) -> JSONObject:
+    """Describe what arrays of one layout have in common."""
     data_type = bound.metadata.data_type
     if data_type.may_be_missing:
         raise UnsupportedError("elements that may be missing")
@@ -43,19 +66,13 @@ def describe(bound: BoundArray) -> JSONObject:
     if len(longest) > NAME_BYTES:
         raise UnsupportedError("chunk names that are too long for the names of their lock files")
     shape = tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in bound.axes)
-    prefix = [f"{bound.path}/"] if bound.path else []
     return {
         "shape": list(bound.shape),
         "axes": [_axis(axis) for axis in bound.axes],
         "item": data_type.itemsize,
         "fill": list(converted(bound.fill, bound.dtype).tobytes()),
-        "key": [*prefix, *map(_key_part, template)],
+        "key": [_key_part(part) for part in template],
         "codecs": _chain(bound.chain(shape)),
-        "store": _store(bound),
-        "write_empty_chunks": bound.options.write_empty_chunks or not bound.access.deletes,
-        "keep_updated_chunks": not deletes_safely(bound.store),
-        "read_missing": bound.options.read_missing_chunks,
-        "durable": bool(getattr(bound.store, "durable", False)),
     }
 
 

@@ -17,7 +17,6 @@ Raises `ImportError` on import where the Rust module was not built.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -76,7 +75,7 @@ class _Handle:
         self.view = _view_dtype(bound.dtype)
         self.plain = self.view is None and bool(bound.shape)
         try:
-            description = json.dumps(describe(bound))
+            description = describe(bound)
             scratch = np.empty(1, bound.dtype) if self.plain else None
             self.array = _native.Array(description, scratch)
         except _native.NativeError as error:
