@@ -24,6 +24,9 @@ _LOCAL_BATCH_NBYTES = 64 << 20
 _REQUEST_NBYTES = 16 << 10
 """What a chunk counts at least in a batch: its requests and responses are Python objects of one to four KiB together, so that
 millions of small chunks would need gigabytes."""
+_ALONE_NBYTES = 4 << 20
+"""Decoded bytes of responses for which a thread gains nothing in an event loop that runs nothing else: all requests are sent,
+and the client receives their responses meanwhile."""
 _SPARE_NBYTES = 4 << 20
 """Bound on the unneeded bytes of all shards in a batch that are requested whole: at 50 ms and 100 MB/s a round trip costs as
 much as 5 MB."""
@@ -109,7 +112,7 @@ async def _in_flight(wanted: list[_Pending], batch: list[_PartRange], access: Ac
     flight.
 
     Responses are decoded in a thread, so that the event loop is not blocked. Decoded without a thread are small responses, for
-    which a thread would take longer, and, if the loop runs nothing but this read (`alone`), the last responses.
+    which a thread would take longer; if the loop runs nothing but this read (`alone`), more of them, and the last responses.
     """
     import asyncio
 
@@ -148,7 +151,7 @@ async def _in_flight(wanted: list[_Pending], batch: list[_PartRange], access: Ac
                     found.append(result)
                 else:
                     found += result
-            here = len(answered) * nbytes <= INLINE_NBYTES or (alone and not in_flight)
+            here = len(answered) * nbytes <= (_ALONE_NBYTES if alone else INLINE_NBYTES) or (alone and not in_flight)
             wanted = []
             for reads, share in _responses(answered, found).items():
                 needs = reads.receive(share) if here else await in_thread(reads.receive, share)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 from tessarr.codecs.base import Codec
@@ -126,8 +127,8 @@ class ArrayMetadata:
         """
         # Quicker than `replace`, which would check the fill value again; every member of a large group passes here.
         changed = object.__new__(type(self))
-        for name in self.__slots__:
-            _set(changed, name, getattr(self, name))
+        for name, value in zip(_NAMES, _values(self), strict=True):
+            _set(changed, name, value)
         _set(changed, "attributes", attributes)
         if self.zarr_format != 3:
             report(map(Diagnostic, misstated_dimensions(attributes, self.ndim)))
@@ -138,6 +139,10 @@ class ArrayMetadata:
         return isinstance(other, ArrayMetadata) and self.to_dict() == other.to_dict()
 
     __hash__ = None  # type: ignore[assignment]
+
+
+_NAMES = ArrayMetadata.__slots__
+_values = attrgetter(*_NAMES)
 
 
 def stated_dimensions(attributes: Mapping[str, Any], ndim: int) -> tuple[str | None, ...] | None:

@@ -90,7 +90,8 @@ def publishes(store: object) -> bool:
     >>> publishes(MemoryStore())
     False
     """
-    return isinstance(store, ConditionalSet) and not isinstance(store, Lock | Commit)
+    # In this order: local stores are `Lock` without looking at the file system, and `ConditionalSet` by what they find there.
+    return not isinstance(store, Lock | Commit) and isinstance(store, ConditionalSet)
 
 
 def no_conditional_writes(store: object, key: str) -> UnsupportedOperationError:

@@ -52,11 +52,12 @@ JOURNAL = ".tessarr-journal"
 """Name of the key at a node by which an unfinished transaction is detected (`Settle`). Never a key of data."""
 CLAIM = "tessarr_transaction"
 """Member of a document by which a transaction claims it (`tessarr.core.claims`)."""
+_CLAIM = CLAIM.encode()
 
 
 def may_be_claimed(data: Buffer) -> bool:
     """Whether a document has the word `CLAIM`: looked for in every document that is opened, and then parsed for."""
-    return CLAIM.encode() in bytes(data)
+    return _CLAIM in bytes(data)
 
 
 # -- what an ability is -------------------------------------------------------------------------------------------------

@@ -205,6 +205,8 @@ def as_url(text: str) -> str:
 def _from_string(
     text: str, mode: str | None, read_only: bool, options: Mapping[str, object] | None
 ) -> tuple[Store, str]:
+    if ":" not in text and not options:  # no URL, chain or pipeline
+        return _from_path(os.path.expanduser(text), mode, read_only), ""
     text = as_url(text)
     scheme = text.partition(":")[0].lower() if is_url(text) else ""
     chained = CHAIN.search(text) is not None or (scheme != "" and "|" in text)
@@ -292,14 +294,14 @@ def _as_pipeline(url: str) -> str:
     """Turn the URL of a remote archive, with the suffix ``.zip`` or as fsspec's chain, or of a precomputed
     volume, as Neuroglancer spells it, into a URL pipeline.
     """
-    from pathlib import Path
-
     if url.startswith("precomputed://"):
         return f"{url.removeprefix('precomputed://')}|neuroglancer-precomputed:"
     chain = CHAIN.search(url)
     double_colon = chain is not None
     inner, outer = (url, "") if chain is None else (url[: chain.start()], url[chain.end() :])
     if inner == "zip" or (inner.startswith("zip://") and double_colon):
+        from pathlib import Path
+
         place = outer if is_url(outer) else Path(outer).absolute().as_uri()
         return f"{place}|zip:{inner.partition('://')[2]}" if CHAIN.search(outer) is None else url
     return f"{url}|zip:" if url.endswith(".zip") and "|" not in url and not double_colon else url

@@ -240,3 +240,67 @@ def test_an_interrupt_ends_the_wait_for_a_client_that_blocks(monkeypatch: pytest
         sender.join()
         signal.signal(signal.SIGUSR1, before)
     assert bytes(store.get("a") or b"") == b"1"
+
+
+def test_coroutines_in_threads_give_what_an_event_loop_gives() -> None:
+    store = ObjectStore(obstore.store.MemoryStore())
+    for number in range(8):
+        store.set(f"k{number}", bytes([number]) * (number + 1))
+    keys = [f"k{number}" for number in range(12)]
+
+    def calls() -> list[Any]:
+        return [store.get_async(key, ByteRange(0, 3)) for key in keys]
+
+    in_loop = run(loop.gather_or_cancel(calls()))
+    assert list(map(bytes, filter(None, loop._gather_in_threads(calls())))) == list(map(bytes, filter(None, in_loop)))
+    assert [answer is None for answer in loop._gather_in_threads(calls())] == [number >= 8 for number in range(12)]
+
+    async def fails(number: int) -> int:
+        await loop.sleep(0)
+        if number % 2:
+            raise LookupError(number)
+        return number
+
+    for gather in (lambda them: run(loop.gather_or_cancel(them)), loop._gather_in_threads):
+        with pytest.raises(LookupError, match="1"):
+            gather([fails(number) for number in range(4)])
+
+
+_FIRST_REQUESTS = """
+import sys
+import obstore.store
+client = obstore.store.MemoryStore()
+import tessarr
+from tessarr.storage import ObjectStore
+store = ObjectStore(client)
+store.set("zarr.json", DOCUMENT)
+for number in range(3):
+    store.set(f"c/{number}", bytes([number] * 4))
+assert "asyncio" not in sys.modules
+array = tessarr.open_array(store, mode="r")
+assert "asyncio" in sys.modules  # while the documents were in flight
+assert array[...].tolist() == [0] * 4 + [1] * 4 + [2] * 4
+"""
+
+
+def test_the_first_requests_of_a_process_wait_for_no_import_of_asyncio() -> None:
+    made: dict[str, bytes] = {}
+    tessarr.create_array(made, shape=(12,), chunks=(4,), dtype="u1", compressors=None)
+    code = _FIRST_REQUESTS.replace("DOCUMENT", repr(bytes(made["zarr.json"])))
+    command = [sys.executable, "-X", "dev", "-W", "error", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_loop_is_found_once_asyncio_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "running_loop", loop._running_loop)
+    monkeypatch.delitem(sys.modules, "asyncio")
+    assert loop.running_loop() is None
+    assert loop.running_loop is loop._running_loop
+    monkeypatch.setitem(sys.modules, "asyncio", asyncio)
+
+    async def here() -> bool:
+        return loop.running_loop() is asyncio.get_running_loop()
+
+    assert asyncio.run(here())
+    assert loop.running_loop is asyncio._get_running_loop

@@ -88,7 +88,10 @@ async def _read_steps(
 ) -> tuple[list[NodeMetadata | None], list[Buffer | None]]:
     asked = kind if isinstance(store, Remote) else None
     wanted = [(path, _names(not path, zarr_format, asked)) for path in paths]  # type: ignore[arg-type]  # hashable
-    requests = [Fetch(prefix_of(path) + name) for path, names in wanted for name in names]
+    requests = []
+    for path, names in wanted:
+        prefix = prefix_of(path)
+        requests += [Fetch(prefix + name) for name in names]
     try:
         found = await fetch_settled_steps(store, [*requests, *map(Fetch, beside)], paths)
     except StoreError as error:
@@ -158,7 +161,9 @@ def _names(is_root: bool, zarr_format: ZarrFormat | None, kind: Kind | None) -> 
 def _parse(store: Store, entry: Entry, zarr_format: ZarrFormat | None) -> NodeMetadata | None:
     """Parse the documents of `zarr_format`, or of the newest format among them; ``None`` when there is none."""
     candidates: tuple[ZarrFormat, ...] = (zarr_format,) if zarr_format else (3, 2, 1)
-    found: list[ZarrFormat] = [number for number in candidates if not formats.NODE_DOCUMENTS[number].isdisjoint(entry.values)]
+    found: list[ZarrFormat] = [
+        number for number in candidates if not formats.NODE_DOCUMENTS[number].isdisjoint(entry.values)
+    ]
     if not found:
         return None
     if len(found) > 1 and found[0] == 3:

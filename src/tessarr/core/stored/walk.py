@@ -225,7 +225,7 @@ async def _resolved_steps(
 
     `claims`: what was found beside the documents of `paths`; empty: they are requested.
     """
-    if any(answer and may_be_claimed(answer[0]) for answer in documents):
+    if [answer for answer in documents if answer and may_be_claimed(answer[0])]:
         from tessarr.core.claims.settle import resolve_steps  # a transaction is being committed: rare
 
         documents = await resolve_steps(store, requests, documents)

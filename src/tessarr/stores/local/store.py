@@ -198,9 +198,12 @@ class LocalStore(Transactional):
     def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
         """See `Store.fetch`: whole values that are small, as documents are, are read at once."""
         read = localfile.reader_of_many() if len(requests) > 1 and self._is_plain else None
-        if read is None or any(request.ranges is not None for request in requests):
+        if read is None:
             return super().fetch(requests)
-        found = read([self._path(request.key) for request in requests], localfile.SMALL)
+        paths = [self._path(key) for key, ranges in requests if ranges is None]
+        if len(paths) < len(requests):
+            return super().fetch(requests)
+        found = read(paths, localfile.SMALL)
         return [
             fetch_one(self, request) if value is False else None if value is None else [value]
             for request, value in zip(requests, found, strict=True)

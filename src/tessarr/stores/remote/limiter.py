@@ -15,16 +15,19 @@ requests at 50 ms are 1280 per second, and of 1 MiB each they fill a 10 Gbit/s l
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from tessarr.settings import config
+from tessarr.stores.remote import loop
 from tessarr.stores.remote.loop import run
+
+if TYPE_CHECKING:
+    import asyncio
 
 Outcome: TypeAlias = Literal["ok", "slow_down", "neutral"]
 """The outcome of a request: success, congestion (the server throttles or fails), or an error that says nothing about load."""
@@ -70,6 +73,7 @@ class _Waiter:
 class ConcurrencyLimiter:
     """The slots for requests to one origin. Safe to share by threads and event loops.
 
+    >>> import asyncio
     >>> limiter = ConcurrencyLimiter(start=2)
     >>> asyncio.run(limiter.acquire()); limiter.release("ok", nbytes=10)
     >>> limiter.statistics().requests
@@ -110,12 +114,14 @@ class ConcurrencyLimiter:
             if self._in_flight < self._slots:
                 self._in_flight += 1
                 return
-        if asyncio._get_running_loop() is None:
+        if loop.running_loop() is None:
             run(self._wait())
         else:
             await self._wait()
 
     async def _wait(self) -> None:
+        import asyncio
+
         waiter = self._enqueue(asyncio.get_running_loop())
         if waiter is None:
             return

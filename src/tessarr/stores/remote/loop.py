@@ -6,33 +6,56 @@ its event loop for the next call. A thread in which a loop is already running ca
 A coroutine that sends one request needs no loop if its client can block: `run_blocking` runs it on the caller's thread.
 The functions here that wait (`sleep`, `in_thread`, `gather_or_cancel`) block where no loop is running; such a coroutine may
 await only functions that do the same.
+
+asyncio takes about as long to import as a request. It is imported by the first call that needs a loop; the first requests of a
+process are sent by threads that block, and asyncio is imported while they wait (`_NEEDED_NEXT`).
 """
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import functools
+import importlib
 import os
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from tessarr.common.warn import context_with_caller
 from tessarr.stores.locks import ForkSafeLock
+
+if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 THREADS = 64
 """Threads of each pool. Most of them wait without the GIL."""
+_NEEDED_NEXT = ("asyncio", "concurrent.futures.thread", "tessarr.metadata.v3")
+"""What is imported while the first requests of a process, those for the documents of a node, are in flight."""
 EXIT_TIMEOUT_S = 10.0
 """Timeout of the wait for callbacks of clients at interpreter exit; each callback takes microseconds of CPU time."""
-_CALL_SOON = asyncio.BaseEventLoop.call_soon_threadsafe.__code__
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    """Return the event loop that runs in this thread: none where asyncio is not imported."""
+    global running_loop
+    # Of the package, which has the function once it is imported completely; its modules replace theirs meanwhile.
+    found: Callable[[], asyncio.AbstractEventLoop | None] | None
+    found = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
+    if found is not None:
+        running_loop = found
+    return None if found is None else found()
+
+
+running_loop: Callable[[], asyncio.AbstractEventLoop | None] = _running_loop
+"""Returns the event loop that runs in this thread, or ``None``. Called as an attribute of this module, because it is asyncio's
+own function as soon as asyncio is imported."""
 
 
 class _ThreadPools:
@@ -43,6 +66,8 @@ class _ThreadPools:
     """
 
     def __init__(self) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
         self.blocking = ThreadPoolExecutor(THREADS, thread_name_prefix="tessarr-blocking")
         self.callers = ThreadPoolExecutor(THREADS, thread_name_prefix="tessarr-callers")
 
@@ -54,6 +79,8 @@ class _ThreadLoop(threading.local):
 
     def make(self) -> asyncio.AbstractEventLoop:
         """Make and keep the loop."""
+        import asyncio
+
         self.loop = asyncio.new_event_loop()
         _loops.add(self.loop)
         self.closer = _Closer(self.loop)
@@ -66,11 +93,13 @@ class _Closer:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         # Private references: the globals of a module are cleared at interpreter exit.
-        self._loops, self._getpid = _loops, os.getpid
+        self._loops, self._getpid, self._is_finalizing = _loops, os.getpid, sys.is_finalizing
         self._process = os.getpid()
 
     def __del__(self) -> None:
-        if self._getpid() == self._process and not self._loop.is_running():
+        if self._is_finalizing():  # asyncio may be cleared already
+            self._loop._closed = True  # type: ignore[attr-defined]
+        elif self._getpid() == self._process and not self._loop.is_running():
             self._loops.discard(self._loop)
             self._loop.close()
 
@@ -95,7 +124,7 @@ class LoopTask(Generic[T]):
         self._task: asyncio.Task[T] | None = None
 
     def __enter__(self) -> Callable[[], T]:
-        if asyncio._get_running_loop() is not None:
+        if running_loop() is not None:
             return functools.partial(_in_caller_thread, run, self._call)
         self._loop = _thread_loop.loop or _thread_loop.make()
         self._task = self._loop.create_task(self._call)
@@ -104,6 +133,8 @@ class LoopTask(Generic[T]):
     def __exit__(self, *_: object) -> None:
         task = self._task
         if task is not None and not task.done():  # interrupted
+            import asyncio
+
             task.cancel()
             self._loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
 
@@ -116,7 +147,7 @@ def run(call: Coroutine[object, object, T]) -> T:
 
 def run_blocking(call: Coroutine[object, object, T]) -> T:
     """Run a coroutine that blocks where no loop is running (see the head of this file), without an event loop."""
-    if asyncio._get_running_loop() is not None:
+    if running_loop() is not None:
         return _in_caller_thread(run_blocking, call)
     try:
         call.send(None)
@@ -143,27 +174,31 @@ def block(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
 
 async def sleep(seconds: float) -> None:
     """Wait for `seconds`."""
-    if asyncio._get_running_loop() is None:
+    if running_loop() is None:
         time.sleep(seconds)
     else:
+        import asyncio
+
         await asyncio.sleep(seconds)
 
 
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a function that blocks, and that does not call `run`, in a thread, whichever event loop is running."""
-    if asyncio._get_running_loop() is None:
+    if running_loop() is None:
         return function(*args, **kwargs)
     return await _submit(_thread_pools().blocking, functools.partial(function, *args, **kwargs))
 
 
 async def in_caller_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a function that blocks and may call `run`, as synchronous methods of remote stores do."""
-    if asyncio._get_running_loop() is None:
+    if running_loop() is None:
         return function(*args, **kwargs)
     return await _submit(_thread_pools().callers, functools.partial(function, *args, **kwargs))
 
 
 def _submit(executor: ThreadPoolExecutor, call: Callable[[], T]) -> asyncio.Future[T]:
+    import asyncio
+
     return asyncio.get_running_loop().run_in_executor(executor, context_with_caller().run, call)
 
 
@@ -171,7 +206,7 @@ async def invoke(
     blocking: Callable[P, T], coroutine: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
 ) -> T:
     """Call a method of another store: `coroutine` where an event loop is running, else `blocking`, the other form of it."""
-    if asyncio._get_running_loop() is None:
+    if running_loop() is None:
         return blocking(*args, **kwargs)
     return await coroutine(*args, **kwargs)
 
@@ -180,8 +215,12 @@ async def gather_or_cancel(calls: Sequence[Awaitable[T]]) -> list[T]:
     """Await `calls` concurrently; return their results, in order. The first error, or cancellation, cancels the rest."""
     if len(calls) == 1:
         return [await calls[0]]
-    if asyncio._get_running_loop() is None:
+    if running_loop() is None:
+        if "asyncio" not in sys.modules and all(isinstance(call, Coroutine) for call in calls):
+            return _gather_in_threads(calls)  # type: ignore[arg-type]
         return run(gather_or_cancel(calls)) if calls else []
+    import asyncio
+
     tasks = [asyncio.ensure_future(call) for call in calls]
     try:
         return list(await asyncio.gather(*tasks))
@@ -190,6 +229,33 @@ async def gather_or_cancel(calls: Sequence[Awaitable[T]]) -> list[T]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         raise
+
+
+def _gather_in_threads(calls: Sequence[Coroutine[object, object, T]]) -> list[T]:
+    """Run coroutines that block, each in a thread, and import `_NEEDED_NEXT` while they wait. The first error is raised."""
+    found: list[tuple[T | None, BaseException | None]] = [(None, None)] * len(calls)
+
+    def work(number: int, call: Coroutine[object, object, T]) -> None:
+        try:
+            found[number] = run_blocking(call), None
+        except BaseException as error:
+            found[number] = None, error
+
+    context = context_with_caller()
+    threads = [
+        threading.Thread(target=context.copy().run, args=(work, *item), name="tessarr-first")
+        for item in enumerate(calls)
+    ]
+    for thread in threads:
+        thread.start()
+    for module in _NEEDED_NEXT:
+        importlib.import_module(module)
+    for thread in threads:
+        thread.join()
+    for _, error in found:
+        if error is not None:
+            raise error
+    return [result for result, _ in found]  # type: ignore[misc]
 
 
 def run_concurrently(calls: Sequence[Callable[[], T]]) -> list[T]:
@@ -233,9 +299,12 @@ def _after_fork() -> None:
 
 def _callbacks_in_flight() -> int:
     """Count the threads of other languages that are inside `call_soon_threadsafe` of an event loop."""
+    import asyncio
+
+    awakening = asyncio.BaseEventLoop.call_soon_threadsafe.__code__
     known = {thread.ident for thread in threading.enumerate()}
     return sum(
-        any(frame.f_code is _CALL_SOON for frame, _ in traceback.walk_stack(top))
+        any(frame.f_code is awakening for frame, _ in traceback.walk_stack(top))
         for ident, top in sys._current_frames().items()
         if ident not in known
     )
@@ -248,11 +317,22 @@ def _wait_for_callbacks() -> None:
     before that call has returned. An interpreter older than 3.14 that exits meanwhile unwinds the thread, and Rust aborts
     the process: the program has done its work, but its exit status reports that it was killed.
     """
+    if "asyncio" not in sys.modules:
+        return
     deadline = time.monotonic() + EXIT_TIMEOUT_S
     while _callbacks_in_flight() and time.monotonic() < deadline:
         time.sleep(0.001)
 
 
-atexit.register(_wait_for_callbacks)
+def _at_exit() -> None:
+    """Wait for callbacks, and close the loop of the main thread, while asyncio, which was imported later, is still there."""
+    _wait_for_callbacks()
+    loop, _thread_loop.loop = _thread_loop.loop, None
+    if loop is not None and not loop.is_running():
+        _loops.discard(loop)
+        loop.close()
+
+
+atexit.register(_at_exit)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)

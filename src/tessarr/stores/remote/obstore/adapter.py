@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 from tessarr.stores.fetch import Version
+from tessarr.stores.remote import loop
 from tessarr.stores.remote.coalesce import PART_SIZE
 from tessarr.stores.remote.loop import block, in_thread
 from tessarr.stores.remote.obstore import clients
@@ -32,7 +32,7 @@ async def invoke(client: object, method: str, *arguments: object, **options: obj
     """
     if not clients.is_checked:
         clients.check_threads()
-    if asyncio._get_running_loop() is None:
+    if loop.running_loop() is None:
         return block(getattr(client, method), *arguments, **options)
     awaited = getattr(client, f"{method}_async", None)
     if awaited is None:
@@ -42,7 +42,7 @@ async def invoke(client: object, method: str, *arguments: object, **options: obj
 
 async def get(client: Any, name: str, options: Mapping[str, Any]) -> tuple[Any, Buffer]:
     """Send a GET; return the response and its body. Of a big object that is requested whole, the body is only the head."""
-    if asyncio._get_running_loop() is None:
+    if loop.running_loop() is None:
         if not clients.is_checked:
             clients.check_threads()
         return block(_get_blocking, client, name, options)

@@ -13,7 +13,6 @@ Sources: RFC 9110 sections 13 (conditional requests) and 14 (ranges). obstore is
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import uuid
 from collections.abc import Iterable, Mapping
@@ -53,6 +52,12 @@ _REMOTE = ("S3Store", "GCSStore", "AzureStore")
 _CONDITIONAL = (*_REMOTE, "MemoryStore")
 
 
+def _url_of(store: Obstore) -> str:
+    from tessarr.stores.remote.credentials import url_of
+
+    return url_of(store)
+
+
 class ObjectStore(NetworkStore):
     """A store over `store`, an obstore object or anything with obspec's methods.
 
@@ -85,13 +90,11 @@ class ObjectStore(NetworkStore):
         prefix: str = "",
         forbidden_is_missing: bool | Literal["documents"] = False,
     ) -> None:
-        from tessarr.stores.remote.credentials import url_of
-
         self._client: Any = store
         self._prefix = prefix
         self.read_only = read_only
         self._kind = type(store).__name__
-        self._url = url or url_of(store)
+        self._url = url or _url_of(store)
         self.forbidden_is_missing = forbidden_is_missing
         self.retry = retry if retry is not None else RetryPolicy(attempts=2)
         self._limiter = limiter_for("/".join(self._url.split("/")[:3]))
@@ -292,7 +295,7 @@ class ObjectStore(NetworkStore):
         first = next(iter(found), None)
         if first is None or await self.version_async(first) == found[first]:
             return found
-        versions = await asyncio.gather(*map(self.version_async, found))
+        versions = await gather_or_cancel(list(map(self.version_async, found)))
         return {key: version for key, version in zip(found, versions, strict=True) if version is not None}
 
     async def getsize_prefix_async(self, prefix: str) -> int:
