@@ -198,10 +198,8 @@ class LocalStore(Transactional):
     def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
         """See `Store.fetch`: whole values that are small, as documents are, are read at once."""
         read = localfile.reader_of_many() if len(requests) > 1 and self._is_plain else None
-        if read is None:
-            return super().fetch(requests)
-        paths = [self._path(key) for key, ranges in requests if ranges is None]
-        if len(paths) < len(requests):
+        paths = [self._path(key) for key, ranges in requests if ranges is None] if read else []
+        if read is None or len(paths) < len(requests):
             return super().fetch(requests)
         found = read(paths, localfile.SMALL)
         return [
