@@ -201,10 +201,9 @@ class LocalStore(Transactional):
         paths = [self._path(key) for key, ranges in requests if ranges is None] if read else []
         if read is None or len(paths) < len(requests):
             return super().fetch(requests)
-        found = read(paths, localfile.SMALL)
         return [
             fetch_one(self, request) if value is False else None if value is None else [value]
-            for request, value in zip(requests, found, strict=True)
+            for request, value in zip(requests, read(paths, localfile.SMALL), strict=True)
         ]
 
     def exists(self, key: str) -> bool:
