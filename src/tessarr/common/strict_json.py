@@ -202,11 +202,11 @@ def _spell(value: object, line: str, indent: str, sort_keys: bool) -> str:
     if kind is str:
         return _quoted(value)
     if kind is int:
-        return int.__repr__(value)
+        return repr(value)
     if value is None or kind is bool:
         return "null" if value is None else "true" if value else "false"
     if kind is float and math.isfinite(value):  # type: ignore[arg-type]
-        return float.__repr__(value)
+        return repr(value)
     below = line + indent
     if kind is list:
         items = [_spell(item, below, indent, sort_keys) for item in value]  # type: ignore[attr-defined]
