@@ -3,7 +3,7 @@
 The page needs no network: it loads only its own files, and data from the server that it comes from (`tessarr.serve`).
 
 >>> [name for name in page_files() if not name.startswith("part-")]
-['coast.json', 'icon.svg', 'index.html', 'licenses.txt', 'viewer.css', 'viewer.js']
+['coast.json', 'h5web.css', 'icon.svg', 'index.html', 'licenses.txt', 'viewer.css', 'viewer.js']
 """
 
 from __future__ import annotations
