@@ -11,6 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from zarr.testing.stateful import ZarrHierarchyStateMachine, ZarrStoreStateMachine
 
 from tessarr import zarr_python
+from tessarr.stores.base import Store
 from tests.stateful.places import make_store
 
 MACHINES: dict[str, Any] = {
@@ -25,9 +26,9 @@ _SETTINGS = settings(
 
 def run_machine(kind: str, number: int, folder: Path) -> int:
     """Run a machine with the seed `number`. Returns the number of its steps. Raises what the machine does."""
-    rng, steps = Random(number), 0
-
     machine: Any = MACHINES[kind]
+    made: list[Store] = []
+    steps = 0
 
     class Counted(machine):  # type: ignore[misc]
         """The machine, whose steps are counted."""
@@ -38,8 +39,13 @@ def run_machine(kind: str, number: int, folder: Path) -> int:
             return super().check_invariants(*arguments, **keywords)
 
     def begin() -> Any:
-        return Counted(zarr_python.as_store(make_store(rng, folder)))
+        made.append(make_store(Random(number), folder))  # the same kind each time, as Hypothesis expects
+        return Counted(zarr_python.as_store(made[-1]))
 
     factory: Any = seed(number)(begin)
-    run_state_machine_as_test(factory, settings=_SETTINGS)
+    try:
+        run_state_machine_as_test(factory, settings=_SETTINGS)
+    finally:
+        for store in made:
+            store.close()
     return steps
