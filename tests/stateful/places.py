@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -20,11 +21,15 @@ from tessarr.stores.base import Store
 _NUMBERS = itertools.count()
 
 
-def make_store(rng: Random, folder: Path, *, archives: bool = False) -> Store:
-    """An empty store below `folder`; with `archives` perhaps one that cannot delete."""
+ANY_KEYS = ["memory", "sqlite", "lmdb"]
+"""Kinds of stores in which any text is a key, and a key may begin with another one and a slash."""
+CAN_DELETE = [*ANY_KEYS, "memory", "local", "local", "local", "prefix", "cache"]
+
+
+def make_store(rng: Random, folder: Path, kinds: Sequence[str] = CAN_DELETE) -> Store:
+    """An empty store of one of the `kinds` below `folder`."""
     place = folder / str(next(_NUMBERS))
-    kinds = ["local", "local", "local", "memory", "memory", "sqlite", "lmdb", "prefix", "cache"]
-    kind = rng.choice([*kinds, "zip"] if archives else kinds)
+    kind = rng.choice(kinds)
     if kind == "local":
         return LocalStore(place)
     if kind == "sqlite":

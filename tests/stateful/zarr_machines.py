@@ -12,7 +12,7 @@ from zarr.testing.stateful import ZarrHierarchyStateMachine, ZarrStoreStateMachi
 
 from tessarr import zarr_python
 from tessarr.stores.base import Store
-from tests.stateful.places import make_store
+from tests.stateful.places import ANY_KEYS, CAN_DELETE, make_store
 
 MACHINES: dict[str, Any] = {
     "zarr-python's store": ZarrStoreStateMachine,
@@ -27,6 +27,7 @@ _SETTINGS = settings(
 def run_machine(kind: str, number: int, folder: Path) -> int:
     """Run a machine with the seed `number`. Returns the number of its steps. Raises what the machine does."""
     machine: Any = MACHINES[kind]
+    kinds = ANY_KEYS if machine is ZarrStoreStateMachine else CAN_DELETE
     made: list[Store] = []
     steps = 0
 
@@ -39,7 +40,7 @@ def run_machine(kind: str, number: int, folder: Path) -> int:
             return super().check_invariants(*arguments, **keywords)
 
     def begin() -> Any:
-        made.append(make_store(Random(number), folder))  # the same kind each time, as Hypothesis expects
+        made.append(make_store(Random(number), folder, kinds))  # the same kind each time, as Hypothesis expects
         return Counted(zarr_python.as_store(made[-1]))
 
     factory: Any = seed(number)(begin)
