@@ -17,10 +17,10 @@ import numpy as np
 from tests.differential.changes import V2_CHANGES, V3_CHANGES, change_chunk
 from tests.differential.encoding import JSONObject, Values, chunks_of, encode, encode_v2, region
 
-TYPES = {
-    **{name: name for name in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
-    **{name: name for name in ("float16", "float32", "float64", "complex64", "complex128")},
-}
+TYPES = (
+    "bool", "complex128", "complex64", "float16", "float32", "float64", "int16", "int32", "int64", "int8",
+    "uint16", "uint32", "uint64", "uint8",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,17 @@ def _changed(made: Sample, rng: Random) -> Sample:
     name, changes = (".zarray", V2_CHANGES) if made.zarr_format == 2 else ("zarr.json", V3_CHANGES)
     chunks = sorted(made.files.keys() - {name})
     for label in rng.sample(sorted(changes), len(changes)):
+        key = name
         if label.startswith("chunk:"):
-            key = rng.choice(chunks) if chunks else name
+            if not chunks:
+                continue
+            key = rng.choice(chunks)
             content = change_chunk(label, made.files[key])
         else:
-            key, document = name, json.loads(made.files[name])
+            document = json.loads(made.files[name])
             text = changes[label](document, rng)
             content = (json.dumps(document) if text is None else text).encode()
-        if key != name or (content != made.files[name] and not label.startswith("chunk:")):
+        if content != made.files[key]:
             return replace(made, files={**made.files, key: content}, values=None, change=label)
     raise AssertionError("no change changes the sample")
 
@@ -116,7 +119,7 @@ def _common_features(shape: tuple[int, ...], fill: Any) -> set[str]:
 
 
 def _v3(rng: Random) -> Sample:
-    dtype, rank = rng.choice(sorted(TYPES)), rng.choice([0, 1, 1, 2, 2, 3])
+    dtype, rank = rng.choice(TYPES), rng.choice([0, 1, 1, 2, 2, 3])
     lengths = tuple(rng.choice([1, 2, 4, 6]) for _ in range(rank))
     shape = tuple(rng.choice([0, 1, 3, 4, 7, 9]) if rng.random() < 0.9 else length for length in lengths)
     stored_fill, fill = _fill(dtype, rng)
@@ -237,7 +240,7 @@ def _key(encoding: JSONObject, coords: tuple[int, ...]) -> str:
 
 
 def _v2(rng: Random) -> Sample:
-    name, rank = rng.choice(sorted(TYPES)), rng.choice([0, 1, 1, 2, 2, 3])
+    name, rank = rng.choice(TYPES), rng.choice([0, 1, 1, 2, 2, 3])
     dtype = np.dtype(f"{rng.choice('<<>')}{np.dtype(name).str[1:]}")
     lengths = tuple(rng.choice([1, 2, 4, 6]) for _ in range(rank))
     shape = tuple(rng.choice([0, 1, 3, 4, 7, 9]) for _ in range(rank))
