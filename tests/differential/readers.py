@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import multiprocessing
+import resource
 import shutil
 import subprocess
 import warnings
 from collections.abc import Callable
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,7 +36,10 @@ class Refusal(NamedTuple):
 
 
 Answer = Values | Refusal
+Reader = Callable[[Path, Sample], Values]
 ENGINES = ("native", "reference")
+MEMORY = 8 << 30
+"""Bytes of address space of a reader that has a process of its own."""
 
 
 def _tessarr(engine: str, place: Path, _sample: Sample) -> Values:
@@ -59,6 +65,51 @@ def _zarrs(place: Path, _sample: Sample) -> Values:
     return np.asarray(opened[tuple(slice(0, length) for length in opened.shape)].to_numpy())
 
 
+class Apart:
+    """A reader in a process of its own, which may end when the reader asks for more memory than there is."""
+
+    def __init__(self, read: Reader) -> None:
+        self._read = read
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._questions, theirs = context.Pipe()
+        self._process = context.Process(target=_answer_all, args=(self._read, theirs), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def read(self, place: Path, sample: Sample) -> Values:
+        try:
+            self._questions.send((place, sample))
+            answer: Answer = self._questions.recv()
+        except (EOFError, OSError):
+            self.close()
+            status = self._process.exitcode
+            self._start()
+            raise RuntimeError(f"the process of the reader ended with status {status}") from None
+        if isinstance(answer, Refusal):
+            raise ValueError(answer.message)
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        self._questions.close()
+        self._process.join()
+
+
+def _answer_all(read: Reader, questions: Connection) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    warnings.simplefilter("ignore")
+    while True:
+        try:
+            place, sample = questions.recv()
+        except EOFError:
+            return
+        questions.send(_answer(read, place, sample))
+
+
 class Zarrita:
     """zarrita.js in a process of Node.js, which reads one array after another."""
 
@@ -69,9 +120,9 @@ class Zarrita:
 
     def _start(self) -> None:
         command = ["node", str(self._script)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._left = 10_000
         """How many arrays this process reads: damaged ones take memory of its codecs, until these refuse everything."""
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def read(self, _place: Path, sample: Sample) -> Values:
         self._left -= 1
@@ -83,7 +134,12 @@ class Zarrita:
         files = {path: base64.b64encode(content).decode() for path, content in sample.files.items()}
         self._process.stdin.write(json.dumps({"files": files, "v2": sample.zarr_format == 2}) + "\n")
         self._process.stdin.flush()
-        answer = json.loads(self._process.stdout.readline())
+        line = self._process.stdout.readline()
+        if not line:
+            self.close()
+            self._start()
+            raise RuntimeError("the process of zarrita ended")
+        answer = json.loads(line)
         if "error" in answer:
             raise ValueError(answer["error"])
         if not answer["shape"]:
@@ -111,11 +167,12 @@ class Readers:
     """All readers that are installed, by name."""
 
     def __init__(self) -> None:
-        self.readers: dict[str, Callable[[Path, Sample], Values]] = {
+        self._zarrs = Apart(_zarrs)
+        self.readers: dict[str, Reader] = {
             **{engine: partial(_tessarr, engine) for engine in ENGINES},
             "zarr-python": _zarr_python,
             "TensorStore": _tensorstore,
-            "zarrs": _zarrs,
+            "zarrs": self._zarrs.read,
         }
         self._zarrita: Zarrita | None = None
         modules = installed_servers() / "zarrita"
@@ -124,7 +181,8 @@ class Readers:
             self.readers["zarrita"] = self._zarrita.read
 
     def close(self) -> None:
-        """End the process of zarrita."""
+        """End the processes of zarrs and zarrita."""
+        self._zarrs.close()
         if self._zarrita:
             self._zarrita.close()
 
@@ -135,7 +193,7 @@ class Readers:
             return {name: _answer(read, place, sample) for name, read in self.readers.items()}
 
 
-def _answer(read: Callable[[Path, Sample], Values], place: Path, sample: Sample) -> Answer:
+def _answer(read: Reader, place: Path, sample: Sample) -> Answer:
     try:
         return read(place, sample)
     except (KeyboardInterrupt, SystemExit, GeneratorExit):

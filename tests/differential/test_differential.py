@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,9 +12,10 @@ import pytest
 import tessarr
 from tests.differential.changes import V2_CHANGES, V3_CHANGES
 from tests.differential.comparison import Comparison, written_by_tessarr
+from tests.differential.encoding import Values
 from tests.differential.judge import disagreements, ledger, own_errors
-from tests.differential.readers import ENGINES, Refusal
-from tests.differential.samples import sample
+from tests.differential.readers import ENGINES, Apart, Refusal
+from tests.differential.samples import Sample, sample
 from tests.narrow import array_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -71,3 +73,17 @@ def test_what_is_wrong_is_told() -> None:
     assert [found.what for found in disagreements(made, {**right, "zarrs": Refusal("no")})] == ["refuses"]
     refused = dict.fromkeys(("native", "reference"), Refusal("no"))
     assert [found.what for found in disagreements(made, {**right, **refused})] == ["reads"]
+
+
+def _read_or_end(place: Path, _sample: Sample) -> Values:
+    if place.name == "end":
+        os.abort()
+    return np.arange(3)
+
+
+def test_a_reader_whose_process_ends_refuses_one_array_and_reads_the_next() -> None:
+    reader = Apart(_read_or_end)
+    with pytest.raises(RuntimeError, match="ended with status -6"):
+        reader.read(Path("end"), sample(0))
+    np.testing.assert_array_equal(reader.read(Path("next"), sample(0)), np.arange(3))
+    reader.close()
