@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import multiprocessing
+import os
 import resource
 import shutil
 import subprocess
@@ -101,6 +102,7 @@ class Apart:
 def _answer_all(read: Reader, questions: Connection) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what a process says when it ends for want of memory
     warnings.simplefilter("ignore")
     while True:
         try:
