@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ import tessarr
 from tessarr import model
 from tessarr.errors import ZarrRuntimeWarning
 from tessarr.settings import config
-from tessarr.storage import WrapperStore, rmdir
+from tessarr.storage import CountingStore, WrapperStore, rmdir
 from tessarr.stores.base import Fetch
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
@@ -285,6 +286,66 @@ def test_what_is_above_the_root_that_was_opened_may_be_ignored(directory: Path) 
     assert held_above(directory) == before
     with config.set({"consolidated.above_root": "always"}), pytest.raises(ValueError, match="warn, update, ignore"):
         tessarr.open_array(directory / "a", mode="r+").attrs["n"] = 2
+
+
+@pytest.fixture(params=[2, 3])
+def opened(request: pytest.FixtureRequest) -> tessarr.Group:
+    """A group with arrays `x` and `h/y`, opened for writing by its consolidated metadata."""
+    store = MemoryStore()
+    root = tessarr.open_group(store, mode="w", zarr_format=request.param)
+    root.create_array("x", shape=(4,), dtype="i4")
+    root.create_group("h").create_array("y", shape=(4,), dtype="i4")
+    tessarr.consolidate_metadata(store)
+    group = tessarr.open_group(store, mode="r+", use_consolidated=True)
+    assert group.metadata.consolidated_metadata is not None
+    return group
+
+
+@pytest.mark.parametrize("pickled", [False, True])
+def test_a_group_that_writes_sees_what_its_members_change(opened: tessarr.Group, pickled: bool, tmp_path: Path) -> None:
+    group = opened
+    if pickled:
+        tessarr.copy_store(group.store, tessarr.storage.LocalStore(tmp_path / "p.zarr"))
+        group = pickle.loads(pickle.dumps(tessarr.open_group(tmp_path / "p.zarr", mode="r+", use_consolidated=True)))
+        assert group.metadata.consolidated_metadata is not None
+    group["x"].attrs["n"] = 1
+    group["h/y"].resize((9,))
+    group["h"].attrs["m"] = 2
+    assert (dict(group["x"].attrs), group["h/y"].shape, dict(group["h"].attrs)) == ({"n": 1}, (9,), {"m": 2})
+    assert {path: node.shape for path, node in group.members(None) if path != "h"} == {"x": (4,), "h/y": (9,)}
+    nested = group.get_group("h")
+    assert nested["y"].shape == (9,)
+    nested.create_array("z", shape=(1,), dtype="u1")
+    assert (group["h/z"].shape, sorted(group.get_group("h")), "h/z" in group) == ((1,), ["y", "z"], True)
+    del group.get_group("h")["y"]
+    assert "h/y" not in group
+    with pytest.raises(KeyError, match="h/y"):
+        group["h/y"]
+
+
+def test_what_was_not_changed_is_still_opened_without_a_request(opened: tessarr.Group) -> None:
+    counting = CountingStore(opened.store)
+    group = tessarr.open_group(counting, mode="r+", use_consolidated=True)
+    group.attrs["of the group itself"] = 1
+    group["x"].attrs["n"] = 1
+    counting.counter.clear()
+    assert (group["h/y"].shape, list(group["h"])) == ((4,), ["y"])
+    assert sum(counting.counter.values()) == 0
+    assert group["x"].attrs["n"] == 1
+
+
+def test_a_group_that_only_reads_keeps_the_hierarchy_that_it_opened(opened: tessarr.Group) -> None:
+    reader = tessarr.open_group(opened.store, mode="r", use_consolidated=True)
+    opened["x"].resize((9,))
+    del opened["h"]
+    assert (reader["x"].shape, list(reader)) == ((4,), ["h", "x"])
+    reader.refresh()
+    assert (reader["x"].shape, list(reader)) == ((9,), ["x"])
+
+
+def test_a_replaced_root_has_no_members_that_consolidated_metadata_remembers(opened: tessarr.Group) -> None:
+    tessarr.create_group(opened.store, zarr_format=opened.metadata.zarr_format, overwrite=True)
+    assert (list(opened), "x" in opened) == ([], False)
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])

@@ -40,13 +40,42 @@ Documents: TypeAlias = dict[str, Any]
 Kind: TypeAlias = Literal["array", "group"]
 
 
+class Changes:
+    """Name the nodes of a hierarchy that were changed after its consolidated metadata had been read.
+
+    Paths are relative to the group that was consolidated. Their documents are to be read from the store.
+    """
+
+    __slots__ = ("__weakref__", "_nodes", "_trees")
+
+    def __init__(self) -> None:
+        self._nodes: set[str] = set()
+        self._trees: set[str] = set()
+
+    def add(self, path: str, *, below: bool = False) -> None:
+        """Note a change of the node at `path`; with `below`, of all below it too. "" is the group itself, which is no member."""
+        if path:
+            self._nodes.add(path)
+        if below:
+            self._trees.add(path)
+
+    def at(self, path: str) -> bool:
+        """Whether the node at `path` was changed."""
+        return path in self._nodes or any(_is_within(path, tree) for tree in tuple(self._trees))
+
+    def below(self, path: str) -> bool:
+        """Whether any node below the group at `path` was changed, or the group as a whole."""
+        return self.at(path) or any(_is_within(changed, path) for changed in self._nodes | self._trees)
+
+
 class Consolidated:
     """Hold the documents of every node below a group (and, in v2, of the group itself). Immutable once parsed.
 
     `raw` maps paths relative to the group to documents. `prefix` is the root of this view of the map (`under`).
+    What was changed since it was read is in `changes`, which all views of a map share.
     """
 
-    __slots__ = ("_children", "_parsed", "_prefix", "_raw", "zarr_format")
+    __slots__ = ("_children", "_parsed", "_prefix", "_raw", "changes", "zarr_format")
 
     def __init__(self, zarr_format: ZarrFormat, raw: Mapping[str, Documents]) -> None:
         self.zarr_format: ZarrFormat = zarr_format
@@ -54,6 +83,7 @@ class Consolidated:
         self._prefix = ""
         self._children: dict[str, dict[str, Kind]] = {}
         self._parsed: dict[str, object] = {}
+        self.changes = Changes()
 
     def __repr__(self) -> str:
         return f"Consolidated(zarr_format={self.zarr_format}, nodes={len(self.paths())})"
@@ -136,7 +166,20 @@ class Consolidated:
         copied._prefix = self._full(path)
         copied._children = self._children
         copied._parsed = self._parsed
+        copied.changes = self.changes
         return copied
+
+    def origin(self, path: str) -> str:
+        """Return the path of the group whose documents these are, for the `path` of the group that has this view."""
+        return path[: len(path) - len(self._prefix)].rstrip("/")
+
+    def changed(self, path: str) -> bool:
+        """Whether the node at `path` (relative to this view) was changed since the documents were read."""
+        return self.changes.at(self._full(path))
+
+    def changed_below(self) -> bool:
+        """Whether a node below this group was changed since the documents were read."""
+        return self.changes.below(self._prefix)
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -155,6 +198,10 @@ class Consolidated:
 
     to_dict = to_json
     """zarr-python's name."""
+
+
+def _is_within(path: str, tree: str) -> bool:
+    return not tree or path == tree or path.startswith(f"{tree}/")
 
 
 def parse_v3(obj: object, diagnostics: list[Diagnostic] | None = None) -> Consolidated | None:

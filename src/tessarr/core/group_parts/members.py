@@ -15,7 +15,7 @@ from tessarr.core.creation.array_config import array_config
 from tessarr.core.info import GroupInfo, group_info
 from tessarr.core.node import STATE_LOCK, Node
 from tessarr.core.stored import metadata_io, read_nodes
-from tessarr.core.stored.consolidated import read_consolidated
+from tessarr.core.stored.consolidated import read_consolidated, watch
 from tessarr.core.stored.move import move_node
 from tessarr.core.stored.parse_cache import parse_node
 from tessarr.core.stored.read_nodes import NodeMetadata
@@ -127,7 +127,7 @@ class Members(Node):
 
     async def _read_member_steps(self, path: str) -> NodeMetadata | None:
         consolidated, relative = self._metadata.consolidated_metadata, self._within(path)
-        if consolidated is not None and relative is not None:
+        if consolidated is not None and relative is not None and not consolidated.changed(relative):
             node: NodeMetadata | None = consolidated.parsed(relative, partial(parse_node, store=self._store, path=path))
             return node
         return (await read_nodes.read_nodes_steps(self._store, [path], self._metadata.zarr_format))[0]
@@ -191,8 +191,8 @@ class Members(Node):
     async def _read_below_steps(self, max_depth: int | None) -> list[tuple[str, NodeMetadata]]:
         """Read path and metadata of every member down to `max_depth`, level by level; from consolidated metadata if used."""
         prefix, depth = prefix_of(self._path), max_depth
-        if self._metadata.consolidated_metadata is not None:
-            block = self._metadata.consolidated_metadata
+        block = self._metadata.consolidated_metadata
+        if block is not None and not block.changed_below():
             paths = block.children("") if depth == 0 else block.paths()
             return [
                 (prefix + path, block.parsed(path, partial(parse_node, store=self._store, path=prefix + path)))
@@ -311,11 +311,21 @@ class Members(Node):
             )
         with STATE_LOCK:
             self._metadata, self._state = self._metadata.with_(consolidated_metadata=found), object()
+        self._watch()
         return self
+
+    def _watch(self) -> None:
+        """Read from the store what the members of this group change, in place of consolidated metadata."""
+        if (block := self._metadata.consolidated_metadata) is not None and not self.read_only:
+            watch(block, self._store, self._path)
 
     def __getstate__(self) -> dict[str, object]:
         kept = {name: value for name, value in self.__dict__.items() if name not in ("_state", "_attributes_order")}
         return {**kept, "given": self._store.given}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        super().__setstate__(state)
+        self._watch()
 
     @sans_io
     async def create_group(

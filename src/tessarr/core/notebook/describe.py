@@ -82,7 +82,7 @@ def group_html(group: Members) -> str:
     """Describe a group in HTML, with a tree of its first members."""
     rows = [item for item in group_info(group).items if item[0] not in _DESCRIBED_BY_THE_TITLE]
     block = group._metadata.consolidated_metadata
-    if block is not None:
+    if block is not None and not block.changed_below():
         tree = _consolidated_tree(block)
     elif isinstance(group._store, LocalStore | MemoryStore):
         tree = _listed_tree(group)

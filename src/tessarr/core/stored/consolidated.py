@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias
+from weakref import WeakKeyDictionary
 
 from tessarr.common.warn import Diagnostic, report, warn
 from tessarr.core.asynchronous.sans_io import run_steps, store_call
@@ -16,11 +17,12 @@ from tessarr.core.claims.settle import update_settled_steps
 from tessarr.core.stored.walk import Entry, block_of, read_entries, walk
 from tessarr.errors import TessarrError, ZarrRuntimeWarning
 from tessarr.metadata import consolidated, formats, serialize
-from tessarr.metadata.consolidated import FIELD, V2_KEY, Consolidated
+from tessarr.metadata.consolidated import FIELD, V2_KEY, Changes, Consolidated
 from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import config as settings
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.local.store import LocalStore
+from tessarr.stores.locks import ForkSafeLock
 from tessarr.stores.path import ancestors, prefix_of
 from tessarr.types import Buffer
 
@@ -29,6 +31,9 @@ Holder: TypeAlias = tuple[str, str]
 HOLDERS = ("zarr.json", V2_KEY)
 """The names of the documents that may hold consolidated metadata."""
 _NOTHING: Mapping[str, Buffer | None] = MappingProxyType({})
+_WATCHED: WeakKeyDictionary[Changes, tuple[Store, str]] = WeakKeyDictionary()
+"""Consolidated metadata of open groups that write → the store object, and the path of the group that holds them."""
+_WATCHED_LOCK = ForkSafeLock()
 
 
 def read_consolidated(
@@ -57,6 +62,31 @@ def is_holder(name: str, data: Buffer | None) -> bool:
 def _holding(places: Sequence[Holder], answers: Sequence[list[Buffer] | None]) -> list[Holder]:
     """Select those of `places` whose stored value (`answers`, in the same order) holds consolidated metadata."""
     return [place for place, answer in zip(places, answers, strict=True) if answer and is_holder(place[1], answer[0])]
+
+
+def watch(block: Consolidated, store: Store, path: str) -> None:
+    """Note in `block`, which the group at `path` has, what is changed from now on through this store object.
+
+    A group that was opened for writing sees so what its own members change. Other clients' changes need `refresh`.
+    """
+    with _WATCHED_LOCK:
+        _WATCHED.setdefault(block.changes, (store, block.origin(path)))
+
+
+def _note_changes(store: Store, paths: Sequence[str], removed: Sequence[str]) -> None:
+    """Tell groups that were opened from `store` by consolidated metadata which nodes have other documents now."""
+    with _WATCHED_LOCK:
+        watched = [(changes, top) for changes, (where, top) in _WATCHED.items() if where is store]
+    for changes, top in watched:
+        prefix = prefix_of(top)
+        for path in paths:
+            if path.startswith(prefix):
+                changes.add(path[len(prefix) :])
+        for path in removed:
+            if prefix.startswith(prefix_of(path)):
+                changes.add("", below=True)
+            elif path.startswith(prefix):
+                changes.add(path[len(prefix) :], below=True)
 
 
 async def follow_change_steps(
@@ -155,6 +185,7 @@ def _holds_group(directory: str) -> bool:
 
 
 async def _follow_steps(store: Store, paths: Sequence[str], names: Sequence[str], removed: Sequence[str]) -> None:
+    _note_changes(store, paths, removed)
     groups = {group for path in paths for group in ancestors(path)}
     above = dict.fromkeys(place for path in paths for place in [*ancestors(path), path])
     # v3 consolidated metadata has no entry for the group itself.
