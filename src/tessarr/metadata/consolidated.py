@@ -53,7 +53,7 @@ class Changes:
         self._trees: set[str] = set()
 
     def add(self, path: str, *, below: bool = False) -> None:
-        """Note a change of the node at `path`; with `below`, of all below it too. "" is the group itself, which is no member."""
+        """Note a change of the node at `path`; with `below`, of all below it too. "" is the group itself, and no member."""
         if path:
             self._nodes.add(path)
         if below:
