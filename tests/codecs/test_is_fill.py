@@ -57,3 +57,25 @@ def test_another_nan_is_not_the_fill_value() -> None:
     fill = np.array(0x7FC00000, "u4").view("f4")
     assert is_fill(np.full(4, 0x7FC00000, "u4").view("f4"), fill)
     assert not is_fill(np.full(4, 0x7FC00001, "u4").view("f4"), fill)
+
+
+@pytest.mark.parametrize("dtype", [np.dtypes.StringDType(), object])
+@pytest.mark.parametrize("fill", ["", "x", "a\0"])
+def test_many_texts_are_compared_to_the_last_byte(dtype: Any, fill: str) -> None:
+    scalar = np.empty((), dtype)
+    scalar[()] = fill
+    for count in (1, 2, 256, 257, 258, 600):
+        chunk = np.full(count, scalar)
+        assert is_fill(chunk, scalar)
+        for other in (fill + "\0", fill + "y" * 20_000):
+            chunk[-1] = other
+            assert not is_fill(chunk, scalar)
+            assert not is_fill(chunk[::-1], scalar)
+
+
+def test_missing_texts_are_only_equal_to_each_other() -> None:
+    dtype = np.dtypes.StringDType(na_object=None)
+    missing, text = np.array(None, dtype), np.array("", dtype)
+    assert is_fill(np.array([None, None], dtype), missing)
+    assert not is_fill(np.array([None, ""], dtype), missing)
+    assert not is_fill(np.array(["", None], dtype), text)

@@ -247,3 +247,22 @@ def test_arrays_hold_the_same_with_it_and_without(layout: Any, compressors: Any)
 
         rust, by_numcodecs = both(written)
         assert rust == by_numcodecs
+
+
+@pytest.mark.parametrize("length", [1, 600, 20_000])
+def test_texts_are_written_from_the_memory_of_the_caller(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[npt.NDArray[Any]] = []
+    encode = vlen_native.encode
+
+    def recorded(values: npt.NDArray[Any], *, as_text: bool) -> bytes | None:
+        encoded.append(values)
+        return encode(values, as_text=as_text)
+
+    monkeypatch.setattr(vlen_native, "encode", recorded)
+    values = of_texts(["xé"[number % 2] * length for number in range(40)])
+    array = tessarr.create_array({}, shape=(40,), chunks=(10,), dtype="string")
+    array[:] = values
+    assert [np.shares_memory(values, chunk) for chunk in encoded] == [True] * 4
+    assert np.array_equal(array[:], values)
+    values[:] = "changed"
+    assert array[0] == "x" * length

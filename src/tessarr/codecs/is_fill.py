@@ -6,14 +6,18 @@ nearly always decides; the others are compared in blocks, so that the comparison
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from tessarr.types import AnyArray
 
+_TEXT = np.dtypes.StringDType()
 _BLOCK = 1 << 16
 _OBJECTS = 1 << 8
+"""Texts and objects that are compared at a time; the first of them before the others, which may be long."""
 
 
 def is_fill(chunk: AnyArray, fill: AnyArray) -> bool:
@@ -22,9 +26,12 @@ def is_fill(chunk: AnyArray, fill: AnyArray) -> bool:
         return True
     if chunk.dtype.kind in "OT":
         value = fill[()]
-        flat = chunk.ravel()
-        blocks = (flat[at : at + _OBJECTS].tolist() for at in range(0, len(flat), _OBJECTS))
-        return all(type(item) is type(value) and _equal(item, value) for block in blocks for item in block)
+        flat = chunk.ravel()  # not `flat`, through which NumPy breaks long texts
+        starts = chain((0,), range(1, chunk.size, _OBJECTS))
+        blocks: Iterator[AnyArray] = (flat[at : at + _OBJECTS if at else 1] for at in starts)
+        if chunk.dtype == _TEXT:  # compared where NumPy has them: as objects, they would be copied
+            return all(bool((block == fill).all()) for block in blocks)
+        return all(type(item) is type(value) and _equal(item, value) for block in blocks for item in block.tolist())
     origin: Any = (*(0,) * chunk.ndim, ...)
     first = chunk[origin]  # a 0-d array: a scalar of S or U would lose its trailing NULs
     if first.tobytes() != fill.tobytes():

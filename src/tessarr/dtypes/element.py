@@ -228,8 +228,11 @@ def to_bits(scalar: Scalar) -> int:
 def converted(values: AnyArray, dtype: AnyDType) -> AnyArray:
     """Convert `values` to `dtype`, its byte order included; return `values` itself where they have both.
 
-    NumPy holds times without a unit for equal in both byte orders, so that its `astype` moves no bytes.
+    NumPy copies text to an equal dtype of another array, and holds times without a unit for equal in both byte orders, so that
+    its `astype` moves no bytes.
     """
+    if dtype.kind == "T" and values.dtype == dtype:
+        return values
     made = values.astype(dtype, copy=False)
     if dtype.kind in "mM" and made.dtype.isnative != dtype.isnative:
         made, given = np.ndarray(values.shape, dtype), made
