@@ -119,5 +119,17 @@ def test_what_json_cannot_spell_is_an_error() -> None:
         strict_json.dumps(cycle)
     with pytest.raises(ValueError, match=r"a\.1 is nan"):
         strict_json.dumps({"a": [0.0, float("nan")]})
-    with pytest.raises(TypeError, match="not JSON serializable"):
-        strict_json.dumps({"a": object()})
+    with pytest.raises(
+        TypeError, match=r"^a\.1: object is not JSON serializable; store a text, a number, a list or a dict$"
+    ):
+        strict_json.dumps({"a": [0, object()]})
+    with pytest.raises(TypeError, match=r"^object is not JSON serializable$"):
+        strict_json.dumps(object())
+
+
+def test_names_that_are_no_texts_become_those_that_json_writes() -> None:
+    assert strict_json.plain({2: {None: 2}, True: 3}) == {"2": {"null": 2}, "true": 3}
+    with pytest.raises(TypeError, match=r"a name must be a text, got \(1, 2\)"):
+        strict_json.plain({"a": {(1, 2): 3}})
+    with pytest.raises(TypeError, match="two names are one as texts: 1, '1'"):
+        strict_json.plain({1: 2, "1": 3})

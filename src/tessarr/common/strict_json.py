@@ -157,7 +157,7 @@ def _default(value: object) -> object:
     """Convert NumPy scalars and arrays to plain values."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
-    raise TypeError(f"{type(value).__name__} is not JSON serializable")
+    raise TypeError(f"{type(value).__name__} is not JSON serializable")  # `dumps` adds where it is
 
 
 def dumps(document: object, *, indent: int | None = 2, sort_keys: bool = False, allow_nan: bool = False) -> bytes:
@@ -176,6 +176,11 @@ def dumps(document: object, *, indent: int | None = 2, sort_keys: bool = False, 
         text = json.dumps(
             document, indent=indent, sort_keys=sort_keys, ensure_ascii=False, allow_nan=allow_nan, default=_default
         )
+    except TypeError as error:
+        place = ".".join(map(str, next(_other(document, ()), ())))
+        raise TypeError(
+            f"{place}: {error}; store a text, a number, a list or a dict" if place else str(error)
+        ) from error
     except ValueError as error:
         found = next(_not_finite(document, ()), None)
         if found is None:
@@ -221,24 +226,51 @@ def _spell(value: object, line: str, indent: str, sort_keys: bool) -> str:
     return f"{{{below}{f',{below}'.join(members)}{line}}}" if members else "{}"
 
 
-def _not_finite(value: object, where: Loc) -> Iterator[Loc]:
-    """Yield the location of each NaN and infinity in `value`, with the number as its last part."""
+def _leaves(value: object, where: Loc) -> Iterator[tuple[Loc, object]]:
+    """Yield the location and value of all that is neither an object nor a list of JSON."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, dict):
         for name, item in value.items():
-            yield from _not_finite(item, (*where, name))
+            yield from _leaves(item, (*where, name))
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            yield from _not_finite(item, (*where, index))
-    elif isinstance(value, float) and not math.isfinite(value):
-        yield *where, str(value)
+            yield from _leaves(item, (*where, index))
+    else:
+        yield where, value
+
+
+def _not_finite(value: object, where: Loc) -> Iterator[Loc]:
+    """Yield the location of each NaN and infinity in `value`, with the number as its last part."""
+    for place, leaf in _leaves(value, where):
+        if isinstance(leaf, float) and not math.isfinite(leaf):
+            yield *place, str(leaf)
+
+
+def _other(value: object, where: Loc) -> Iterator[Loc]:
+    """Yield the location of each value that has no form in JSON."""
+    for place, leaf in _leaves(value, where):
+        if not (leaf is None or isinstance(leaf, str | int | float)):
+            yield place
+
+
+def _name(name: object) -> str:
+    """Return the text that `json` writes for the name of a member. Raises `TypeError` for one that it does not write."""
+    if name is None or isinstance(name, int | float):
+        return json.dumps(name)
+    raise TypeError(f"a name must be a text, got {name!r}")
 
 
 def plain(value: object) -> Any:
-    """Return `value` as reading its JSON would: tuples as lists, NumPy values as plain ones, new containers."""
+    """Return `value` as reading its JSON would: tuples as lists, NumPy values as plain ones, new containers.
+
+    Names that are numbers become texts, as `json` writes them. Raises `TypeError` for other names, and for two that become one.
+    """
     if isinstance(value, dict):
-        return {str(name): plain(item) for name, item in value.items()}
+        new = {name if isinstance(name, str) else _name(name): plain(item) for name, item in value.items()}
+        if len(new) < len(value):
+            raise TypeError(f"two names are one as texts: {', '.join(map(repr, value))}")
+        return new
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, np.generic | np.ndarray):
