@@ -406,7 +406,9 @@ class Unpromised(NamedTuple):
 UNPROMISED = (
     Unpromised(
         "move",
-        frozenset({"delete_group", "move", "replace_model", "write_shard", "repair_all", "migrate_all"})
+        frozenset(
+            {"delete_group", "move", "replace_model", "write_shard", "append_to_shard", "repair_all", "migrate_all"}
+        )
         | LAST
         | NEWEST,
         REQUESTS,
