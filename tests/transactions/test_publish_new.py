@@ -23,7 +23,7 @@ from tessarr.errors import (
 )
 from tessarr.tools.check import check
 from tessarr.tools.repair import repair
-from tests.simulation.simulator import Bucket, Crashed
+from tests.simulation.simulator import Bucket, Crashed, exhaustive
 from tests.transactions.test_publish import Deaf, FailingOnce, Faulty, Time, crash, filled, raised_by, time  # noqa: F401
 
 OLD = (6, None, None)
@@ -310,3 +310,33 @@ def test_a_claim_that_is_gone_after_the_commit_is_told() -> None:
             assert found(bucket)[1] is None, number
         told.add(type(error))
     assert told == {type(None), ConflictError, PendingCommitError}
+
+
+def ended_after_commit() -> Bucket:
+    """A bucket in which a process committed a transaction that creates a group, and ended."""
+    for number in range(100):
+        bucket = filled()
+
+        def create_group(store: Any) -> None:
+            with tessarr.transaction(store) as tx:
+                tx.group.create_group("p", attributes={"by": "transaction"})
+
+        raised_by(lambda bucket=bucket, number=number: create_group(Faulty(bucket, number, crash)))  # type: ignore[misc]
+        if any(intents.RECORD in key and b'"committed"' in value for key, value in bucket.values.items()):
+            return bucket
+    raise AssertionError("no transaction commits")
+
+
+def test_two_that_complete_a_transaction_at_once_keep_what_it_created() -> None:
+    ended = ended_after_commit()
+    outcomes = 0
+    for outcome in exhaustive(
+        [lambda store: "p" in tessarr.open_group(store, mode="r+")] * 2,
+        lambda: Bucket("generation", dict(ended.values), dict(ended.generations), ended.writes),
+        preemptions=2,
+    ):
+        outcomes += 1
+        assert outcome.results == [True, True], outcome.schedule
+        store = outcome.bucket.connect("reader")
+        assert dict(tessarr.open_group(store, path="p", mode="r").attrs) == {"by": "transaction"}, outcome.schedule
+    assert outcomes > 100

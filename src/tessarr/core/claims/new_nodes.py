@@ -40,19 +40,27 @@ async def create_claimed_steps(store: Store, key: str, document: bytes, identifi
             await store_call(store, "update", key, partial(_instead_of, there, document))
         except UnchangedError:
             return await create_claimed_steps(store, key, document, identifier)
-        if not await _is_claimed_steps(store, key, identifier):  # it had been created, and was removed since
-            await put_back_steps(store, key, document, there)
-            return False
+        if not await _is_claimed_steps(store, key, identifier):
+            if not await _is_recorded_steps(store, key, document):  # it had been created, and was removed since
+                await put_back_steps(store, key, document, there)
+            return False  # another process found this document, and goes on with it
     await remove_claim_steps(store, key, identifier)
     return there is not None and intent is None
 
 
 def _instead_of(there: Buffer | None, document: bytes, old: Buffer | None) -> bytes:
-    """Return `document` if the stored value is what was `there`, or `document` after an answer was lost."""
+    """Return `document` if the stored value is what was `there`; it may be `document`, of another process, by now."""
     now = None if old is None else bytes(old)
-    if now not in (None if there is None else bytes(there), document):
+    if now != (None if there is None else bytes(there)):
         raise UnchangedError
     return document
+
+
+async def _is_recorded_steps(store: Store, key: str, document: bytes) -> bool:
+    """Whether the record is there that the intent in `document` names: it is removed when all documents are stored."""
+    intent = intent_in(document, key)
+    place = None if intent is None else intent.record_key(key)
+    return place is not None and await store_call(store, "get", place) is not None
 
 
 async def _is_claimed_steps(store: Store, key: str, identifier: str) -> bool:
