@@ -45,7 +45,7 @@ def find_chromium() -> str | None:
 class Browser:
     """A running Chromium without a window."""
 
-    def __init__(self, program: str, options: Sequence[str] = NO_GRAPHICS) -> None:
+    def __init__(self, program: str, options: Sequence[str] = GRAPHICS) -> None:
         self._profile = tempfile.mkdtemp(prefix="tessarr-chromium-")
         theirs_in, self._to = os.pipe()
         self._from, theirs_out = os.pipe()

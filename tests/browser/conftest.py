@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from tessarr.serve import BackgroundServer, app, serve_background
 from tessarr.storage import MemoryStore
 from tessarr.stores.base import Store
 from tessarr.viewer import page_files, page_path
-from tests.browser.chromium import GRAPHICS, Browser, find_chromium
+from tests.browser.chromium import GRAPHICS, NO_GRAPHICS, Browser, find_chromium
 
 AIR = (np.arange(3 * 60 * 80, dtype="i2") % 3001).reshape(3, 60, 80)
 GRADIENT = np.arange(256 * 256, dtype="u2").reshape(256, 256)
@@ -32,37 +32,40 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="runs in `make test-browser`, because it takes minutes"))
 
 
+def running(options: Sequence[str]) -> Iterator[Browser]:
+    program = find_chromium()
+    if program is None:
+        pytest.skip("needs the program chromium (Debian: apt-get install chromium)")
+    with Browser(program, options) as found:
+        yield found
+
+
 @pytest.fixture(scope="session")
 def running_browser() -> Iterator[Browser]:
-    program = find_chromium()
-    if program is None:
-        pytest.skip("needs the program chromium (Debian: apt-get install chromium)")
-    with Browser(program) as running:
-        yield running
+    yield from running(GRAPHICS)
 
 
 @pytest.fixture(scope="session")
-def running_graphics() -> Iterator[Browser]:
-    program = find_chromium()
-    if program is None:
-        pytest.skip("needs the program chromium (Debian: apt-get install chromium)")
-    with Browser(program, GRAPHICS) as running:
-        yield running
-
-
-@pytest.fixture
-def graphics(running_graphics: Browser) -> Iterator[Browser]:
-    """A browser with WebGL, computed by its processor: the plots of H5Web need it."""
-    yield running_graphics
-    for page in [*running_graphics.pages]:
-        page.close()
+def running_without_graphics() -> Iterator[Browser]:
+    yield from running(NO_GRAPHICS)
 
 
 @pytest.fixture
 def browser(running_browser: Browser) -> Iterator[Browser]:
-    """A browser whose tabs are closed after the test: an open page goes on asking for changes, also during other tests."""
+    """A browser with WebGL, computed by its processor.
+
+    Its tabs are closed after the test: an open page goes on asking for changes, also during other tests.
+    """
     yield running_browser
     for page in [*running_browser.pages]:
+        page.close()
+
+
+@pytest.fixture
+def browser_without_graphics(running_without_graphics: Browser) -> Iterator[Browser]:
+    """A browser without WebGL, whose tabs are closed after the test."""
+    yield running_without_graphics
+    for page in [*running_without_graphics.pages]:
         page.close()
 
 

@@ -81,7 +81,7 @@ def look(page: Page, array: tessarr.Array | None, expected: AnyArray | None, *, 
         page.evaluate("new Promise((done) => setTimeout(done, 100))")
         bounds = bounds_of(page, "canvas.plot")
         share = (middle[0] + 0.5) / array.shape[0]
-        page.hover(bounds["x"] + 78 + (bounds["width"] - 86) * share, bounds["y"] + 60)
+        page.hover(bounds["x"] + bounds["width"] * share, bounds["y"] + 60)
         text = readout(page, r"^\S.*: .*$")
         index = int(re.findall(r" (\d+)(?: \(.*?\))?: ", text)[0])
         compare(text, np.asarray(array[index]))

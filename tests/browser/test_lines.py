@@ -16,8 +16,6 @@ from tests.browser.looking import bounds_of, readout
 
 LENGTH, CHUNK, START = 10**11, 10**6, 5 * 10**10
 STORED = np.arange(1000) / 7
-LEFT, RIGHT = 78, 8
-"""Pixels of the plot beside the line."""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +38,7 @@ def test_a_line_of_10_11_elements_is_drawn_from_some_chunks(browser: Browser, li
     page = browser.open(f"{line_url}#/long")
     bounds = drawn(page)
     page.wait(f"document.querySelector('.zoom').textContent.includes('of {LENGTH // CHUNK} chunks')")
-    page.hover(bounds["x"] + LEFT + (bounds["width"] - LEFT - RIGHT) / 4, bounds["y"] + 50)
+    page.hover(bounds["x"] + bounds["width"] / 4, bounds["y"] + 50)
     assert readout(page, r"dim_0 2\d{10}: -1$")
     assert page.problems == []
 
@@ -49,17 +47,17 @@ def test_a_line_shows_every_element_of_a_span(browser: Browser, line_url: str) -
     page = browser.open(f"{line_url}#/long?span={START},{START + 100}")
     bounds = drawn(page)
     page.wait("!document.querySelector('.zoom').textContent.includes('chunks')")
-    width = bounds["width"] - LEFT - RIGHT
-    page.hover(bounds["x"] + LEFT + width * 30.5 / 100, bounds["y"] + 50)
+    width = bounds["width"]
+    page.hover(bounds["x"] + width * 30.5 / 100, bounds["y"] + 50)
     assert float(readout(page, rf"dim_0 {START + 30}: .*").partition(": ")[2]) == STORED[30]
     page.call(
-        "Input.dispatchMouseEvent", type="mouseWheel", x=bounds["x"] + LEFT + width * 30.5 / 100, y=bounds["y"] + 50,
+        "Input.dispatchMouseEvent", type="mouseWheel", x=bounds["x"] + width * 30.5 / 100, y=bounds["y"] + 50,
         deltaX=0, deltaY=-300,
     )  # fmt: skip
     page.wait(f"!location.hash.includes('span={START},{START + 100}')")
     first, last = (int(part) for part in page.evaluate("location.hash").partition("span=")[2].split(","))
     assert START < first < START + 30 < last < START + 100
-    page.hover(bounds["x"] + LEFT + width * (START + 40.5 - first) / (last - first), bounds["y"] + 60)
+    page.hover(bounds["x"] + width * (START + 40.5 - first) / (last - first), bounds["y"] + 60)
     index, value = readout(page, r"dim_0 \d+: .*").removeprefix("dim_0 ").split(": ")
     assert float(value) == STORED[int(index) - START]
     assert page.problems == []

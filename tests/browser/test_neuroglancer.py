@@ -25,7 +25,7 @@ SHADER = "void main() { emitRGB(vec3(toRaw(getDataValue()) / 255.0, 0.0, 1.0)); 
 """Draw the value as red, and mark what is drawn of data by blue."""
 
 
-def test_the_client_draws_every_element(graphics: Browser) -> None:
+def test_the_client_draws_every_element(browser: Browser) -> None:
     neuroglancer.set_server_bind_address("127.0.0.1")
     viewer = neuroglancer.Viewer()
     address = urlsplit(viewer.get_viewer_url())
@@ -48,7 +48,7 @@ def test_the_client_draws_every_element(graphics: Browser) -> None:
             state.position = [32, 48]
             state.cross_section_scale = 1 / SIZE
             state.show_axis_lines = state.show_default_annotations = False
-        page = graphics.open(viewer.get_viewer_url())
+        page = browser.open(viewer.get_viewer_url())
         try:
             viewer.async_screenshot(keep)
             assert done.wait(PATIENCE_S), page.problems

@@ -147,7 +147,7 @@ def test_a_click_shows_the_series_and_a_click_on_it_its_index(browser: Browser, 
     page.wait("document.querySelector('.series canvas.plot')")
     page.evaluate("document.querySelector('.series canvas').scrollIntoView({block: 'center'})")
     bounds = bounds_of(page, ".series canvas.plot")
-    at = bounds["x"] + 78 + (bounds["width"] - 86) * 7.5 / 20
+    at = bounds["x"] + bounds["width"] * 7.5 / 20
     page.hover(at, bounds["y"] + 40)
     value = readout(page, r"time 7: .*").partition(": ")[2]
     assert np.float32(value) == np.float32(SERIES[7] + np.float32(300))

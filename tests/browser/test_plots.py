@@ -86,8 +86,8 @@ def height_of(page: Page, value: float, *, log: bool = False) -> int:
 
 
 @pytest.mark.parametrize("log", [False, True])
-def test_points_are_drawn_against_another_array(graphics: Browser, plots: str, log: bool) -> None:
-    page = graphics.open(f"{plots}#/points/mass?view=scatter&against=points/size{'&scaley=log' if log else ''}")
+def test_points_are_drawn_against_another_array(browser: Browser, plots: str, log: bool) -> None:
+    page = browser.open(f"{plots}#/points/mass?view=scatter&against=points/size{'&scaley=log' if log else ''}")
     drawn(page)
     pixels = page.screenshot()
     ground = pixels[5, 600].tolist()
@@ -103,8 +103,8 @@ def test_points_are_drawn_against_another_array(graphics: Browser, plots: str, l
     assert page.problems == []
 
 
-def test_points_are_drawn_against_the_coordinate_at_first_and_zoomed(graphics: Browser, plots: str) -> None:
-    page = graphics.open(f"{plots}#/points/mass?view=scatter&domain=20,40,0,20")
+def test_points_are_drawn_against_the_coordinate_at_first_and_zoomed(browser: Browser, plots: str) -> None:
+    page = browser.open(f"{plots}#/points/mass?view=scatter&domain=20,40,0,20")
     drawn(page)
     assert "row 30, mass (kg) 10 ± 1" in pointed(page, lambda: point(page, 30, 10), "row 0 .*±.*")
     page.click("[aria-label='Zoom in']")
@@ -120,8 +120,8 @@ def test_points_are_drawn_against_the_coordinate_at_first_and_zoomed(graphics: B
     assert page.problems == []
 
 
-def test_points_have_the_colours_of_a_third_array(graphics: Browser, plots: str) -> None:
-    page = graphics.open(
+def test_points_have_the_colours_of_a_third_array(browser: Browser, plots: str) -> None:
+    page = browser.open(
         f"{plots}#/points/mass?view=scatter&against=points/size&map=gray&low=0&high=8&errors=0&guides=0"
     )
     drawn(page)
@@ -135,8 +135,8 @@ def test_points_have_the_colours_of_a_third_array(graphics: Browser, plots: str)
     assert page.problems == []
 
 
-def test_a_column_is_drawn_against_another_column_and_saved(graphics: Browser, plots: str) -> None:
-    page = graphics.open(f"{plots}#/pairs?view=scatter&x=0&i1=1&against=/1=0")
+def test_a_column_is_drawn_against_another_column_and_saved(browser: Browser, plots: str) -> None:
+    page = browser.open(f"{plots}#/pairs?view=scatter&x=0&i1=1&against=/1=0")
     drawn(page)
     page.hover(*point(page, 2, 1000))
     readout(page, "dim_0 2: pairs, dim_1 0 2, pairs 1000")
@@ -228,8 +228,8 @@ def test_phase_and_magnitude_are_one_picture(browser: Browser, plots: str) -> No
     assert page.problems == []
 
 
-def test_a_rectangle_is_shown_alone(graphics: Browser, plots: str) -> None:
-    page = graphics.open(f"{plots}#/points/mass?view=scatter&against=points/size&errors=0")
+def test_a_rectangle_is_shown_alone(browser: Browser, plots: str) -> None:
+    page = browser.open(f"{plots}#/points/mass?view=scatter&against=points/size&errors=0")
     drawn(page)
     dragged(page, point(page, 1.5, 50), point(page, 3.5, 0.5))
     page.wait("location.hash.includes('domain=')")
@@ -325,8 +325,8 @@ def test_colours_are_read_from_blue_to_red(browser: Browser, plots: str) -> None
     assert page.problems == []
 
 
-def test_a_plane_is_a_surface_that_turns(graphics: Browser, plots: str) -> None:
-    page = graphics.open(f"{plots}#/plane?view=surface&map=gray&turn=0,90&low=0&high=11")
+def test_a_plane_is_a_surface_that_turns(browser: Browser, plots: str) -> None:
+    page = browser.open(f"{plots}#/plane?view=surface&map=gray&turn=0,90&low=0&high=11")
     page.wait("document.querySelector('canvas.plot')?.dataset.drawn === '4,3,0,90'")
     bounds = bounds_of(page, "canvas.plot")
     pixels = page.screenshot()
@@ -353,10 +353,10 @@ def test_floats_of_a_table_are_written_in_a_notation(browser: Browser, plots: st
 
 
 @pytest.mark.parametrize("place", ["points/mass?view=scatter&tint=points/flag", "plane?view=surface", "points/mass"])
-def test_plots_in_the_dark_have_names_for_all_controls(graphics: Browser, plots: str, place: str) -> None:
+def test_plots_in_the_dark_have_names_for_all_controls(browser: Browser, plots: str, place: str) -> None:
     from tests.browser.test_access import NAMELESS
 
-    page = graphics.open(f"{plots}#/{place}")
+    page = browser.open(f"{plots}#/{place}")
     page.wait("document.querySelector('canvas.plot')")
     page.click("#theme")
     assert json.loads(page.evaluate(NAMELESS)) == []

@@ -1,6 +1,6 @@
 /** Drags on a canvas: of what is shown, and with Shift of a rectangle. */
 
-import { pixelOf, type Selection } from "./axis_drawing.js";
+import type { Selection } from "./frame.js";
 
 type Place = [number, number];
 
@@ -15,6 +15,12 @@ export interface DragOptions {
   take: (selection: Selection) => void;
   /** The rectangle changed. */
   draw: () => void;
+}
+
+/** Return where a pointer is, in pixels of the canvas. */
+export function pixelOf(event: MouseEvent, canvas: HTMLCanvasElement): Place {
+  const bounds = canvas.getBoundingClientRect();
+  return [event.clientX - bounds.left, event.clientY - bounds.top];
 }
 
 /** Pixels by which a pointer may move within a click. */

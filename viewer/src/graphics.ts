@@ -1,6 +1,6 @@
 /** Plots that H5Web draws, by WebGL: whether the browser has it, and H5Web's parts, which are loaded when the first plot needs them. */
 
-import { el, THEME_EVENT } from "./dom.js";
+import { el, onLook } from "./dom.js";
 
 type H5Web = typeof import("./h5web.js");
 
@@ -10,7 +10,7 @@ export interface Drawn<Look> {
   close(): void;
 }
 
-const NO_GRAPHICS = "This browser gives pages no WebGL, by which points and surfaces are drawn. Table and Line show the same elements, and the links below have them as files.";
+const NO_GRAPHICS = "This browser gives pages no WebGL, by which lines, points and surfaces are drawn. Table shows the same elements, and the links below have them as files.";
 
 let parts: Promise<H5Web> | null = null;
 
@@ -21,6 +21,11 @@ function h5web(): Promise<H5Web> {
     throw error;
   });
   return parts;
+}
+
+/** Load H5Web's parts while the numbers are read that they are to draw; a failure is told by the plot. */
+export function prepare(): void {
+  void h5web().catch(() => undefined);
 }
 
 /** Whether the browser gives pages WebGL 2; remote desktops and machines without a graphics processor may not. */
@@ -48,10 +53,11 @@ export function reachable(canvas: HTMLCanvasElement, description: string): void 
   for (const [name, value] of [["tabindex", "0"], ["role", "application"], ["aria-roledescription", description]] as const) canvas.setAttribute(name, value);
 }
 
-/** A plot of H5Web: drawn in the next frame, however often that was asked for, and again when the colours of the page change. */
+/** A plot of H5Web: drawn in the next frame, however often that was asked for, and again when its size or the colours of the page change. */
 export class Plot<Look> {
   readonly element = el("div", { class: "h5web" });
-  private readonly end = new AbortController();
+  private readonly ignore: () => void;
+  private isClosed = false;
   private drawn: Drawn<Look> | null = null;
   private frame = 0;
 
@@ -61,7 +67,7 @@ export class Plot<Look> {
     private readonly look: () => Look | null,
     private readonly onError: (error: unknown) => void,
   ) {
-    document.addEventListener(THEME_EVENT, () => this.draw(), { signal: this.end.signal });
+    this.ignore = onLook(this.element, () => this.draw());
   }
 
   /** Return the canvas that H5Web draws on; `undefined`: nothing is drawn yet. */
@@ -70,12 +76,13 @@ export class Plot<Look> {
   }
 
   draw(): void {
-    if (this.frame !== 0 || this.end.signal.aborted) return;
+    if (this.frame !== 0 || this.isClosed) return;
     this.frame = requestAnimationFrame(() => void this.update().catch(this.onError).finally(() => (this.frame = 0)));
   }
 
   close(): void {
-    this.end.abort();
+    this.isClosed = true;
+    this.ignore();
     cancelAnimationFrame(this.frame);
     this.drawn?.close();
   }
@@ -83,7 +90,7 @@ export class Plot<Look> {
   private async update(): Promise<void> {
     const parts = await h5web();
     const look = this.look();
-    if (this.end.signal.aborted || look === null) return;
+    if (this.isClosed || look === null) return;
     if (this.drawn === null) this.drawn = this.start(parts, this.element, look);
     else this.drawn.update(look);
   }

@@ -3,6 +3,7 @@
 import { createElement, type FunctionComponent } from "react";
 import { createRoot } from "react-dom/client";
 import type { Drawn } from "./graphics.js";
+import { LinePlot, type LineLook } from "./h5web_line.js";
 import { PointsPlot, type PointsLook } from "./h5web_points.js";
 import { SurfacePlot, type SurfaceLook } from "./h5web_surface.js";
 
@@ -18,3 +19,6 @@ export const drawSurface = (host: HTMLElement, look: SurfaceLook): Drawn<Surface
 
 /** Draw points in an element. */
 export const drawPoints = (host: HTMLElement, look: PointsLook): Drawn<PointsLook> => draw(PointsPlot, host, look);
+
+/** Draw lines in an element. */
+export const drawLine = (host: HTMLElement, look: LineLook): Drawn<LineLook> => draw(LinePlot, host, look);

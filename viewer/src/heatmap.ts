@@ -1,10 +1,11 @@
 /** A plane in colours: layers of tiles on a canvas; pan, zoom, axes, and the element under the cursor. */
 
 import type { Api, ChunkMap } from "./api.js";
-import { drawSelection, pixelOf, type Selection } from "./axis_drawing.js";
+import { drawSelection } from "./axis_drawing.js";
 import { el, onLook } from "./dom.js";
-import { CLICK, Drags } from "./drags.js";
+import { CLICK, Drags, pixelOf } from "./drags.js";
 import { type Element, type Elements, elements } from "./elements.js";
+import type { Selection } from "./frame.js";
 import type { Layer } from "./layer.js";
 import { paintChunks } from "./overlay.js";
 import { type Box, type Plane, type Scale, sizeOf } from "./plane.js";

@@ -1,8 +1,10 @@
-/** Lines of numbers on a canvas: per pixel the range of the values there, so that no peak is lost; pan and zoom along the axis. */
+/** Lines of numbers, drawn by H5Web: per pixel the range of the values there, so that no peak is lost; pan and zoom along the axis. */
 
-import { drawBar, drawSelection, drawTick, drawTitles, drawValueAxis, type Frame, frameOf, MARGIN, pixelOf, type Selection } from "./axis_drawing.js";
-import { el, onLook } from "./dom.js";
-import { Drags } from "./drags.js";
+import { el } from "./dom.js";
+import { Drags, pixelOf } from "./drags.js";
+import { type Selection, roomOf, valueMarks } from "./frame.js";
+import { Plot, reachable } from "./graphics.js";
+import type { LineLook, Stroke } from "./h5web_line.js";
 import { edgesOf, type Scaling, scalingOf } from "./scales.js";
 import type { Tick } from "./ticks.js";
 
@@ -47,6 +49,7 @@ export interface LineOptions {
   span: Span | null;
   /** Index that is marked. */
   mark: number | null;
+  label: string;
   title: string;
   titleY: string;
   ticks: (from: number, to: number, count: number) => Tick[];
@@ -54,6 +57,7 @@ export interface LineOptions {
   onPick: (index: number) => void;
   /** What is shown changed; `null`: everything. */
   onSpan: (span: Span | null) => void;
+  onError: (error: unknown) => void;
 }
 
 /** Colours of further lines: custom properties of the page's style. */
@@ -84,50 +88,41 @@ export function ranges(values: Float64Array, columns: number): { low: Float64Arr
 }
 
 export class Line {
-  readonly canvas = el("canvas", { tabindex: 0, role: "application", "aria-roledescription": "line", class: "plot" });
-  private readonly ignore: () => void;
+  readonly plot: Plot<LineLook>;
+  readonly element: HTMLElement;
   private curves: Curve[];
   private style: LineStyle;
   private span: Span | null;
   private cursor: number | null = null;
-  private readonly drags = new Drags(this.canvas, {
-    grab: () => {
-      const [from, to] = this.shown();
-      return (right) => this.show(spanAfter([from, to], this.options.length, { by: (-right / this.width()) * (to - from) }));
-    },
-    hover: ([x]) => this.setCursor(this.indexAt(x)),
-    click: ([x]) => {
-      const index = this.indexAt(x);
-      if (index !== null) this.options.onPick(index);
-    },
-    take: (selection) => this.take(selection),
-    draw: () => this.draw(),
-  });
   private mark: number | null;
+  private drags: Drags | null = null;
+  /** What is drawn of the curves; `null`: it is to be computed. */
+  private drawn: Drawing | null = null;
 
   constructor(private readonly options: LineOptions) {
     ({ curves: this.curves, style: this.style, span: this.span, mark: this.mark } = options);
-    this.ignore = onLook(this.canvas, () => this.draw());
-    this.listen();
+    this.plot = new Plot((h5web, host, look) => h5web.drawLine(host, look), () => this.look(), options.onError);
+    this.element = el("div", { class: "plots lines" }, this.plot.element);
+    this.plot.draw();
   }
 
   close(): void {
-    this.ignore();
+    this.plot.close();
   }
 
   setMark(index: number | null): void {
     this.mark = index;
-    this.draw();
+    this.plot.draw();
   }
 
   setCurves(curves: Curve[]): void {
     this.curves = curves;
-    this.draw();
+    this.redraw();
   }
 
   setStyle(style: LineStyle): void {
     this.style = style;
-    this.draw();
+    this.redraw();
   }
 
   /** Zoom by a factor about an element, or the middle. */
@@ -143,7 +138,7 @@ export class Line {
   private show(span: Span | null): void {
     this.span = span;
     this.options.onSpan(span);
-    this.draw();
+    this.redraw();
   }
 
   private shown(): Span {
@@ -151,13 +146,29 @@ export class Line {
   }
 
   private setCursor(index: number | null): void {
+    if (index === this.cursor) return;
     this.cursor = index;
     this.options.onCursor(index);
-    this.draw();
+    this.plot.draw();
   }
 
-  private listen(): void {
-    const { canvas } = this;
+  // -- the pointer and the keyboard ----------------------------------------------------------------------------------
+
+  private readonly listen = (canvas: HTMLCanvasElement): void => {
+    reachable(canvas, "line");
+    this.drags = new Drags(canvas, {
+      grab: () => {
+        const [from, to] = this.shown();
+        return (right) => this.show(spanAfter([from, to], this.options.length, { by: (-right / this.width()) * (to - from) }));
+      },
+      hover: ([x]) => this.setCursor(this.indexAt(x)),
+      click: ([x]) => {
+        const index = this.indexAt(x);
+        if (index !== null) this.options.onPick(index);
+      },
+      take: (selection) => this.take(selection),
+      draw: () => this.plot.draw(),
+    });
     canvas.addEventListener("pointerleave", () => this.setCursor(null));
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
@@ -165,12 +176,11 @@ export class Line {
     }, { passive: false });
     canvas.addEventListener("dblclick", () => this.fit());
     canvas.addEventListener("keydown", (event) => this.key(event));
-  }
+  };
 
   /** Show the elements in the part that was drawn. */
   private take({ from, to }: Selection): void {
-    const [first, last] = this.shown();
-    const [left, right] = [from[0], to[0]].sort((a, b) => a - b).map((pixel) => first + ((pixel - MARGIN.left) / this.width()) * (last - first)) as [number, number];
+    const [left, right] = [from[0], to[0]].sort((a, b) => a - b).map((pixel) => this.placeAt(pixel)) as [number, number];
     const span: Span = [Math.max(0, left), Math.min(this.options.length, right)];
     if (span[1] - span[0] >= Math.min(LEAST, this.options.length)) this.show(span);
   }
@@ -191,10 +201,10 @@ export class Line {
     event.preventDefault();
   }
 
-  /** Return where a pixel of the canvas is, in elements from the first of the axis. */
+  /** Return where a pixel of the plot is, in elements from the first of the axis. */
   private placeAt(x: number): number {
     const [from, to] = this.shown();
-    return from + ((x - MARGIN.left) / this.width()) * (to - from);
+    return from + (x / this.width()) * (to - from);
   }
 
   private indexAt(x: number): number | null {
@@ -204,73 +214,71 @@ export class Line {
   }
 
   private width(): number {
-    return Math.max(1, this.canvas.clientWidth - MARGIN.left - MARGIN.right);
+    return roomOf(this.plot.element)?.width ?? 1;
   }
 
-  private draw(): void {
-    const found = frameOf(this.canvas);
-    if (found === null) return;
-    const { context, frame } = found;
+  // -- drawing -------------------------------------------------------------------------------------------------------
+
+  private redraw(): void {
+    this.drawn = null;
+    this.plot.draw();
+  }
+
+  private look(): LineLook | null {
+    const room = roomOf(this.plot.element);
+    if (room === null) return null;
+    const { width, height } = room;
+    if (this.drawn?.width !== width || this.drawn.height !== height) this.drawn = drawingOf(this.curves, this.style, this.shown(), room);
+    const { strokes, edges, scaling } = this.drawn;
     const [from, to] = this.shown();
-    const parts = this.curves.map((curve) => visiblePart(curve, [from, to], this.style.hasErrors));
-    const edges = this.style.limits ?? edgesOf(parts.flatMap(({ values, bars }) => (bars === null ? [values] : [values, bars.below, bars.above])), this.style.scale);
-    const scaling = scalingOf(this.style.scale, edges);
-    const x = (place: number): number => frame.left + ((place - from) / (to - from)) * frame.width;
-    for (const { at, text } of this.options.ticks(from, to, Math.floor(frame.width / 90))) {
-      if (at + 0.5 >= from && at + 0.5 <= to) drawTick(context, frame, x(at + 0.5), text, this.style.hasGuides);
-    }
-    drawValueAxis(context, frame, scaling, this.style.hasGuides);
-    drawTitles(context, frame, this.options.title, this.options.titleY);
-    context.save();
-    context.beginPath();
-    context.rect(frame.left, 0, frame.width, frame.top + frame.height + 1);
-    context.clip();
-    parts.forEach((part, at) => this.drawPart(context, frame, scaling, part, x, colorOf(this.canvas, at)));
-    this.drawLegend(context, frame);
-    const style = getComputedStyle(this.canvas);
-    if (this.mark !== null) {
-      context.fillStyle = style.getPropertyValue("--error") || "#c00";
-      context.fillRect(x(this.mark + 0.5) - 0.5, frame.top, 1.5, frame.height);
-    }
-    context.fillStyle = style.color;
-    if (this.cursor !== null) context.fillRect(x(this.cursor + 0.5), frame.top, 1, frame.height);
-    context.restore();
-    if (this.drags.selection !== null) {
-      const [top, bottom] = [frame.top, frame.top + frame.height]; // over the whole height
-      drawSelection(context, { from: [this.drags.selection.from[0], top], to: [this.drags.selection.to[0], bottom] });
-    }
-    this.canvas.dataset["frame"] = [frame.left, frame.top, frame.width, frame.height, from, to, ...edges].join(",");
+    const x = (place: number): number => ((place - from) / (to - from)) * width;
+    const at = (index: number | null): number | null => (index === null ? null : x(index + 0.5));
+    const ticks = this.options.ticks(from, to, Math.floor(width / 90)).filter((tick) => tick.at + 0.5 >= from && tick.at + 0.5 <= to);
+    const { selection } = this.drags ?? { selection: null };
+    return {
+      frame: {
+        width, height, right: width, bottom: height,
+        x: { title: this.options.title, marks: ticks.map((tick) => ({ at: x(tick.at + 0.5), text: tick.text })) },
+        y: { title: this.options.titleY, marks: valueMarks(scaling, height) },
+        hasGuides: this.style.hasGuides,
+        label: this.options.label,
+        facts: { frame: [0, 0, width, height, from, to, ...edges].join(",") },
+        onCanvas: this.listen,
+      },
+      strokes: strokes.map((stroke) => ({ ...stroke, color: this.colorOf(stroke.curve) })),
+      mark: at(this.mark),
+      cursor: at(this.cursor),
+      selection: selection === null ? null : { from: [selection.from[0], 0], to: [selection.to[0], height] }, // over the whole height
+      names: this.curves.length < 2 ? [] : this.curves.map(({ name }, curve) => ({ text: name, color: this.colorOf(curve) })),
+    };
   }
 
-  private drawPart(context: CanvasRenderingContext2D, frame: Frame, scaling: Scaling, part: Part, x: (place: number) => number, color: string): void {
-    const { values, bars, first, step } = part;
-    const y = (value: number): number => frame.top + (1 - scaling.share(value)) * frame.height;
-    const place = (at: number): number => x(first + (at + 0.5) * step);
-    context.strokeStyle = context.fillStyle = color;
-    context.lineWidth = 1;
-    if (bars !== null) drawErrors(context, bars, place, y, frame);
-    context.lineWidth = 1.5;
-    drawValues(context, this.style.shape, values, place, y, frame.width);
-  }
-
-  /** Name the lines, where there are more than one. */
-  private drawLegend(context: CanvasRenderingContext2D, { left, top, width }: Frame): void {
-    if (this.curves.length < 2) return;
-    context.font = "11px system-ui, sans-serif";
-    context.textAlign = "right";
-    context.textBaseline = "middle";
-    this.curves.forEach(({ name }, at) => {
-      const y = top + 8 + 15 * at;
-      context.fillStyle = colorOf(this.canvas, at);
-      context.fillRect(left + width - 18, y - 1, 14, 3);
-      context.fillStyle = getComputedStyle(this.canvas).color;
-      context.fillText(name, left + width - 24, y, width / 3);
-    });
+  private colorOf(curve: number): string {
+    return getComputedStyle(this.plot.element).getPropertyValue(COLORS[curve % COLORS.length] ?? "") || "#36c";
   }
 }
 
-function colorOf(canvas: HTMLCanvasElement, at: number): string {
-  return getComputedStyle(canvas).getPropertyValue(COLORS[at % COLORS.length] ?? "") || "#36c";
+/** What is drawn of curves in a plot of so many pixels. */
+interface Drawing {
+  width: number;
+  height: number;
+  strokes: (Omit<Stroke, "color"> & { curve: number })[];
+  edges: [number, number];
+  scaling: Scaling;
+}
+
+/** Draw curves within a span. Pure. */
+export function drawingOf(curves: Curve[], style: LineStyle, span: Span, { width, height }: { width: number; height: number }): Drawing {
+  const parts = curves.map((curve) => visiblePart(curve, span, style.hasErrors));
+  const edges = style.limits ?? edgesOf(parts.flatMap(({ values, bars }) => (bars === null ? [values] : [values, bars.below, bars.above])), style.scale);
+  const scaling = scalingOf(style.scale, edges);
+  const y = (value: number): number => (1 - scaling.share(value)) * height;
+  const strokes = parts.flatMap((part, curve) => {
+    const x = (at: number): number => ((part.first + (at + 0.5) * part.step - span[0]) / (span[1] - span[0])) * width;
+    const bars = part.bars === null ? [] : [errorStroke(part.bars, x, y, width, height)];
+    return [...bars, valueStroke(style.shape, part.values, x, y, width)].map((stroke) => ({ ...stroke, curve }));
+  });
+  return { width, height, strokes, edges, scaling };
 }
 
 /** The values of a curve that are in sight, and both ends of the bars of their errors. */
@@ -291,57 +299,67 @@ function visiblePart({ samples: { values: all, first, step }, errors }: Curve, [
   return { values, bars, first: first + start * step, step };
 }
 
-/** Draw errors: a bar at each value, or a band where there are more values than pixels. */
-function drawErrors(context: CanvasRenderingContext2D, { below, above }: { below: Float64Array; above: Float64Array }, x: (at: number) => number, y: (value: number) => number, { width, top, height }: Frame): void {
-  const bottom = (value: number): number => (value <= 0 && Number.isNaN(y(value)) ? top + height : y(value)); // a logarithm has no 0
-  context.beginPath();
-  context.globalAlpha = below.length <= width / 4 ? 0.8 : 0.3;
+type Places = (at: number) => number;
+
+/** Draw errors: a bar with caps at each value, or the range of each pixel where there are more values than pixels. */
+function errorStroke({ below, above }: { below: Float64Array; above: Float64Array }, x: Places, y: Places, width: number, height: number): Omit<Stroke, "color"> {
+  const bottom = (value: number): number => (value <= 0 && Number.isNaN(y(value)) ? height : y(value)); // a logarithm has no 0
+  const path = new Path();
   if (below.length <= width) {
-    for (let at = 0; at < below.length; at++) drawBar(context, x(at), bottom(below[at] ?? NaN), y(above[at] ?? NaN));
+    for (let at = 0; at < below.length; at++) {
+      const [place, low, high] = [x(at), bottom(below[at] ?? NaN), y(above[at] ?? NaN)];
+      for (const [left, from, right, to] of [[0, low, 0, high], [-3, low, 3, low], [-3, high, 3, high]] as const) path.add(place + left, from).add(place + right, to).end();
+    }
   } else {
     const columns = Math.floor(width);
     const [{ low }, { high }] = [ranges(below, columns), ranges(above, columns)];
     for (let column = 0; column < columns; column++) {
-      const at = x(((column + 0.5) / columns) * below.length - 0.5);
-      context.moveTo(at, bottom(low[column] ?? NaN));
-      context.lineTo(at, y(high[column] ?? NaN));
+      const place = x(((column + 0.5) / columns) * below.length - 0.5);
+      path.add(place, bottom(low[column] ?? NaN)).add(place, y(high[column] ?? NaN)).end();
     }
   }
-  context.stroke();
-  context.globalAlpha = 1;
+  return { ...path.lists(), width: 1, opacity: below.length <= width / 4 ? 0.8 : 0.3, hasLine: true, hasPoints: false };
 }
 
-/** Draw values at positions of pixels: in a shape, or the range of each pixel where there are more values than pixels. */
-function drawValues(context: CanvasRenderingContext2D, shape: string, values: Float64Array, x: (at: number) => number, y: (value: number) => number, w: number): void {
-  context.beginPath();
-  if (values.length > w * 2) drawRanges(context, values, x, y, Math.floor(w));
-  else {
-    const hasPoints = shape === "points" || shape === "both" || values.length < w / 8;
-    let isOpen = false;
+/** Draw values in a shape, or the range of each pixel where there are more values than pixels. */
+function valueStroke(shape: string, values: Float64Array, x: Places, y: Places, width: number): Omit<Stroke, "color"> {
+  const path = new Path();
+  const isDense = values.length > width * 2;
+  if (isDense) {
+    const columns = Math.floor(width);
+    const { low, high } = ranges(values, columns);
+    for (let column = 0; column < columns; column++) {
+      const [from, to] = [y(low[column] ?? NaN), y(high[column] ?? NaN)];
+      const place = x(((column + 0.5) / columns) * values.length - 0.5);
+      path.add(place, Number.isNaN(from) ? to : from).add(place, to);
+    }
+  } else {
     for (let at = 0; at < values.length; at++) {
       const to = y(values[at] ?? NaN);
-      if (Number.isNaN(to)) {
-        isOpen = false;
-        continue;
-      }
-      const [left, right] = shape === "steps" ? [x(at - 0.5), x(at + 0.5)] : [x(at), x(at)];
-      if (!isOpen || shape === "points") context.moveTo(left, to);
-      else context.lineTo(left, to);
-      if (right > left) context.lineTo(right, to);
-      isOpen = true;
-      if (hasPoints) context.fillRect(x(at) - 2, to - 2, 4, 4);
+      if (shape === "steps") path.add(x(at - 0.5), to).add(x(at + 0.5), to);
+      else path.add(x(at), to);
     }
   }
-  context.stroke();
+  return { ...path.lists(), width: 1.5, opacity: 1, hasLine: isDense || shape !== "points", hasPoints: !isDense && (shape === "points" || shape === "both" || values.length < width / 8) };
 }
 
-function drawRanges(context: CanvasRenderingContext2D, values: Float64Array, x: (at: number) => number, y: (value: number) => number, columns: number): void {
-  const { low, high } = ranges(values, columns);
-  for (let column = 0; column < columns; column++) {
-    const [from, to] = [y(low[column] ?? NaN), y(high[column] ?? NaN)];
-    if (Number.isNaN(to)) continue;
-    const at = x(((column + 0.5) / columns) * values.length - 0.5);
-    context.moveTo(at, (Number.isNaN(from) ? to : from) + 0.5);
-    context.lineTo(at, to - 0.5);
+/** Places in pixels, one after the other. */
+class Path {
+  private readonly x: number[] = [];
+  private readonly y: number[] = [];
+
+  add(x: number, y: number): this {
+    this.x.push(x);
+    this.y.push(y);
+    return this;
+  }
+
+  /** End the line here. */
+  end(): this {
+    return this.add(NaN, NaN);
+  }
+
+  lists(): { x: Float64Array; y: Float64Array } {
+    return { x: Float64Array.from(this.x), y: Float64Array.from(this.y) };
   }
 }

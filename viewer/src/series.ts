@@ -5,6 +5,7 @@ import type { Axes } from "./axes.js";
 import { button, el, fill } from "./dom.js";
 import { readArray } from "./companions.js";
 import { bytesText, type Elements, elements, elementText, shortText } from "./elements.js";
+import { prepare } from "./graphics.js";
 import { type Curve, Line, type LineStyle, type Samples, type Span } from "./line.js";
 import { numberOf, unwrapped } from "./paint.js";
 import { csvFile, pngOf, saveButton } from "./save.js";
@@ -112,6 +113,7 @@ export class Series {
     private readonly axes: Axes,
     private readonly options: SeriesOptions,
   ) {
+    prepare();
     this.span = options.span ?? null;
     this.csv = saveButton("Save the numbers of the line", "CSV", () => `${node.name}.csv`, () => csvFile(this.columns()));
   }
@@ -241,22 +243,23 @@ export class Series {
       length: this.length,
       span: this.span,
       mark: this.mark,
+      label: `Line of ${node.path === "" ? node.name : node.path} along ${axes.nameOf(along)}; arrow keys move, plus and minus zoom`,
       title: axes.titleOf(along),
       titleY: titleOf(node),
       ticks: (from, to, count) => axes.ticksOf(along, from, to, count),
       onCursor: (index) => this.readCursor(index),
       onPick: (index) => this.options.onPick(index),
       onSpan: (span) => this.take(span),
+      onError: this.options.onError,
     });
-    this.line.canvas.setAttribute("aria-label", `Line of ${node.path === "" ? node.name : node.path} along ${axes.nameOf(along)}; arrow keys move, plus and minus zoom`);
     const zoom = el("div", { class: "group" }, button("Zoom in along the line", "+", () => this.line?.zoom(1.5)), button("Zoom out along the line", "−", () => this.line?.zoom(1 / 1.5)), button("Show the whole line", "Fit", () => this.line?.fit()));
     const files = el(
       "div",
       { class: "group" },
-      saveButton("Save the line as a picture", "PNG", () => `${node.name}.png`, () => pngOf([this.line?.canvas])),
+      saveButton("Save the line as a picture", "PNG", () => `${node.name}.png`, () => pngOf([this.line?.element])),
       this.csv,
     );
-    fill(this.element, el("div", { class: "zoom" }, zoom, files, this.note), this.line.canvas);
+    fill(this.element, el("div", { class: "zoom" }, zoom, files, this.note), this.line.element);
   }
 
   /** Take another span; its elements are read where those at hand are not all of it. */
