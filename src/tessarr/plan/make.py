@@ -177,7 +177,10 @@ def pyramid(
     found = read_entries(store, [where._join(level.name) for level in made[1:]])
     given = Pyramid(
         levels=tuple(made), documents=(), method=chosen, missing=missing, labels=labels, convention=convention, name=name,
-        places=tuple(f"{one.name}-{number}.partial" if at.kind else one.name for one, at in zip(made[1:], found, strict=True)),
+        places=tuple(
+            f"{one.name}-{number}.partial" if at.kind or isinstance(store, LocalStore) else one.name
+            for one, at in zip(made[1:], found, strict=True)
+        ),
         axes=None if axes is None else tuple(axes), scale=None if scale is None else tuple(scale),
         translation=None if translation is None else tuple(translation),
     )  # fmt: skip

@@ -1,10 +1,15 @@
-"""Where the tasks of a plan write, and how the result becomes visible: documents last, then in the place of what was there."""
+"""Where the tasks of a plan write, and how the result becomes visible: documents last, then in the place of what was there.
+
+In a file system tasks write beside the place of the result. When they are done the place of work is *sealed*: renamed, so that
+no client that goes on, or was stopped and is woken up, can write there. What killed clients were writing is then removed.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 from collections.abc import Mapping
+from math import inf
 from typing import NamedTuple
 
 from tessarr.core.array import Array
@@ -23,6 +28,7 @@ from tessarr.plan.markers import Milestones
 from tessarr.stores.base import Store
 from tessarr.stores.functions import is_in_memory
 from tessarr.stores.local.store import LocalStore
+from tessarr.stores.local.tree import remove_leftovers
 from tessarr.stores.path import join, normalize_path, prefix_of
 from tessarr.stores.url import StoreLike, overlaps, store_from
 from tessarr.tools.staging import check_free, local_path, node_at, old_of, put_in_place
@@ -42,12 +48,14 @@ def destination(
 ) -> Destination:
     """Choose where the tasks of a plan write. Nothing is written.
 
-    A new node of a store is written where it will be: without its documents it does not exist. A directory, or a node that
-    is replaced, is written beside its place. Raises `BaseZarrError` when something is there and not `overwrite`.
+    In a file system, and where a node is replaced, tasks write beside the place. Elsewhere a new node is written where it will
+    be: without its documents it does not exist. Raises `BaseZarrError` when something is there and not `overwrite`.
     """
     path = normalize_path(path)
     check_free(dest, path, overwrite=overwrite, storage_options=storage_options)
-    local = None if path else local_path(dest)
+    local, durable = None if path else local_path(dest), False
+    if not path and isinstance(dest, LocalStore) and _is_free(str(dest.root)):
+        local, durable = str(dest.root), dest.durable
     if local is not None:
         final = os.path.abspath(local)
         folder, name = os.path.split(final)
@@ -55,19 +63,22 @@ def destination(
             hint = "Write to a directory, then pack it, or convert to it in one process (tessarr.tools.convert)"
             raise UnsupportedOperationError("tasks cannot share a zip file", store=final, hint=hint)
         work = os.path.join(folder, f".{name}.{plan_id}.partial")
-        return Destination(Place(final), Place(work), LocalStore(work), "")
+        return Destination(Place(final), Place(work), LocalStore(work, durable=durable), "")
     store, here, _ = locate(dest, path, "a", storage_options)
-    at = here
-    if node_at(store, here, overwrite):
-        if not here:
-            raise UnsupportedOperationError(
-                "the root of an open store is not replaced",
-                store=store.url,
-                hint="Write to a path in it, or to an empty place",
-            )
-        at = f"{here}-{plan_id}.partial"
+    present = node_at(store, here, overwrite)
+    if present and not here:
+        raise UnsupportedOperationError(
+            "the root of an open store is not replaced",
+            store=store.url,
+            hint="Write to a path in it, or to an empty place",
+        )
+    at = f"{here}-{plan_id}.partial" if here and (present or isinstance(store, LocalStore)) else here
     url = reopenable_url(store)
     return Destination(Place(url, here), Place(url, at), store, at)
+
+
+def _is_free(folder: str) -> bool:
+    return not os.path.lexists(folder) or (os.path.isdir(folder) and not os.listdir(folder))
 
 
 def reopenable_url(store: Store) -> str:
@@ -93,21 +104,68 @@ def check_apart(source: object, found: Destination) -> None:
 
 def publish(manifest: Manifest, store: Store, path: str, milestones: Milestones) -> None:
     """Write the documents of a plan whose tasks are done, and put its result in place. May be stopped, and repeated."""
-    if not milestones.reached("documented"):
-        write_documents(store, {join(path, node.path): node.metadata for node in manifest.nodes})
-        if manifest.options.get("consolidate") and isinstance(manifest.nodes[0].metadata, GroupMetadata):
-            consolidate_metadata(store, path=path or None)
-        milestones.reach("documented")
     target, work = manifest.target, manifest.work
-    if target is None or work is None or target == work:
-        return
-    if target.path:
-        replace_node(store, work.path, target.path, milestones)
-        return
-    if is_node(store, ""):
-        store.close()
-        put_in_place(work.url, target.url)
-    follow_directory(target.url)
+    assert target is not None
+    assert work is not None
+    whole = not work.path and target != work  # a directory of its own
+    if whole and isinstance(store, LocalStore):
+        store = LocalStore(sealed_name(work.url), durable=store.durable)
+    if not milestones.reached("documented"):
+        if whole:
+            seal_directory(work.url)
+        elif target != work:
+            path = seal(store, path)
+        _write(manifest, store, path)
+        milestones.reach("documented")
+    if whole:
+        if is_node(store, ""):
+            store.close()
+            put_in_place(sealed_name(work.url), target.url, old_of(work.url))
+        follow_directory(target.url)
+    elif target != work:
+        replace_node(store, place_of_sealed(store, work.path), target.path, milestones)
+
+
+def _write(manifest: Manifest, store: Store, path: str) -> None:
+    """Remove intermediate arrays, and write the documents."""
+    if any(node.strategy is not None and node.strategy.intermediates for node in manifest.nodes):
+        store.delete_prefix(prefix_of(join(path, manifest.intermediates)))
+    write_documents(store, {join(path, node.path): node.metadata for node in manifest.nodes})
+    if manifest.options.get("consolidate") and isinstance(manifest.nodes[0].metadata, GroupMetadata):
+        consolidate_metadata(store, path=path or None)
+
+
+def sealed_name(work: str) -> str:
+    """Return the name that a place of work, ``….partial``, gets when all tasks are done."""
+    return f"{work.removesuffix('.partial')}.sealed.partial"
+
+
+def place_of_sealed(store: Store, work: str) -> str:
+    """Return where the node at `work` is when it is sealed: where it was, unless it is in a file system."""
+    return sealed_name(work) if isinstance(store, LocalStore) else work
+
+
+def seal(store: Store, work: str) -> str:
+    """Seal the node at `work`, whose tasks are done, and return where it is then. May be stopped, and repeated."""
+    if isinstance(store, LocalStore):
+        sealed = sealed_name(work)
+        store.rename_prefix(prefix_of(work), prefix_of(sealed))  # nothing is done where it was sealed before
+        _sweep(os.path.join(store.root, sealed))
+        return sealed
+    return work
+
+
+def seal_directory(work: str) -> None:
+    """Seal the directory `work`, whose tasks are done. May be stopped, and repeated."""
+    sealed = sealed_name(work)
+    if os.path.isdir(work) and not os.path.isdir(sealed):
+        os.rename(work, sealed)
+    _sweep(sealed)
+
+
+def _sweep(folder: str) -> None:
+    """Remove what clients were writing in a sealed directory: none of them can rename it to a value any more."""
+    remove_leftovers(folder, -inf, 0)
 
 
 def discard(manifest: Manifest, storage_options: Mapping[str, object] | None = None) -> None:
@@ -119,8 +177,10 @@ def discard(manifest: Manifest, storage_options: Mapping[str, object] | None = N
         store, path = store_from(work.url, mode="r+", storage_options=storage_options)
         here = join(path, work.path)
         store.delete_prefix(prefix_of(join(here, manifest.intermediates) if target == work else here))
+        if target != work and isinstance(store, LocalStore):
+            store.delete_prefix(prefix_of(sealed_name(here)))
     else:
-        for left in (work.url, old_of(work.url)):
+        for left in (work.url, sealed_name(work.url), old_of(work.url)):
             shutil.rmtree(left, ignore_errors=True)
 
 

@@ -25,7 +25,7 @@ from tessarr.plan.strategies.limits import limited
 from tessarr.plan.strategies.regroup import regroup
 from tessarr.plan.strategies.scratch import scratch_store
 from tessarr.stores.base import Store
-from tessarr.stores.path import join, prefix_of
+from tessarr.stores.path import join
 from tessarr.tools.digest import box_digest
 from tessarr.tools.files.joined import FilesSource
 from tessarr.tools.sources.base import Source, SourceArray
@@ -132,8 +132,6 @@ class Worker:
         """Publish the result. Raises `ConflictError` for a file that has changed since it was scanned."""
         if isinstance(self.source, FilesSource) and not milestones.reached("documented"):
             self.source.check_unchanged()
-        if any(node.strategy is not None and node.strategy.intermediates for node in self.manifest.nodes):
-            self.store.delete_prefix(prefix_of(self._intermediates))
         publish(self.manifest, self.store, self.path, milestones)
         return None
 

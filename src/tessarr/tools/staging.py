@@ -124,7 +124,7 @@ def _staged_local(path: str, overwrite: bool) -> Iterator[Store]:
         yield store
         store.close()
         with _naming(final):
-            put_in_place(partial, final)
+            put_in_place(partial, final, old_of(partial))
         if os.path.isdir(final):
             follow_directory(final)
     except BaseException:
@@ -173,12 +173,12 @@ def _new_store(partial: str, *, zipped: bool) -> Store:
     return LocalStore(partial)
 
 
-def put_in_place(partial: str, final: str) -> None:
-    """Rename `partial` to `final`; the old data is removed last, and restored if the rename fails."""
+def put_in_place(partial: str, final: str, old: str) -> None:
+    """Rename `partial` to `final`; the old data is at `old` meanwhile, is removed last, and restored if the rename fails."""
     if not os.path.lexists(final):
         os.rename(partial, final)
+        _remove(old)  # where the process that began this was killed
         return
-    old = old_of(partial)
     os.rename(final, old)
     try:
         os.rename(partial, final)

@@ -1,7 +1,7 @@
 """Build the levels of a pyramid: a task reduces what is under its box of a level, read from the level before.
 
-A level is written at its place, where it does not exist before its document, or beside the level that it replaces. Documents
-are written when all levels are complete, and then the group's attributes.
+A level is written beside its place in a file system, and where it replaces one; elsewhere at its place, where it does not exist
+before its document. Documents are written when all levels are complete, and then the group's attributes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tessarr.plan.cost import FOR_THREADS, Sizes, choose_box, longest_chunks
 from tessarr.plan.manifest import Manifest, Place, PlannedNode
 from tessarr.plan.markers import Milestones, Receipt
 from tessarr.plan.predict import ArrayCosts, Description
-from tessarr.plan.publish import is_node, replace_node, write_documents
+from tessarr.plan.publish import is_node, place_of_sealed, replace_node, seal, write_documents
 from tessarr.plan.strategies import level_boxes as cut
 from tessarr.plan.strategies.intermediate import in_order
 from tessarr.plan.strategies.limits import limited
@@ -306,16 +306,18 @@ class Levels:
         pyramid = self._pyramid
         group = open_node(self._store, path=self._path or None, mode="r+", use_consolidated=False)
         assert isinstance(group, Group)
-        new = list(zip(pyramid.levels[1:], pyramid.places, pyramid.documents, strict=True))
+        new = [
+            (join(self._path, level.name), join(self._path, place), document)
+            for level, place, document in zip(pyramid.levels[1:], pyramid.places, pyramid.documents, strict=True)
+        ]
         group._will_change()
         if not milestones.reached("documented"):
-            write_documents(self._store, {join(self._path, place): document for _, place, document in new})
+            at = {seal(self._store, place) if place != level else level: document for level, place, document in new}
+            write_documents(self._store, at)
             milestones.reach("documented")
         for number, (level, place, _) in enumerate(new):
-            if place != level.name:
-                replace_node(
-                    self._store, join(self._path, place), join(self._path, level.name), milestones, f"cleared{number}"
-                )
+            if place != level:
+                replace_node(self._store, place_of_sealed(self._store, place), level, milestones, f"cleared{number}")
         described = pyramid.described(group, self._base)
         added = {key: value for key, value in described.items() if group.attrs.get(key) != value}
         if added:
@@ -334,6 +336,7 @@ def discard_levels(manifest: Manifest, storage_options: Mapping[str, object] | N
         at = join(join(path, work.path), place)
         if place != level.name or not is_node(store, at):
             store.delete_prefix(prefix_of(at))
+            store.delete_prefix(prefix_of(place_of_sealed(store, at)))
 
 
 _UNBOUNDED = 1 << 62

@@ -4,6 +4,7 @@
 |---|---|---|
 | ``.NAME.ID.partial`` beside a directory or file ``NAME`` | the new data | it is complete, and there is no ``NAME`` |
 | ``NAME-ID.partial`` beside a node | the new data | it is complete, and there is no ``NAME`` |
+| the same with ``ID.sealed`` | the new data of a plan whose tasks are done | it is complete, and there is no ``NAME`` |
 | ``.NAME.ID.partial.old`` | the data that is being replaced | there is no ``NAME`` |
 | ``ID.stages`` | intermediate arrays of a plan | the plan goes on |
 
@@ -24,8 +25,8 @@ from tessarr.stores.base import Store
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import prefix_of
 
-_BESIDE = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{8}\.partial(?P<old>\.old)?")
-_NODE = re.compile(r"(?P<name>.+)-[0-9a-f]{8}\.partial")
+_BESIDE = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{8}(\.sealed)?\.partial(?P<old>\.old)?")
+_NODE = re.compile(r"(?P<name>.+)-[0-9a-f]{8}(\.sealed)?\.partial")
 _STAGES = re.compile(r"[0-9a-f]{8}\.stages")
 
 
