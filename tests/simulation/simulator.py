@@ -14,7 +14,6 @@ schedule: a client that crashes never runs again, an answer that is lost was car
 from __future__ import annotations
 
 import hashlib
-import sys
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
