@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 
 from ecosystem_ids import paired, without_addresses
 from ecosystem_ledger import accept, accepted, explained, ledger, outdated, proposed
-from ecosystem_page import circumstances, page, percent
+from ecosystem_page import circumstances, page, percent, require_history
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "ecosystem"
@@ -74,7 +74,9 @@ class Project(NamedTuple):
     mode: str = "tessarr"
     """The mode that is compared with zarr-python alone."""
     like: str | None = None
-    """The project whose environment, tests and outcomes with zarr-python alone it has."""
+    """The project whose environment and outcomes with zarr-python alone it has."""
+    suite_alone: list[str] | None = None
+    """The suite of `like`, which is run with zarr-python alone, so that its outcomes stay whole."""
     counts: str = ""
     """A regular expression that the names of the tests match which count."""
     backend: str | None = None
@@ -126,6 +128,7 @@ def projects() -> dict[str, Project]:
             entry.get("public", False),
             entry.get("mode", "tessarr"),
             entry.get("like"),
+            own[entry["like"]]["suite"] if "like" in entry else None,
             entry.get("counts", ""),
             entry.get("backend"),
         )
@@ -157,8 +160,7 @@ def set_up(project: Project) -> Path:
         stamp.write_text(wanted, encoding="utf-8")
     if project.sdist is not None:
         return max(path for path in (project.place / "source").glob("*") if path.is_dir())
-    empty = project.place / "run"
-    empty.mkdir(exist_ok=True)
+    (empty := project.place / "run").mkdir(exist_ok=True)
     return empty
 
 
@@ -239,7 +241,7 @@ def run(project: Project, mode: str, options: Options, again: list[str]) -> bool
     journal.parent.mkdir(parents=True, exist_ok=True)
     if not again and finished(journal):
         journal.unlink()
-    suite = project.suite
+    suite = project.suite_alone or project.suite if mode == ALONE else project.suite
     if again:
         names = journal.with_suffix(".again")
         names.write_text("\n".join(again), encoding="utf-8")
@@ -295,8 +297,7 @@ def _pytest(
 
 def _for_children() -> Path:
     """A directory whose `sitecustomize` gives processes that tests start the placeholders; else they cannot load the tests."""
-    place = BUILD / "children"
-    place.mkdir(exist_ok=True)
+    (place := BUILD / "children").mkdir(exist_ok=True)
     text = "import os\nif os.environ.get('TESSARR_AS_ZARR'):\n    import ecosystem_placeholders\n"
     (place / "sitecustomize.py").write_text(text, encoding="utf-8")
     return place
@@ -420,16 +421,15 @@ def print_table(chosen: list[Project], count: int, *, accepts: bool) -> dict[str
         )
         for test in comparison.outdated[: count or None]:
             print(f"       explained, but not needed: {test}")
-        if count:
-            causes(comparison, count)
+        causes(comparison, count)
     return numbers
 
 
 def versions(project: Project) -> str:
     """The releases that were run, as the environment has them."""
-    names = [re.split(r"[=<>!\[]", name)[0] for name in project.requires[:1]]
+    first = re.split(r"[=<>!\[]", project.requires[0])[0]
     code = "import importlib.metadata as m, sys; print(', '.join(f'{n} {m.version(n)}' for n in sys.argv[1:]))"
-    return output(project, code, *dict.fromkeys([*names, "zarr"]))
+    return output(project, code, *dict.fromkeys([first, "zarr"]))
 
 
 def keep(numbers: dict[str, dict[str, Any]], chosen: list[Project]) -> None:
@@ -437,6 +437,7 @@ def keep(numbers: dict[str, dict[str, Any]], chosen: list[Project]) -> None:
     kept: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     for project in chosen:
         if project.name in numbers:
+            require_history(project.name, lines(project.journal(project.mode)))
             suite = shlex.join(project.suite)
             numbers_of = {name: value for name, value in numbers[project.name].items() if name != "outdated"}
             kept[project.name] = {"releases": versions(project), "suite": suite, **numbers_of}
@@ -455,16 +456,15 @@ def main() -> int:
     options = Options(shlex.split(arguments.args), arguments.timeout, until)
     for project in () if arguments.report else chosen:
         if arguments.failed:
-            there = {test.partition("[")[0] for test in outcomes(project, project.mode)}
-            # Ids change, names do not.
+            there = {test.partition("[")[0] for test in outcomes(project, project.mode)}  # ids change, names do not
             functions = {test.partition("[")[0] for test in compare(project, []).differences}
             again = sorted({name if name in there else name.split("::")[0] for name in functions})
             if again:
-                print(f"{project.name}: {len(again)} tests again", flush=True)
                 run(project, project.mode, options, again)
             continue
         for mode in (arguments.only,) if arguments.only else project.modes:
-            if until is not None and not arguments.tests and finished(project.journal(mode)):
+            kept = until is not None or (project.like and mode == ALONE and not arguments.only)
+            if kept and not arguments.tests and finished(project.journal(mode)):
                 continue
             print(f"{project.name}: with {mode}", flush=True)
             if not run(project, mode, options, shlex.split(arguments.tests)):

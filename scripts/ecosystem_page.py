@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).resolve().parent.parent
 NO_ARRAY = "tessarr opened no array"
 """Of a run whose tests import zarr at most: it says nothing about reading and writing."""
 _IN_PLACE = [
@@ -49,7 +52,27 @@ def circumstances(journal: list[dict[str, Any]]) -> str:
     engines = "/".join(sorted({entry["engine"] for entry in told}))
     if not told and any(entry.get("answered_by") == "tessarr" for entry in journal):
         return NO_ARRAY
-    return f"{engines} engine, {told[-1]['day']}, {told[-1]['commit']}" if told else ""
+    return f"{engines} engine, {told[-1]['day']}, {'/'.join(commits(journal))}" if told else ""
+
+
+def commits(journal: list[dict[str, Any]]) -> list[str]:
+    """The commits of tessarr that a run was made with, in its order; several when it was stopped and went on with another."""
+    return [*dict.fromkeys(entry["commit"] for entry in journal if "commit" in entry)]
+
+
+def in_history(commit: str) -> bool:
+    """Whether the present commit is this one, or has it as an ancestor. A rebased commit does not count: nobody else has it."""
+    command = ["git", "-C", str(ROOT), "merge-base", "--is-ancestor", commit, "HEAD"]
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+def require_history(project: str, journal: list[dict[str, Any]]) -> None:
+    """Refuse a run whose commits are not in the history, or whose code was changed beside its commit."""
+    gone = [commit for commit in commits(journal) if not in_history(commit)]
+    if gone:
+        raise SystemExit(
+            f"{project}: its run names {gone}, not in this branch's history. Commit, rebase, run it again."
+        )
 
 
 def _releases(entry: dict[str, Any]) -> str:

@@ -124,11 +124,18 @@ def pytest_sessionfinish(session: Any) -> None:
 
 
 def _circumstances() -> dict[str, str]:
-    """The engine of tessarr that could be loaded, its commit, and the day; nothing where tessarr was not used."""
+    """The engine of tessarr that could be loaded, its commit, and the day; nothing where tessarr was not used.
+
+    A commit whose code is changed is named ``…+changes``, which `ecosystem.py` does not enter into the page.
+    """
     extension = sys.modules.get("tessarr.common.extension")
     if extension is None:
         return {}
-    command = ["git", "-C", str(Path(__file__).resolve().parent), "rev-parse", "--short=8", "HEAD"]
-    commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    git = ["git", "-C", str(Path(__file__).resolve().parent.parent)]
+    commit = subprocess.run(
+        [*git, "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=False
+    ).stdout
+    same = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", "src", "rust"], capture_output=True, check=False)
+    commit = commit.strip() + ("" if same.returncode == 0 else "+changes")
     engine = "reference" if extension.module() is None else "native"
     return {"engine": engine, "commit": commit, "day": time.strftime("%Y-%m-%d", time.gmtime())}

@@ -179,12 +179,15 @@ def get_codec_class(key: str, reload_config: bool = False) -> type[object]:  # n
 def get_numcodec(data: Mapping[str, object]) -> object:
     """Make the numcodecs object of a configuration such as ``{"id": "zlib", "level": 1}``.
 
-    Raises `UnknownCodecError` for an id that numcodecs does not know, `MetadataValidationError` for members that the
-    codec refuses, `PickleCodecDisabledError` for pickle.
+    Raises `UnknownCodecError` for an id that numcodecs does not know, `MetadataValidationError` for other
+    values than mappings and for members that the codec refuses, `PickleCodecDisabledError` for pickle.
     """
     from tessarr.common.numcodecs import faults, numcodecs
     from tessarr.errors import MetadataValidationError, PickleCodecDisabledError, Problem, UnknownCodecError
 
+    if not isinstance(data, Mapping):
+        problem = Problem((), "type", f"must be an object, such as {{'id': 'zlib', 'level': 1}}, got {data!r}")
+        raise MetadataValidationError("invalid configuration of a numcodecs codec", [problem])
     if data.get("id") == "pickle":
         raise PickleCodecDisabledError("tessarr does not unpickle data, which would run code from it")
     try:

@@ -641,6 +641,9 @@ def test_codecs_are_registered_and_found_by_zarr_python_s_names() -> None:
         registry.get_numcodec({"id": "frobnicate"})
     with pytest.raises(PickleCodecDisabledError):
         registry.get_numcodec({"id": "pickle"})
+    for given in ("abc", ["ab"]):
+        with pytest.raises(ValueError, match="must be an object, such as"):
+            registry.get_numcodec(given)  # type: ignore[arg-type]
 
     class Flip(BytesBytesCodec):
         """Every bit the other way round."""

@@ -116,6 +116,62 @@ def test_the_page_says_where_tests_opened_no_array() -> None:
     assert circumstances([{"finished": True, "answered_by": "zarr-python"}]) == ""
 
 
+def test_a_run_that_went_on_with_another_commit_names_both() -> None:
+    end = {"answered_by": "tessarr", "engine": "native", "day": "2026-11-24"}
+    journal = [{**end, "commit": "0a"}, {**end, "commit": "0b"}, {**end, "commit": "0b"}]
+    assert script().circumstances(journal) == "native engine, 2026-11-24, 0a/0b"
+
+
+def git(place: Path, *arguments: str) -> str:
+    author = {f"GIT_{who}_{what}": "x@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    environment = {**os.environ, **author}
+    return subprocess.run(
+        ["git", "-C", str(place), *arguments], check=True, capture_output=True, text=True, env=environment
+    ).stdout.strip()
+
+
+def test_a_row_is_not_written_with_a_commit_that_was_rebased_or_had_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ecosystem = script()
+    pages = sys.modules["ecosystem_page"]
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    monkeypatch.setattr(ecosystem, "BUILD", tmp_path)
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "commit", "--quiet", "--allow-empty", "-m", "first")
+    first = git(tmp_path, "rev-parse", "HEAD")
+    git(tmp_path, "commit", "--quiet", "--allow-empty", "-m", "second")
+    second = git(tmp_path, "rev-parse", "HEAD")
+    git(tmp_path, "commit", "--quiet", "--amend", "--allow-empty", "-m", "rebased")
+    assert [pages.in_history(commit) for commit in (first, second, first + "+changes")] == [True, False, False]
+    project = ecosystem.Project("x", [], None, [], 100.0, {})
+    (tmp_path / "results").mkdir()
+    project.journal("tessarr").write_text(json.dumps({"commit": second}), encoding="utf-8")
+    with pytest.raises(SystemExit, match=r"x: its run names .*, not in this branch's history"):
+        ecosystem.keep({"x": {}}, [project])
+
+
+def test_a_project_that_is_like_another_is_compared_with_that_one_s_whole_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tests of xarray's engine are a part of xarray's, and a run of them alone had replaced the outcomes of all."""
+    ecosystem = script()
+    monkeypatch.setattr(ecosystem, "BUILD", tmp_path)
+    monkeypatch.setattr(ecosystem, "set_up", lambda _: tmp_path)
+    suites = {}
+
+    def pytest_(project: Any, mode: str, options: Any, where: Path, journal: Path, suite: list[str], **_: Any) -> None:
+        suites[mode] = suite
+        journal.write_text(json.dumps({"finished": True, "answered_by": mode}), encoding="utf-8")
+
+    monkeypatch.setattr(ecosystem, "_pytest", pytest_)
+    whole, part = (ecosystem.projects()[name] for name in ("xarray", "xarray-engine"))
+    for mode in part.modes:
+        ecosystem.run(part, mode, ecosystem.Options([], 1, None), [])
+    assert suites == {"zarr-python": whole.suite, "engine": part.suite}
+    assert whole.suite != part.suite
+
+
 TESTS = """
 import os
 

@@ -314,3 +314,11 @@ def test_core_types_do_not_import_ml_dtypes() -> None:
     assert run.stderr == ""
     assert run.stdout.startswith(MissingDependencyError.__name__)
     assert "tessarr[ml]" in run.stdout
+
+
+def test_a_title_of_a_field_is_refused_because_no_document_keeps_it() -> None:
+    inner = np.dtype([(("a longer text", "f0"), "i4"), ("g", "f8")])
+    for dtype in (inner, np.dtype([("x", inner)]), np.dtype([("x", inner, (2,))])):
+        with pytest.raises(ValueError, match="field 'f0' has a title"):
+            from_numpy(dtype)
+    assert from_numpy([("f0", "i4"), ("g", "f8")]).dtype.names == ("f0", "g")

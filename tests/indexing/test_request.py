@@ -226,8 +226,16 @@ class TestBasic:
             basic((None, 0), (4,))
 
     def test_too_many_indices_are_counted(self) -> None:
-        with pytest.raises(ArrayIndexError, match=r"too many indices.*at most 1; got 2"):
+        with pytest.raises(ArrayIndexError, match="too many indices for array; expected 1, got 2"):
             basic((0, 0), (4,))
+
+    @pytest.mark.parametrize(
+        ("read", "kind"), [(basic, "basic"), (orthogonal, "orthogonal")], ids=["basic", "orthogonal"]
+    )
+    @pytest.mark.parametrize("item", [None, 2.5])
+    def test_a_refusal_names_the_kind_of_indexing_as_zarr_python_does(self, read: Any, kind: str, item: Any) -> None:
+        with pytest.raises(ArrayIndexError, match=f"unsupported selection item for {kind} indexing; expected integer"):
+            read(item, (4,))
 
     def test_huge_axes_cost_nothing(self) -> None:
         assert basic(slice(None, None, -3), (2**62,)).shape == ((2**62 + 2) // 3,)

@@ -85,7 +85,9 @@ class ShardingCodec(ArrayToBytes):
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
-        set_(self, "chunk_shape", tuple(int(n) for n in self.chunk_shape))
+        given: object = self.chunk_shape  # one number is the length of the only axis, as in the `chunks` of arrays
+        lengths = (given,) if isinstance(given, int | np.integer) else self.chunk_shape
+        set_(self, "chunk_shape", tuple(int(n) for n in lengths))
         for axis, n in enumerate(self.chunk_shape):
             if n < 1:
                 raise ValueError(f"Dimension {axis}: chunk edge length must be >= 1, got {n}")

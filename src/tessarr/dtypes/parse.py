@@ -98,7 +98,7 @@ def from_numpy(dtype: DTypeLike, *, object_codec: str | None = None) -> DataType
     without a length, are the variable-length types. ``object`` needs `object_codec`, the numcodecs id of a v2 filter
     (for ragged arrays ``"vlen-array:<i4"``). A byte order is kept. NumPy's aligned records are packed.
 
-    Raises `DataTypeValidationError` for a dtype without a Zarr data type.
+    Raises `DataTypeValidationError` for a dtype without a Zarr data type, and for records whose fields have titles.
     """
     if isinstance(dtype, DataType):
         return dtype
@@ -142,6 +142,14 @@ def _from_native(native: AnyDType, object_codec: str | None, *, below: bool = Fa
     if native.fields is not None:
         from tessarr.dtypes.struct import Field, Struct
 
+        titled = [name for name, given in native.fields.items() if len(given) > 2 and name in (native.names or ())]
+        if titled:
+            raise DataTypeValidationError(
+                f"field {titled[0]!r} has a title, which no Zarr data type keeps",
+                expected="fields with one name each",
+                got=str(native),
+                hint="Make the dtype again from names and types alone",
+            )
         if not below and _is_padded(native):
             warn_as_zarr_python(f"the padding of {native!r} is removed: elements are stored in a packed layout")
         bases = [(name, native[name].base, native[name].shape) for name in native.names or ()]

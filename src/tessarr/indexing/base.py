@@ -146,7 +146,7 @@ def expand(items: tuple[object, ...], ndim: int, used: int | None = None) -> lis
         raise ArrayIndexError("an index can only have a single ellipsis ('...')")
     missing = ndim - (len(items) - len(dots) if used is None else used)
     if missing < 0:
-        raise ArrayIndexError("too many indices for array", expected=f"at most {ndim}", got=ndim - missing)
+        raise ArrayIndexError(f"too many indices for array; expected {ndim}, got {ndim - missing}")
     at = dots[0] if dots else len(items)
     return [*items[:at], *[FORWARD] * missing, *items[at + 1 :]]
 

@@ -54,19 +54,22 @@ def basic(selection: Any, shape: Shape) -> Request:
     return Request(Outer(tuple(dims)), tuple(sizes), None if plain else tuple(pick), full_shape=tuple(full))
 
 
-def expand_basic(items: tuple[object, ...], ndim: int) -> list[Any]:
-    """Refuse items that are never basic indices, then `expand` the others."""
+def expand_basic(items: tuple[object, ...], ndim: int, kind: str = "basic") -> list[Any]:
+    """Refuse items that are never indices of this `kind` of indexing, then `expand` the others."""
     for item in items:
         if item is None:
-            raise refusal(item)
+            raise refusal(item, kind)
     return expand(items, ndim)
 
 
-def refusal(item: object) -> ArrayIndexError:
-    """Make the error for an `item` that is not an index here."""
-    if item is None:
-        return ArrayIndexError("newaxis (None) cannot be used", hint="Read first, then add the axis to the result")
+def refusal(item: object, kind: str = "basic") -> ArrayIndexError:
+    """Make the error for an `item` that is not an index in this `kind` of indexing."""
     if isinstance(item, bool | np.bool_):
         return ArrayIndexError("a lone boolean is not an index", got=repr(item))
-    expected = f"expected integer or slice, got {type(item)}"
-    return ArrayIndexError(f"unsupported selection item for basic indexing; {expected}", got=repr(item)[:200])
+    expected = "integer or slice" if kind == "basic" else "integer, slice, or array of integers or booleans"
+    message = f"unsupported selection item for {kind} indexing; expected {expected}, got {type(item)}"
+    if item is None:
+        return ArrayIndexError(
+            message, hint="newaxis (None) cannot be used: read first, then add the axis to the result"
+        )
+    return ArrayIndexError(message, got=repr(item)[:200])

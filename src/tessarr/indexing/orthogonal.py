@@ -30,7 +30,7 @@ def orthogonal(selection: object, shape: Shape) -> Request:
     dims: list[slice | IndexArray] = []
     pick: list[int | slice] = []
     sizes: list[int] = []
-    for axis, (item, length) in enumerate(zip(expand_basic(items, len(shape)), shape, strict=True)):
+    for axis, (item, length) in enumerate(zip(expand_basic(items, len(shape), "orthogonal"), shape, strict=True)):
         if isinstance(item, slice):
             dim, size, backwards = interval(item, length)
             dims.append(dim)
@@ -51,7 +51,7 @@ def orthogonal(selection: object, shape: Shape) -> Request:
 
 def _positions(item: object, length: int, axis: int) -> IndexArray:
     """Convert one axis' index array or mask to positions."""
-    array = as_index_array(item)
+    array = as_index_array(item, "orthogonal")
     if array.ndim != 1:
         raise ArrayIndexError(
             f"{'Boolean' if array.dtype.kind == 'b' else 'integer'} arrays in an orthogonal selection must be 1-dimensional "
@@ -66,17 +66,17 @@ def _positions(item: object, length: int, axis: int) -> IndexArray:
     return np.flatnonzero(array).astype(np.int64, copy=False)
 
 
-def as_index_array(item: object) -> AnyArray:
-    """Convert `item` to an array of integers or booleans; an empty list is an integer array.
+def as_index_array(item: object, kind: str = "basic") -> AnyArray:
+    """Convert `item` to an array of integers or booleans; an empty list is an integer array. `kind` of indexing: for errors.
 
     Raises `ArrayIndexError` for other dtypes.
     """
     if item is None or isinstance(item, str | bytes | bool | np.bool_ | float | np.inexact):
-        raise refusal(item)
+        raise refusal(item, kind)
     try:
         array = np.asarray(item)
     except (ValueError, TypeError):
-        raise refusal(item) from None
+        raise refusal(item, kind) from None
     if not array.size and not hasattr(item, "dtype"):
         return array.astype(np.int64)
     if array.dtype.kind not in "iub":

@@ -29,7 +29,7 @@ def coordinate(selection: object, shape: Shape) -> Request:
     not one per axis, not integer, or do not broadcast together.
     """
     items = selection if isinstance(selection, tuple) else (selection,)
-    arrays = [as_index_array(item) for item in items]
+    arrays = [as_index_array(item, "coordinate") for item in items]
     if len(arrays) != len(shape) or not arrays or any(array.dtype.kind == "b" for array in arrays):
         raise VindexInvalidSelectionError(
             "invalid coordinate selection", expected=f"one integer array per axis ({len(shape)})", got=_kinds(arrays)
@@ -52,7 +52,7 @@ def mask(selection: object, shape: Shape) -> Request:
     """
     if isinstance(selection, tuple) and len(selection) == 1:
         (selection,) = selection
-    array = as_index_array(selection)
+    array = as_index_array(selection, "coordinate")
     if array.dtype.kind != "b" or array.shape != tuple(shape) or not shape:
         raise VindexInvalidSelectionError(
             "invalid mask selection", expected=f"one boolean array of shape {tuple(shape)}", got=_kinds([array])
@@ -67,7 +67,7 @@ def vindex(selection: object, shape: Shape) -> Request:
     if isinstance(item, tuple | slice) or item is Ellipsis:
         return coordinate(selection, shape)
     try:
-        boolean = as_index_array(item).dtype.kind == "b"
+        boolean = as_index_array(item, "coordinate").dtype.kind == "b"
     except ArrayIndexError as error:
         raise VindexInvalidSelectionError(error.what, expected=error.expected, got=error.got) from error
     return mask(item, shape) if boolean else coordinate(selection, shape)

@@ -189,7 +189,7 @@ def _shape(shape: ShapeLike) -> Shape:
     items = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     for n in items:
         if isinstance(n, float):
-            raise TypeError(f"a shape has integers, got {shape!r}")
+            raise TypeError(f"Expected an iterable of integers as shape, got {shape!r}")
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:  # type: ignore[redundant-expr] # unchecked
             raise BaseZarrError("invalid shape", expected="non-negative integers", got=repr(shape))
     return tuple(map(int, items))
