@@ -14,7 +14,7 @@ _IN_PLACE = [
     "",
     "`make ecosystem` runs the tests of projects that use zarr-python twice: with zarr-python, and with tessarr in its",
     "place ([`tessarr.as_zarr`](as-zarr.md)). Only tests that pass with zarr-python count. Engine, day and commit are those of",
-    "the last run with tessarr; a row without them is of an earlier run, which did not record them. Where a row says",
+    "the last run with tessarr; a row without a commit is of a run whose commit was rebased since. Where a row says",
     f"*{NO_ARRAY}*, the tests read and write no Zarr, and show nothing.",
     "",
     "| project | releases | tests | pass with tessarr | of | |",

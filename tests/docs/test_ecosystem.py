@@ -172,6 +172,25 @@ def test_a_project_that_is_like_another_is_compared_with_that_one_s_whole_run(
     assert whole.suite != part.suite
 
 
+def test_every_commit_of_the_page_is_in_the_history() -> None:
+    shallow = subprocess.run(
+        ["git", "-C", str(ROOT), "rev-parse", "--is-shallow-repository"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    if shallow != "false":
+        pytest.skip("the tests are not run in a clone with its whole history")
+    script()
+    kept = json.loads((ROOT / "scripts" / "ecosystem_results.json").read_text(encoding="utf-8"))
+    named = {
+        (name, commit)
+        for name, entry in kept.items()
+        for commit in re.findall(r"\b[0-9a-f]{8}\b", entry.get("run", "").rpartition(", ")[2])
+    }
+    assert len(named) > 15
+    assert [
+        (name, commit) for name, commit in sorted(named) if not sys.modules["ecosystem_page"].in_history(commit)
+    ] == []
+
+
 TESTS = """
 import os
 
