@@ -18,8 +18,8 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -27,41 +27,20 @@ from random import Random
 from typing import NamedTuple
 
 import tessarr
-from tessarr.errors import TessarrError
+from tessarr.errors import SnapshotChangedError, TessarrError
+from tessarr.storage import LocalStore
+from tessarr.stores.base import Store
+from tests.faults.readers import Meanwhile, clean_up, commit_again, read_snapshot
 from tests.faults.workloads import WORKLOADS, State, Workload, observe
 
 ENGINES = ("native", "reference")
 CALLS = (
-    *(
-        "write",
-        "pwrite64",
-        "writev",
-        "copy_file_range",
-        "ftruncate",
-        "fallocate",
-        "fsync",
-        "fdatasync",
-        "syncfs",
-        "rename",
-        "renameat2",
-    ),
-    *(
-        "link",
-        "linkat",
-        "unlink",
-        "unlinkat",
-        "mkdir",
-        "rmdir",
-        "flock",
-        "openat",
-        "utimensat",
-        "ioctl",
-        "read",
-        "pread64",
-    ),
+    *("write", "pwrite64", "writev", "copy_file_range", "ftruncate", "fallocate", "fsync", "fdatasync", "syncfs"),
+    *("rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat", "mkdir", "mkdirat", "rmdir"),
+    *("flock", "openat", "openat2", "utimensat", "ioctl", "read", "pread64"),
 )
 ERRORS = ("ENOSPC", "EDQUOT", "EIO", "EINTR", "EACCES", "EMFILE", "ENOLCK", "ESTALE", "EROFS", "ENOMEM")
-KILL = "KILL"
+KILL, STOP = "KILL", "STOP"
 LONGEST_S = 60.0
 """A run that takes longer is a hang."""
 _SCRATCH = next((folder for folder in ("/dev/shm", tempfile.gettempdir()) if os.access(folder, os.W_OK)), None)
@@ -73,12 +52,12 @@ class Fault(NamedTuple):
     call: str
     number: int
     kind: str
-    """`KILL`, or the name of an error."""
+    """`KILL`; `STOP`, after which it goes on when others have looked; or the name of an error."""
 
     @property
     def option(self) -> str:
         """The option of strace."""
-        what = f"signal={KILL}" if self.kind == KILL else f"error={self.kind}"
+        what = f"signal={self.kind}" if self.kind in (KILL, STOP) else f"error={self.kind}"
         return f"inject={self.call}:{what}:when={self.number}"
 
 
@@ -107,8 +86,8 @@ class Bench:
         self._folder = tempfile.mkdtemp(prefix="tessarr-faults-", dir=_SCRATCH)
         self._template = os.path.join(self._folder, "template")
         workload.prepare(self._template)
-        self.before = observe(self._template)
         with self._place() as root, tessarr.config.set({"engine": engine}):
+            self.before = observe(root)
             workload.act(root)  # imports what it needs
 
     def close(self) -> None:
@@ -130,25 +109,58 @@ class Bench:
             Fault(call, number, kind)
             for call, count in sorted(self.clean.calls.items())
             for number in range(1, count + 1)
-            for kind in (KILL, *ERRORS)
+            for kind in (KILL, *ERRORS, *([STOP] if self.workload.is_transaction else []))
         ]
 
     def judge(self, fault: Fault) -> tuple[Ended, str | None]:
         """Run with a fault. Returns how it ended, and what is wrong, if anything."""
         assert self.clean.code == _DONE
-        with self._place() as root:
-            ended = self.run(root, fault)
+        with self._place() as root, ExitStack() as stack:
+            taken = LocalStore(root).snapshot() if self.workload.has_snapshot else None
+            if taken is not None:
+                stack.callback(taken.close)
+            meanwhile = Meanwhile(root)
+            ended = self.run(root, fault, meanwhile.look)
+            found = meanwhile.found()
             if ended.code is None:
                 return ended, f"a hang of more than {LONGEST_S} s"
             if ended.code < 0 and -ended.code != signal.SIGKILL:
                 return ended, f"the program died by signal {-ended.code}"
             if ended.code == _UNTYPED:
                 return ended, f"an error that is not one of tessarr:\n{ended.told}"
+            for who, state in found:
+                if not isinstance(state, SnapshotChangedError) and state not in (self.before, self.after):
+                    return ended, f"{who} that came meanwhile found neither old nor new: {self._told(state)}"
             try:
-                found = observe(root)
+                return ended, self._look(root, ended, taken, is_whole=fault.kind in (KILL, STOP))
             except Exception as error:
                 return ended, f"what is there cannot be read: {error!r}"
-            return ended, self._compare(ended, found)
+
+    def _look(self, root: str, ended: Ended, taken: Store | None, *, is_whole: bool) -> str | None:
+        """Look at what is there. Returns what is wrong. `is_whole`: no call has failed."""
+        found = observe(root)
+        wrong = self._compare(ended, found) or self._look_at(taken, is_whole)
+        if wrong or not self.workload.is_local:
+            return wrong
+        LocalStore(root).settle("")
+        if (again := observe(root)) != found:
+            return f"a recovery changes what readers see: {_difference(again, found)}"
+        left = clean_up(root)
+        if left:
+            return f"hidden files are left: {left}"
+        if (again := observe(root)) != found:
+            return f"the removal of leftovers changes what readers see: {_difference(again, found)}"
+        wrong = commit_again(root) if self.workload.is_transaction else None
+        return wrong or self._look_at(taken, is_whole)
+
+    def _look_at(self, taken: Store | None, is_whole: bool) -> str | None:
+        found = self.before if taken is None else read_snapshot(taken)
+        if found == self.before or (found is None and not is_whole):
+            return None
+        return f"a snapshot has changed: {self._told(found)}"
+
+    def _told(self, found: State | Exception | None) -> str:
+        return _difference(found, self.before) if isinstance(found, dict) else repr(found)
 
     def _compare(self, ended: Ended, found: State) -> str | None:
         if ended.code == _DONE:
@@ -173,10 +185,12 @@ class Bench:
         root = os.path.join(self._folder, "data")
         shutil.rmtree(root, ignore_errors=True)
         shutil.copytree(self._template, root)
+        if self.workload.begin is not None:
+            self.workload.begin(root)
         yield root
 
-    def run(self, root: str, fault: Fault | None) -> Ended:
-        """Run the workload in a child, traced by strace."""
+    def run(self, root: str, fault: Fault | None, while_stopped: Callable[[], None] | None = None) -> Ended:
+        """Run the workload in a child, traced by strace. `while_stopped` is called whenever a fault stops it."""
         report = mmap.mmap(-1, 1 << 16)
         begin, release = os.pipe()
         child = os.fork()
@@ -191,7 +205,7 @@ class Bench:
         assert b"attached" in attached, attached
         os.write(release, b"x")
         os.close(release)
-        code = _wait(child)
+        code = _wait(child, while_stopped)
         tracer.stderr.close()
         tracer.wait()
         error, _, told = bytes(report[:]).rstrip(b"\0").decode(errors="replace").partition("\n")
@@ -216,12 +230,16 @@ class Bench:
             os._exit(code)
 
 
-def _wait(child: int) -> int | None:
+def _wait(child: int, while_stopped: Callable[[], None] | None = None) -> int | None:
     """The exit status of a child; a child that does not end is killed, and has none."""
     until = time.monotonic() + LONGEST_S
     while time.monotonic() < until:
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
+        ended, status = os.waitpid(child, os.WNOHANG | os.WUNTRACED)
+        if ended and os.WIFSTOPPED(status):
+            if while_stopped is not None:
+                while_stopped()
+            os.kill(child, signal.SIGCONT)
+        elif ended:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.001)
     os.kill(child, signal.SIGKILL)

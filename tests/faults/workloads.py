@@ -20,6 +20,8 @@ import tessarr
 from tessarr.core.stored.consolidated import is_staged
 from tessarr.core.stored.walk import walk
 from tessarr.storage import LocalStore
+from tessarr.stores.local.lock import JOURNAL
+from tessarr.stores.local.transactions import commit
 from tessarr.tools.convert import convert
 from tessarr.tools.migrate import migrate
 from tessarr.tools.pyramid import build_pyramid
@@ -43,6 +45,15 @@ class Workload:
     """Whether a reader may find a new array before all of its chunks: they read as fill value."""
     is_durable: bool = True
     """Whether it asks for durable writes."""
+    begin: Callable[[str], object] | None = None
+    """Change a copy of the prepared directory before the workload: by what is lost when a directory is copied."""
+    is_transaction: bool = False
+    """Whether readers see all of it or nothing at any moment, and snapshots keep what they saw."""
+    has_snapshot: bool = False
+    """Whether a snapshot that was taken before lives meanwhile."""
+
+    is_local: bool = True
+    """Whether its root is that of a `LocalStore`."""
 
     def neither_old_nor_new(self, found: State, before: State, after: State) -> tuple[str, object] | None:
         """Return the name and value of what is neither as before nor as after the change."""
@@ -149,6 +160,45 @@ def _transaction(root: str) -> None:
         group.attrs["title"] = "after"
 
 
+def _three_arrays(root: str) -> None:
+    """As `_hierarchy`, with an array of so many chunks that threads write them, and one that is removed; consolidated."""
+    _hierarchy(root)
+    group = tessarr.open_group(LocalStore(root), mode="r+")
+    group.create_array("many", data=-1 - np.arange(36, dtype="i4"), chunks=(2,), fill_value=0)
+    group.create_array("old", data=np.arange(1, 5, dtype="i4"), chunks=(2,), fill_value=0)
+    tessarr.consolidate_metadata(LocalStore(root))
+
+
+def _transaction_of_arrays(root: str) -> None:
+    with tessarr.transaction(_store(root)) as transaction:
+        group: Any = transaction.group
+        group["many"][:] = np.arange(1, 37)
+        group["a"][:16] = 0  # a chunk that is fill value is removed
+        group["a"].append(np.full(20, 7, "i4"))
+        group["s"][:32] = 9
+        group["s"][35:37] = 7
+        group.attrs["title"] = "after"
+        del group["old"]
+        group.create_array("new", data=np.arange(1, 5, dtype="i4"), chunks=(2,), fill_value=0)
+
+
+def _commit_and_end(root: str) -> None:
+    """Let a process commit the transaction and end before it carries out any step."""
+    from unittest import mock
+
+    child = os.fork()
+    if child == 0:
+        with mock.patch.object(commit, "finish", side_effect=lambda *_, **__: os._exit(0)):
+            _transaction_of_arrays(root)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert Path(root, JOURNAL).exists()
+
+
+def _open_for_writing(root: str) -> None:
+    tessarr.open_group(_store(root), mode="r+")
+
+
 def _zip_archive(root: str) -> str:
     return os.path.join(root, "archive.zip")
 
@@ -181,8 +231,13 @@ WORKLOADS = (
     Workload("pyramid", _pyramid, _hierarchy, creates=True),
     Workload("migrate", _migrate, _hierarchy_2),
     Workload("move", _move, _hierarchy, is_one_step=True),
-    Workload("transaction", _transaction, _hierarchy, is_one_step=True),
-    Workload("zip", _flush_zip, _prepare_zip),
+    Workload("transaction", _transaction, _hierarchy, is_one_step=True, is_transaction=True),
+    Workload("arrays", _transaction_of_arrays, _three_arrays, is_one_step=True, is_transaction=True),
+    Workload("kept", _transaction_of_arrays, _three_arrays, is_one_step=True, is_transaction=True, has_snapshot=True),
+    Workload(
+        "recovery", _open_for_writing, _three_arrays, is_one_step=True, is_transaction=True, begin=_commit_and_end
+    ),
+    Workload("zip", _flush_zip, _prepare_zip, is_local=False),
 )
 
 
@@ -192,11 +247,12 @@ def observe(root: str) -> State:
         warnings.simplefilter("ignore")
         if Path(_zip_archive(root)).exists():
             with tessarr.storage.ZipStore(_zip_archive(root), mode="r") as archive:
-                return dict(_found(archive))
-        return dict(_found(LocalStore(root)))
+                return dict(found_in(archive))
+        return dict(found_in(LocalStore(root, read_only=True)))
 
 
-def _found(store: Any) -> Iterator[tuple[str, object]]:
+def found_in(store: Any) -> Iterator[tuple[str, object]]:
+    """What a reader finds in a store, part by part."""
     for entry in walk(store, ""):
         if is_staged(entry.path):
             continue
