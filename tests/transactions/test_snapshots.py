@@ -82,6 +82,16 @@ def test_transactions_leave_it_as_it_was(place: Store) -> None:
         assert hidden(Path(place.root)) == []
 
 
+def test_a_snapshot_lists_arrays_that_a_transaction_appends_to(place: Store) -> None:
+    """The lock of the shape is a new file in the array's directory, in which more documents are looked for than are there."""
+    taken: Any = tessarr.snapshot(place)
+    with taken as before:
+        with tessarr.transaction(place) as tx:
+            tx.group["t"].append(np.ones(3, "i4"))
+        assert sorted(before) == ["sparse", "t", "u"]
+        assert before["t"][:].tolist() == [1] * 8
+
+
 def test_what_was_read_before_and_what_is_read_after_are_of_one_moment(tmp_path: Path) -> None:
     filled(tmp_path / "a")
     t: Any = tessarr.snapshot(tmp_path / "a" / "t")

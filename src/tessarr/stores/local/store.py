@@ -234,7 +234,7 @@ class LocalStore(Transactional):
         if if_match is ANY:
             self._replace(key, path, [byte_view(value)])
             return None
-        with self.lock(key):
+        with self._hold(key, path):
             if self.version(key) != if_match or not self._replace(key, path, [byte_view(value)], over=if_match):
                 present = self.version(key)
                 raise ConflictError(
@@ -260,7 +260,7 @@ class LocalStore(Transactional):
     def splice(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
         """See `Store.splice`: only the ranges that `change` requests are read; the kernel copies ranges that stay."""
         path = self._writable_path(key)
-        with self.lock(key):
+        with self._hold(key, path):
             done = False
             while not done:
                 try:
@@ -339,7 +339,7 @@ class LocalStore(Transactional):
 
     def lock(self, key: str) -> LockContext:
         """See `Store.lock`: threads, processes and, through shared file systems, machines."""
-        return self._hold(key, self._writable_path(key))
+        return self._hold(key, self._lockable_path(key))
 
     @contextlib.contextmanager
     def _hold(self, key: str, path: str) -> Iterator[None]:

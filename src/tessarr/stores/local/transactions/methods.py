@@ -71,6 +71,16 @@ class Transactional(ConditionalStore):
             known = self._pending or Pending({}, {})
             self._pending = Pending({**known.set, **pending.set}, {**known.removed, **pending.removed})
 
+    def _lockable_path(self, key: str) -> str:
+        """Return the path of a key that will be locked. Its lock file changes the directory: for snapshots names are kept."""
+        from tessarr.stores.local.transactions.keep import keep_names, living_above
+
+        path = self._writable_path(key)
+        folder = os.path.dirname(path)
+        if snapshots := living_above([folder]):
+            keep_names(snapshots, [folder])
+        return path
+
     def _settle_held(self, path: str, lock: str, descriptor: int) -> bool:
         """Complete the transaction that left a mark in the lock file which `descriptor` holds, or in a directory above `path`.
 
