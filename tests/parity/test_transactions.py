@@ -33,9 +33,9 @@ def test_each_value_is_old_or_new(
     seen: list[list[list[int]]] = []
     carry_out = recovery._carry_out
 
-    def carried_out(*arguments: Any) -> None:
+    def carried_out(*arguments: Any, **options: Any) -> None:
         seen.append(read_both() if read is not READERS[0] else [OLD, OLD])
-        carry_out(*arguments)
+        carry_out(*arguments, **options)
 
     with tessarr.transaction(place) as tx:
         group: Any = tx.group

@@ -13,12 +13,12 @@ from tessarr.stores.local.transactions import recovery
 from tests.transactions.test_cuts import change
 carry_out, left = recovery._carry_out, int(sys.argv[2])
 
-def counted(*arguments):
+def counted(*arguments, **options):
     global left
     if not left:
         os.kill(os.getpid(), signal.SIGKILL)
     left -= 1
-    carry_out(*arguments)
+    carry_out(*arguments, **options)
 
 recovery._carry_out = counted
 recovery.many.place = lambda _: 0  # one by one

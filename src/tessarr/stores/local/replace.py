@@ -31,16 +31,20 @@ class _UnableError(Exception):
     """The file system has no links or no locks, or the file to replace must not be read."""
 
 
-def place(temporary: str, path: str, over: Version | None | Any_ = ANY, *, flock: bool = True) -> bool:
+def place(
+    temporary: str, path: str, over: Version | None | Any_ = ANY, *, flock: bool = True, keep: bool = False
+) -> bool:
     """Rename the file `temporary` to `path`, if the file there has version `over`.
 
-    Returns ``False``, having done nothing, for another version. Raises `OSError`.
+    `keep`: a file that is linked into place may keep its first name. Returns ``False``, having done nothing, for another
+    version. Raises `OSError`.
     """
     expects_one = isinstance(over, str)
     try:
         while flock and IS_EXACT:  # each further round means that another writer was faster
             if not expects_one and _link(temporary, path):
-                os.unlink(temporary)
+                if not keep:
+                    os.unlink(temporary)
                 return True
             held = _hold(path)
             if held is None:

@@ -233,12 +233,17 @@ def finish(
     """
     checked: set[str] = set()
     _keep(base, journal, watched)
+    linked: list[str] = []
     for step in journal.steps[_place(base, journal) :] if is_first else journal.steps:
         path = path_of(base, step.key)
         check_inside(base, os.path.dirname(path), checked)
-        _carry_out(path, step, staged_path(path, journal.id))
+        staged = staged_path(path, journal.id)
+        linked += [staged] if step.old is None and step.new is not None else []
+        _carry_out(path, step, staged, keep=batch is not None)
     if batch is not None:
         _sync_names(batch, base, [path_of(base, step.key) for step in journal.steps])
+        for staged in linked:  # a power cut could lose the new name alone of two changes
+            unlink(staged)
     unlink(base + JOURNAL)
     if batch is not None:
         _sync_names(batch, base, [base + JOURNAL])
@@ -275,7 +280,7 @@ def _keep(base: str, journal: Journal, watched: Collection[str]) -> None:
         keep_values(snapshots, os.stat(base + JOURNAL).st_ctime_ns, steps)
 
 
-def _carry_out(path: str, step: Step, staged: str) -> None:
+def _carry_out(path: str, step: Step, staged: str, *, keep: bool) -> None:
     present = version_at(path)
     if step.new is None:
         if present is not None and version_in_journal(present) == step.old:
@@ -294,7 +299,7 @@ def _carry_out(path: str, step: Step, staged: str) -> None:
             hint="Rename the journal at the root of the transaction: the other values stay as they are",
         )
     # A later write stays: it came after the whole transaction. A file that was linked into place is there twice.
-    if version_in_journal(present) != step.old or not localswap.place(staged, path, present):
+    if version_in_journal(present) != step.old or not localswap.place(staged, path, present, keep=keep):
         unlink(staged)
 
 
