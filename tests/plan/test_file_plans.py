@@ -15,7 +15,7 @@ import pytest
 import tessarr
 import tessarr.plan
 from tessarr.cli import main
-from tessarr.errors import ConflictError, MetadataValidationError, UnsupportedOperationError
+from tessarr.errors import ConflictError, MetadataValidationError
 from tessarr.storage import LocalStore
 from tessarr.tools.convert import convert
 from tessarr.tools.digest import digest
@@ -77,16 +77,48 @@ def test_the_size_of_a_plan_does_not_grow_with_the_number_of_files(tmp_path: Pat
     assert sizes[1] - sizes[0] < 20  # digits of lengths
 
 
-def test_a_list_of_files_is_refused(tmp_path: Path) -> None:
-    h5py = pytest.importorskip("h5py", reason="belongs to the extra [convert]")
-    for number in range(2):
-        with h5py.File(tmp_path / f"{number}.h5", "w") as file:
-            file.create_dataset("a", data=np.arange(4))
-            file["a"].dims[0].label = "time"
-    files: Any = [tmp_path / "0.h5", tmp_path / "1.h5"]
-    with pytest.raises(UnsupportedOperationError, match=r"one path or pattern.*Give a pattern"):
-        tessarr.plan.convert(files, tmp_path / "a.zarr", along="time")
-    assert not (tmp_path / "a.zarr").exists()
+def _write_rows(path: Path, number: int) -> None:
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        file.create_dataset("a", data=np.arange(4) + 4 * number, chunks=(2,))
+        file["a"].dims[0].label = "time"
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_list_of_files_is_converted_also_by_other_processes_from_elsewhere(
+    saved: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("h5py", reason="belongs to the extra [convert]")
+    for number in range(3):
+        _write_rows(tmp_path / f"{number}.h5", number)
+    monkeypatch.chdir(tmp_path)
+    plan = tessarr.plan.convert(["0.h5", Path("2.h5"), "1.h5"], "a.zarr", along="time", chunks=6, memory="1kB")
+    if saved:
+        plan.save("PLAN")
+        plan = tessarr.plan.load(tmp_path / "PLAN")
+        assert sorted(path.name for path in (tmp_path / "PLAN").iterdir() if path.suffix == ".json") == ["plan.json"]
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
+        assert plan.run(executor).finished
+    made: Any = tessarr.open_group(tmp_path / "a.zarr")["a"]
+    assert sorted(made[...].tolist()) == list(range(12))
+    assert [path.name for path in (tmp_path / "a.zarr").iterdir() if path.name != "a"] == ["zarr.json"]
+
+
+@pytest.mark.parametrize("path", ["", "node"])
+def test_processes_read_the_table_of_a_plan_that_is_not_saved_and_scan_nothing(path: str, tmp_path: Path) -> None:
+    pytest.importorskip("h5py", reason="belongs to the extra [convert]")
+    for number in range(3):
+        _write_rows(tmp_path / f"{number}.h5", number)
+    base = tmp_path / "a.zarr"
+    plan = tessarr.plan.convert(tmp_path / "*.h5", base, path=path, along="time", chunks=6, memory="1kB")
+    _write_rows(tmp_path / "9.h5", 9)  # a worker that scanned would find it, and refuse
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
+        assert plan.run(executor).finished
+    assert tessarr.open_group(base, path=path or None)["a"].shape == (12,)
+    assert [left.name for left in tmp_path.rglob("*") if left.name.endswith((".files", ".partial"))] == []
 
 
 def write_packed(path: Path, number: int, rows: int = 3) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -77,8 +78,9 @@ def rechunk(
 
 
 def convert(
-    source: StoreLike, dest: StoreLike, *, path: str = "", kind: str | None = None, along: str | None = None,
-    gaps: bool = False, unpack: bool = False, zarr_format: int | str = 3, chunks: ChunksChoice = "keep",
+    source: StoreLike | Sequence[str | os.PathLike[str]], dest: StoreLike, *, path: str = "", kind: str | None = None,
+    along: str | None = None, gaps: bool = False, unpack: bool = False, zarr_format: int | str = 3,
+    chunks: ChunksChoice = "keep",
     shards: ChunksChoice = "keep", filters: CodecsLike = "keep", compressors: CodecsLike = "keep",
     codecs: Sequence[CodecLike] | None = None, include: Sequence[str] = (), exclude: Sequence[str] = (),
     rename: Mapping[str, str] | None = None, memory: int | str = MEMORY,
@@ -87,9 +89,9 @@ def convert(
 ) -> Plan:  # fmt: skip
     """Plan to convert files or a Zarr hierarchy to Zarr; the arguments of `tessarr.tools.convert.convert` mean the same here.
 
-    `source`: also a pattern of many files. Files are scanned here; workers of a saved plan read the table of them. Tasks read
-    the chunks that the files have, by references, and use the format's package only for what Zarr cannot decode. `memory`: the
-    most bytes that a task may hold. Workers read the files by the path or URL that is given here. Nothing is written yet.
+    `source`: also a list or a pattern of many files. Files are scanned here; workers read the table of them. Tasks read the
+    chunks that the files have, by references, and use the format's package only for what Zarr cannot decode. `memory`: the
+    most bytes that a task may hold. Workers read the files by the paths or URLs that are given here. Nothing is written yet.
 
     Raises the errors of `rechunk`, and those of planning a conversion.
     """
@@ -257,7 +259,8 @@ def check(
 
 def _writing(
     operation: str, work: Callable[[Manifest, Source, Store, str], Work], nodes: Callable[[Source], Iterable[PlannedNode]],
-    source: StoreLike, dest: StoreLike, path: str, *, kind: str | None = None, overwrite: bool, verify: bool,
+    source: StoreLike | Sequence[str | os.PathLike[str]], dest: StoreLike, path: str, *, kind: str | None = None,
+    overwrite: bool, verify: bool,
     consolidate: bool = False, options: JSONObject | None = None, storage_options: Mapping[str, object] | None,
     source_storage_options: Mapping[str, object] | None,
 ) -> Plan:  # fmt: skip

@@ -197,6 +197,11 @@ class Manifest:
         return f"{self.id}.stages"
 
     @property
+    def files(self) -> str:
+        """The name of the table of scanned files: in the folder of a saved plan, else below the place where tasks write."""
+        return f"{self.id}.files"
+
+    @property
     def tasks(self) -> int:
         """The number of tasks."""
         return self._ends[-1] if self._ends else 0

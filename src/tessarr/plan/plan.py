@@ -74,6 +74,7 @@ class Plan:
         self._milestones = Milestones(None)
         self._done = Ranges()
         self._results: dict[int, JSON] = {}
+        self._has_table = False
 
     @classmethod
     def load(cls, place: StoreLike, *, storage_options: Mapping[str, object] | None = None) -> Self:
@@ -294,11 +295,22 @@ class Plan:
         marked = self._place is not None
         if here:
             return partial(executor.submit, partial(self._opened().run, marked=marked))
-        folder = None if self._place is None else Place(reopenable_url(self._place[0]), self._place[1].rstrip("/"))
-        folder = folder if folder is not None and folder.url else None
-        return partial(
-            executor.submit, RunTask(self._manifest.operation, folder, marked=marked), self._manifest.dumps()
-        )
+        document = self._manifest.dumps()
+        folder = self._folder()
+        return partial(executor.submit, RunTask(self._manifest.operation, folder, marked=marked), document)
+
+    def _folder(self) -> Place | None:
+        """Return where workers find the table of the scanned files; that of a plan that is not saved is written now."""
+        if self._place is not None:
+            folder = Place(reopenable_url(self._place[0]), self._place[1].rstrip("/"))
+            return folder if folder.url else None
+        work = self._opened()
+        if self._manifest.kind in IN_PLACE or not isinstance(work, Worker):
+            return None
+        if not self._has_table:
+            save_files(self._manifest, work.source, (work.store, work.path))
+            self._has_table = True
+        return self._manifest.work
 
     def _opened(self) -> Work:
         if self._work is None:

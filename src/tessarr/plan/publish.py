@@ -127,9 +127,11 @@ def publish(manifest: Manifest, store: Store, path: str, milestones: Milestones)
 
 
 def _write(manifest: Manifest, store: Store, path: str) -> None:
-    """Remove intermediate arrays, and write the documents."""
+    """Remove intermediate arrays and the table of files, and write the documents."""
     if any(node.strategy is not None and node.strategy.intermediates for node in manifest.nodes):
         store.delete_prefix(prefix_of(join(path, manifest.intermediates)))
+    if manifest.kind != "zarr":
+        store.delete_prefix(prefix_of(join(path, manifest.files)))
     write_documents(store, {join(path, node.path): node.metadata for node in manifest.nodes})
     if manifest.options.get("consolidate") and isinstance(manifest.nodes[0].metadata, GroupMetadata):
         consolidate_metadata(store, path=path or None)
@@ -176,7 +178,9 @@ def discard(manifest: Manifest, storage_options: Mapping[str, object] | None = N
     if target.path or target == work:
         store, path = store_from(work.url, mode="r+", storage_options=storage_options)
         here = join(path, work.path)
-        store.delete_prefix(prefix_of(join(here, manifest.intermediates) if target == work else here))
+        below = (manifest.intermediates, manifest.files) if target == work else ("",)
+        for name in below:
+            store.delete_prefix(prefix_of(join(here, name)))
         if target != work and isinstance(store, LocalStore):
             store.delete_prefix(prefix_of(sealed_name(here)))
     else:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias, cast
 
 from tessarr.common import strict_json
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.core.open import open as open_node
-from tessarr.errors import ConflictError, UnsupportedOperationError
+from tessarr.errors import ConflictError
 from tessarr.plan.manifest import Manifest, Place
 from tessarr.plan.publish import reopenable_url
 from tessarr.stores.base import Store
 from tessarr.stores.path import join
 from tessarr.stores.url import StoreLike, is_url
+from tessarr.stores.wrappers.prefix import PrefixStore
 from tessarr.tools.files.file_table import save_table
 from tessarr.tools.files.joined import FilesSource
 from tessarr.tools.files.open import IN_PLACE, open_to_convert
@@ -28,17 +29,12 @@ Folder: TypeAlias = tuple[Store, str]
 """Of a saved plan: its store, and the prefix of its keys."""
 
 
-def place_of(source: StoreLike, opened: Source) -> tuple[Place, str]:
-    """Return where another process opens the source, and its format. Raises `UnsupportedOperationError` for a list of files."""
+def place_of(source: StoreLike | Sequence[str | os.PathLike[str]], opened: Source) -> tuple[Place, str]:
+    """Return where another process opens the source, and its format; of a list the first file: all are in the table."""
     node = getattr(opened, "node", None)
     if isinstance(node, Array | Group):
         return Place(reopenable_url(node._store), node._path), "zarr"
-    if not isinstance(source, str | os.PathLike):  # its length would be that of the manifest
-        raise UnsupportedOperationError(
-            "a plan names its files by one path or pattern", expected="such as 'era5/*.nc'", got=f"{type(source).__name__}",
-            hint="Give a pattern, or save references to the files (save_file_references), and plan to convert these",
-        )  # fmt: skip
-    name = os.fspath(source)
+    name = os.fspath(source[0] if isinstance(source, list | tuple) else cast("str | os.PathLike[str]", source))
     if name.startswith("memory:"):
         return Place(""), opened.kind
     return Place(name if is_url(name) else os.path.abspath(local_path(name) or name)), opened.kind
@@ -59,19 +55,19 @@ def identity(place: Place, kind: str, source: Source) -> str:
 
 def table_path(manifest: Manifest, folder: str) -> str:
     """Return the path of the table of scanned files below the folder of a saved plan."""
-    return join(folder.strip("/"), f"{manifest.id}.files")
+    return join(folder.strip("/"), manifest.files)
 
 
 def save_files(manifest: Manifest, source: Source, folder: Folder) -> None:
-    """Write the table of the files that were scanned, from which workers read, to the folder of a plan."""
+    """Write the table of the files that were scanned, from which workers read, to a folder that gets no other document."""
     if isinstance(source, FilesSource):
-        save_table(source.table, folder[0], table_path(manifest, folder[1]))
+        save_table(source.table, PrefixStore(folder[0], table_path(manifest, folder[1])), "")
 
 
 def reopened(
     manifest: Manifest, storage_options: Mapping[str, object] | None = None, folder: Folder | None = None
 ) -> Source:
-    """Open the source of a plan. `folder`: that of a saved plan, with the table of its files, else they are scanned again.
+    """Open the source of a plan. `folder`: where the table of its files is; without it they are scanned again.
 
     Raises `ConflictError` when the source has changed since the plan was made. A file of a table is compared when it is read.
     """
