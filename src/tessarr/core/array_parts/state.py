@@ -60,8 +60,7 @@ class ArrayState(Node):
     ) -> Self:
         """Make an array from metadata that was read, with the runtime options `config` of `tessarr.open_array`."""
         chosen = array_config(config)
-        stated = config.get("order") if isinstance(config, Mapping) else getattr(config, "order", None)
-        order = chosen.order if metadata.zarr_format == 3 or stated is not None else metadata.order
+        order = chosen.order if metadata.zarr_format == 3 or _states_order(config) else metadata.order
         return cls._make(store, path, metadata, chosen.options, read_only=read_only, order=order)
 
     @property
@@ -138,3 +137,8 @@ class ArrayState(Node):
             for name in ("_bound", "engine", "_engine"):
                 self.__dict__.pop(name, None)
         return True
+
+
+def _states_order(config: ArrayConfigLike | None) -> bool:
+    stated = config.get("order") if isinstance(config, Mapping) else getattr(config, "order", None)
+    return stated is not None

@@ -114,7 +114,7 @@ def _stored_key(entry: Entry, zarr_format: ZarrFormat) -> _Stored | None:
     for name in formats.DOCUMENTS[zarr_format]:
         value = entry.values.get(name)
         if value is not None:
-            nbytes += memoryview(value).nbytes
+            nbytes += len(value) if type(value) is bytes else memoryview(value).nbytes
             if nbytes > _MAX_KEY_NBYTES:
                 return None
             value = bytes(value)

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from tessarr.common.warn import warn
 from tessarr.core.asynchronous.sans_io import run_steps, store_call
 from tessarr.core.stored.parse_cache import parse_entry
-from tessarr.core.stored.walk import Entry, fetch_settled_steps
+from tessarr.core.stored.walk import Entry, fetch_settled_steps, requests_of
 from tessarr.errors import (
     ArrayInsteadError,
     ArrayNotFoundError,
@@ -88,12 +88,9 @@ async def _read_steps(
 ) -> tuple[list[NodeMetadata | None], list[Buffer | None]]:
     asked = kind if isinstance(store, Remote) else None
     wanted = [(path, _names(not path, zarr_format, asked)) for path in paths]  # type: ignore[arg-type]  # hashable
-    requests = []
-    for path, names in wanted:
-        prefix = prefix_of(path)
-        requests += [Fetch(prefix + name) for name in names]
+    requests = [request for path, names in wanted for request in requests_of(path, names)]
     try:
-        found = await fetch_settled_steps(store, [*requests, *map(Fetch, beside)], paths)
+        found = await fetch_settled_steps(store, [*requests, *map(Fetch, beside)] if beside else requests, paths)
     except StoreError as error:
         if zarr_format is not None or getattr(error, "status", None) not in (401, 403):
             raise
@@ -181,6 +178,7 @@ def _with_separator(store: Store, node: NodeMetadata | None) -> NodeMetadata | N
     """Apply the store's `dimension_separator` to a v2 array whose document has none (OGC-02)."""
     if (
         isinstance(node, ArrayMetadata)
+        and node.zarr_format == 2
         and getattr(store, "dimension_separator", None) == "/"
         and _lacks_separator(node)
     ):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 from tessarr.common.warn import Diagnostic, report
@@ -133,13 +134,14 @@ async def walk_below_steps(
         entries = await read_entries_steps(store, below, names, v1=False)
         level = []
         for entry in entries:
-            if not entry.formats or (zarr_format == 3 and _is_of_an_extension(entry)):
+            present = entry.formats
+            if not present or (zarr_format == 3 and _is_of_an_extension(entry)):
                 continue
-            if zarr_format is not None and zarr_format not in entry.formats:
+            if zarr_format is not None and zarr_format not in present:
                 found += [entry] if others else []
                 continue
             found.append(entry)
-            if depth != max_depth and entry.is_group(zarr_format or entry.formats[0]):
+            if depth != max_depth and entry.is_group(zarr_format or present[0]):
                 level.append(entry)
         depth += 1
     return found
@@ -182,6 +184,16 @@ async def read_entries_steps(
     return [Entry(path, found) for path, found in values.items()]
 
 
+def requests_of(path: str, names: tuple[str, ...]) -> Sequence[Fetch]:
+    """Make the requests for documents of the node at `path`, by their names."""
+    return [Fetch(f"{path}/{name}") for name in names] if path else _requests_at_root(names)
+
+
+@lru_cache
+def _requests_at_root(names: tuple[str, ...]) -> Sequence[Fetch]:
+    return tuple(map(Fetch, names))
+
+
 async def fetch_settled_steps(
     store: Store, requests: Sequence[Fetch], paths: Sequence[str], *, claims: bool = True
 ) -> list[list[Buffer] | None]:
@@ -192,7 +204,7 @@ async def fetch_settled_steps(
     The journal, or in a remote store the claim of a single node, is looked for in the same fetch, so that this costs no round
     trip.
     """
-    journals = [Fetch(prefix_of(path) + JOURNAL) for path in paths] if isinstance(store, Settle) else []
+    journals = [Fetch(f"{path}/{JOURNAL}" if path else JOURNAL) for path in paths] if isinstance(store, Settle) else []
     places = paths if claims and publishes(store) else ()
     claim = _claims_of(places) if len(places) == 1 and isinstance(store, Remote) else []
     while True:
