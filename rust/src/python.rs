@@ -26,7 +26,7 @@ use crate::region::Memory;
 use crate::replace;
 use crate::signals::poll;
 use crate::steps;
-use crate::store::{ReadResult, read_small};
+use crate::store::ReadResult;
 use crate::vlen;
 use crate::write;
 
@@ -296,7 +296,7 @@ fn cache_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// Read files of at most `most` bytes each: `None` for a missing file, `False` for one that Python must read itself.
 #[pyfunction]
 fn read_files<'py>(py: Python<'py>, paths: Vec<PathBuf>, most: u64) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let found: Vec<ReadResult> = py.detach(|| paths.into_iter().map(|path| read_small(path.into(), most)).collect());
+    let found = py.detach(|| many_files::read(paths, most))?;
     let told = |look: ReadResult| match look {
         ReadResult::Value(value) => {
             allocate::bytes(py, &value).map_or_else(|_| PyBool::new(py, false).to_owned().into_any(), Bound::into_any)

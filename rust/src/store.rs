@@ -378,8 +378,11 @@ pub enum ReadResult {
     Other,
 }
 
-/// The value at `path`, of at most `most` bytes.
-pub fn read_small(path: Arc<Path>, most: u64) -> ReadResult {
+/// The value at `path`, of at most `most` bytes. With `rare` the file is probably missing: to look costs less than to open.
+pub fn read_small(path: Arc<Path>, most: u64, rare: bool) -> ReadResult {
+    if rare && fs::metadata(&path).is_err_and(|error| is_missing(&error)) {
+        return ReadResult::Absent;
+    }
     match Local::find(path, false) {
         Ok(None) => ReadResult::Absent,
         Ok(Some(local)) if local.version.size <= most => {
