@@ -98,6 +98,19 @@ def test_small_values_are_fetched_by_rust_and_others_as_ever(store: LocalStore, 
     assert asked == ["a", "zz"]
 
 
+def test_many_values_are_fetched_by_all_threads_in_the_order_of_the_requests(store: LocalStore) -> None:
+    """Documents of a large group: present, missing, hidden, directories in their place."""
+    for number in range(0, 200, 3):
+        store.set(f"a{number}/zarr.json", b"%d" % number)
+        store.set(f"a{number}/.zattrs", b"hidden %d" % number)
+    store.set("a1/zarr.json/x", b"")
+    names = ("zarr.json", ".zattrs", ".zarray")
+    keys = [f"a{number}/{name}" for number in range(200) for name in names]
+    found = [plain(answer) for answer in store.fetch(list(map(Fetch, keys)))]
+    assert found == [None if (value := store.get(key)) is None else [bytes(value)] for key in keys]
+    assert sum(answer is not None for answer in found) == 2 * 67
+
+
 class TestLocalStoreWithoutFileLocks(StoreContract, ConditionalContract):
     @pytest.fixture
     def store(self, tmp_path: Path) -> LocalStore:

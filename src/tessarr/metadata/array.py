@@ -127,8 +127,8 @@ class ArrayMetadata:
         """
         # Quicker than `replace`, which would check the fill value again; every member of a large group passes here.
         changed = object.__new__(type(self))
-        for name, value in zip(_NAMES, _values(self), strict=True):
-            _set(changed, name, value)
+        for put, value in zip(_PUT, _values(self), strict=True):
+            put(changed, value)
         _set(changed, "attributes", attributes)
         if self.zarr_format != 3:
             report(map(Diagnostic, misstated_dimensions(attributes, self.ndim)))
@@ -143,6 +143,8 @@ class ArrayMetadata:
 
 _NAMES = ArrayMetadata.__slots__
 _values = attrgetter(*_NAMES)
+_PUT = [getattr(ArrayMetadata, name).__set__ for name in _NAMES]
+"""Functions that set the fields, in the order of `_NAMES`; `object.__setattr__` would look each up."""
 
 
 def stated_dimensions(attributes: Mapping[str, Any], ndim: int) -> tuple[str | None, ...] | None:
