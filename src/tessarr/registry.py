@@ -43,8 +43,8 @@ class _ForZarrPython(NamedTuple):
     package: str
 
 
-_NAME = re.compile(r"[a-z][a-z0-9-_.]+", re.ASCII)
-_URI = re.compile(r"(?:https?://|urn:)[\x21-\x7e]+")
+_NAME = r"[a-z][a-z0-9-_.]+"
+_URI = r"(?:https?://|urn:)[\x21-\x7e]+"
 
 
 def is_extension_name(name: str) -> bool:
@@ -53,7 +53,7 @@ def is_extension_name(name: str) -> bool:
     >>> [is_extension_name(name) for name in ("zstd", "numcodecs.adler32", "https://example.org/x", "foo/bar", "Zstd", "a")]
     [True, True, True, False, False, False]
     """
-    return bool(_NAME.fullmatch(name) or _URI.fullmatch(name))
+    return bool(re.fullmatch(_NAME, name, re.ASCII) or re.fullmatch(_URI, name))
 
 
 def register(point: Point, name: str, implementation: object) -> None:

@@ -95,7 +95,7 @@ WITHOUT_EFFECT: dict[str, str] = {
 }
 """Settings of zarr-python that are accepted without effect, and why."""
 
-_REMOVED = re.compile(r"v[23]_default_(compressors?|filters|serializer)$")
+_REMOVED = r"v[23]_default_(compressors?|filters|serializer)$"
 """Settings of zarr-python 3.0 that later releases refuse."""
 
 PREFIXES = ("TESSARR_", "ZARR_")
@@ -159,7 +159,7 @@ class Config:
         with self._lock:
             tree, before = self._tree, []
             for parts, value in wanted:
-                if parts[0] == "array" and parts[1:2] and _REMOVED.match(parts[1]):
+                if parts[0] == "array" and parts[1:2] and re.match(_REMOVED, parts[1]):
                     raise BaseZarrError(
                         f"the setting {'.'.join(parts)!r} has no effect",
                         hint="zarr-python 3.1 removed it. Give filters, serializer and compressors to create_array",

@@ -7,22 +7,26 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from typing_extensions import Buffer as WritableBuffer
+
+    AnyArray: TypeAlias = npt.NDArray[Any]
+    """A NumPy array whose data type is known only at run time."""
+    _Bytes: TypeAlias = npt.NDArray[np.generic]
+else:  # `numpy.typing` is a twentieth of the import of this package
+    AnyArray = _Bytes = np.ndarray
 
 JSON: TypeAlias = "None | bool | int | float | str | Sequence[JSON] | Mapping[str, JSON]"
 """A value of a JSON document."""
 
 JSONObject: TypeAlias = dict[str, JSON]
 
-AnyArray: TypeAlias = npt.NDArray[Any]
-"""A NumPy array whose data type is known only at run time."""
 AnyDType: TypeAlias = np.dtype[Any]
 """A NumPy dtype that is known only at run time."""
 
-Buffer: TypeAlias = bytes | bytearray | memoryview | npt.NDArray[np.generic]
+Buffer: TypeAlias = bytes | bytearray | memoryview | _Bytes
 """An object that exports one C-contiguous buffer. A receiver may read the buffer and must not write to it."""
 
 

@@ -7,12 +7,14 @@ An update of a shard need not read, join or decode the inner chunks that it keep
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.types import Buffer, ByteRange
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Piece: TypeAlias = Buffer | ByteRange
 """A piece of a new value: bytes, or a range of the old value that is kept."""

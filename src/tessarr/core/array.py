@@ -7,7 +7,6 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr import registry
 from tessarr.core import open_transactions
@@ -37,6 +36,8 @@ from tessarr.stores.url import StoreLike
 from tessarr.types import AnyArray, AnyDType, Shape, ShapeLike, ZarrFormat
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tessarr.core.asynchronous.async_array import AsyncArray
     from tessarr.core.attributes import Attributes
     from tessarr.core.streams.follow import Follower, FollowOptions

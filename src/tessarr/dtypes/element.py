@@ -8,14 +8,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from functools import cached_property, wraps
-from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.dtypes.base import DataType, Scalar
 from tessarr.errors import DataTypeValidationError, MetadataValidationError, Problem, ScalarError
 from tessarr.types import JSON, AnyArray, AnyDType, ZarrFormat
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Endianness: TypeAlias = Literal["little", "big"]
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr import registry
 from tessarr.common.warn import warn_as_zarr_python
@@ -20,6 +19,9 @@ from tessarr.dtypes.element import Element
 from tessarr.dtypes.named import KINDS, TYPESTR, from_typestr, from_v3, short, unknown
 from tessarr.errors import DataTypeValidationError, PickleCodecDisabledError
 from tessarr.types import JSON, AnyDType, ZarrFormat
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 DTypeLike: TypeAlias = "npt.DTypeLike | DataType | Mapping[str, JSON]"
 """Values that users may pass as ``dtype``."""

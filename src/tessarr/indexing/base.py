@@ -9,14 +9,16 @@ Only views are made, so an engine can fill the user's array in place.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.errors import ArrayIndexError, BoundsCheckError
 from tessarr.indexing.selection import IndexArray, Selection
 from tessarr.types import AnyArray, Shape
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Array: TypeAlias = AnyArray
 

@@ -13,14 +13,18 @@ Engines see only `Outer` and `Points`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.types import Shape
 
-IndexArray = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    IndexArray: TypeAlias = npt.NDArray[np.int64]
+else:
+    IndexArray = np.ndarray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -103,11 +103,11 @@ else:  # annotations join it with other types, and isinstance takes it
 
 OpenMode: TypeAlias = Literal["r", "r+", "a", "w", "w-", "x"]
 
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:://|::)").match
-CHAIN = re.compile(r"(?<!//\[)::(?![^\[]*\])")
+_URL = r"[A-Za-z][A-Za-z0-9+.-]+(?:://|::)"
+CHAIN = r"(?<!//\[)::(?![^\[]*\])"
 """Separator of the links of fsspec's chains. Colons in bracketed hosts (IPv6) are not separators."""
-_SHORT_URL = re.compile(r"(?:file|memory|sqlite|lmdb|dbm|reference):").match
-_STEPS = re.compile(r"[^|]+\|(?:zip|zarr|zarr2|zarr3|icechunk|n5|neuroglancer-precomputed):").match
+_SHORT_URL = r"(?:file|memory|sqlite|lmdb|dbm|reference):"
+_STEPS = r"[^|]+\|(?:zip|zarr|zarr2|zarr3|icechunk|n5|neuroglancer-precomputed):"
 _OBSPEC = ("get", "get_async", "get_range", "get_ranges", "head", "put", "list_with_delimiter")
 """Methods of obspec's protocols that `ObjectStore` uses; an object with all of them is an obspec store."""
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
@@ -189,12 +189,12 @@ def is_url(text: str) -> bool:
     >>> is_url("s3://bucket/x"), is_url("C:\\x"), is_url("sqlite:x.db"), is_url("a:b")
     (True, False, True, False)
     """
-    return _URL(text) is not None or _SHORT_URL(text) is not None
+    return re.match(_URL, text) is not None or re.match(_SHORT_URL, text) is not None
 
 
 def as_url(text: str) -> str:
     """Turn a path followed by adapters into a URL pipeline; return any other string unchanged."""
-    if is_url(text) or _STEPS(text) is None or os.path.lexists(text):
+    if is_url(text) or re.match(_STEPS, text) is None or os.path.lexists(text):
         return text
     from pathlib import Path
 
@@ -209,7 +209,7 @@ def _from_string(
         return _from_path(os.path.expanduser(text), mode, read_only), ""
     text = as_url(text)
     scheme = text.partition(":")[0].lower() if is_url(text) else ""
-    chained = CHAIN.search(text) is not None or (scheme != "" and "|" in text)
+    chained = re.search(CHAIN, text) is not None or (scheme != "" and "|" in text)
     if scheme in ("", "file", "local") and not chained:
         if options and {*options} != {"auto_mkdir"}:  # fsspec's: directories are made in any case
             raise TypeError(f"storage_options are for remote stores; {text!r} is a local path")
@@ -242,7 +242,7 @@ def open_url(url: str, *, storage_options: Mapping[str, object] | None = None, r
         raise TypeError(f"storage_options are a mapping from names to values, got a {type(storage_options).__name__}")
     url = _as_pipeline(url)
     scheme = url.partition(":")[0].lower().partition("+")[0]
-    chained = CHAIN.search(url) is not None
+    chained = re.search(CHAIN, url) is not None
     if not chained and scheme in _PLACES:
         _check_place(url.partition("|")[0])
     if "|" in url:
@@ -296,14 +296,14 @@ def _as_pipeline(url: str) -> str:
     """
     if url.startswith("precomputed://"):
         return f"{url.removeprefix('precomputed://')}|neuroglancer-precomputed:"
-    chain = CHAIN.search(url)
+    chain = re.search(CHAIN, url)
     double_colon = chain is not None
     inner, outer = (url, "") if chain is None else (url[: chain.start()], url[chain.end() :])
     if inner == "zip" or (inner.startswith("zip://") and double_colon):
         from pathlib import Path
 
         place = outer if is_url(outer) else Path(outer).absolute().as_uri()
-        return f"{place}|zip:{inner.partition('://')[2]}" if CHAIN.search(outer) is None else url
+        return f"{place}|zip:{inner.partition('://')[2]}" if re.search(CHAIN, outer) is None else url
     return f"{url}|zip:" if url.endswith(".zip") and "|" not in url and not double_colon else url
 
 

@@ -7,10 +7,9 @@ the result the shape of the request. `Array` inherits them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.common.output import Output, output_of
 from tessarr.core import open_transactions
@@ -21,6 +20,9 @@ from tessarr.errors import FieldNotFoundError, ReadOnlyError, VindexInvalidSelec
 from tessarr.indexing import request as requests
 from tessarr.indexing.base import Request
 from tessarr.types import AnyArray, AnyDType, Fields, OutputLike, Selected, SelectionLike, ValuesLike
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Plan: TypeAlias = "Callable[[BoundArray], Request]"
 """Makes the request for one bound array. The bound array is read once per call, so that a concurrent resize by another thread
