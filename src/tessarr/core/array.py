@@ -182,9 +182,8 @@ class Array(VersionMethods, Exported):
     def with_config(self, config: ArrayConfigLike | None) -> Array:
         """Return the same array with other runtime options."""
         new = array_config(config, self.config)
-        made = Array._make(
-            self._store, self._path, self._metadata, new.options, read_only=self._read_only, order=new.order
-        )
+        node = self._store, self._path, self._metadata
+        made = Array._make(*node, new.options, read_only=self._read_only, order=new.order)
         return made._with_format_found_at(self._format_found_at())
 
     # -- other kinds of indexing ---------------------------------------------------------------------------------------
