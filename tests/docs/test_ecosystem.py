@@ -88,6 +88,13 @@ def test_what_is_accepted_is_what_the_kept_results_count() -> None:
         assert {why: len(tests) for why, tests in known.items()} == kept[project]["explained"]
 
 
+def test_every_entry_of_the_ledger_explains_a_test_of_each_of_its_projects() -> None:
+    ecosystem = script()
+    known = {(project, why) for project, tests in ecosystem.accepted().items() for why in tests}
+    named = {(project, entry["why"]) for entry in ecosystem.ledger() for project in entry["projects"]}
+    assert named == known
+
+
 def test_interpreters_of_pyenv_are_found_that_its_shims_do_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
