@@ -50,13 +50,23 @@ def files_of(page: Page) -> set[str]:
 
 
 def test_h5web_is_loaded_when_a_plot_of_it_is_opened(browser: Browser, plots: str) -> None:
-    page = browser.open(f"{plots}#/heights")
-    page.settled()
+    page = browser.open(f"{plots}#/heights?view=table")
+    page.wait("document.querySelector('.table td')")
     before = files_of(page)
     assert "h5web.css" not in before
     page.evaluate("[...document.querySelectorAll('.tabs button')].find((one) => one.textContent === 'Surface').click()")
     page.wait("document.querySelector('canvas.plot')?.dataset.drawn")
     assert {"h5web.css"} < files_of(page) - before
+    assert page.problems == []
+
+
+def test_without_webgl_the_picture_of_a_plane_is_the_one_of_the_server(
+    browser_without_graphics: Browser, plots: str
+) -> None:
+    page = browser_without_graphics.open(f"{plots}#/heights?view=heatmap")
+    page.wait("document.querySelector('.error.data')?.textContent.includes('no WebGL')")
+    page.wait("document.querySelector('img.plane')?.naturalWidth >= 41")
+    assert page.evaluate("document.querySelector('img.plane').alt") == "Picture of heights"
     assert page.problems == []
 
 

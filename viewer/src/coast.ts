@@ -1,7 +1,6 @@
 /** Coast lines over a plane of longitude and latitude. They come with the page (`coast.json`), and are read when first needed. */
 
 import { positionOf } from "./axes.js";
-import type { Overlay } from "./heatmap.js";
 
 /** Lines of longitudes and latitudes in tenths of a degree: the first point, then the steps to the next. */
 type Lines = number[][];
@@ -15,35 +14,14 @@ export function isGeographic(kind: "lon" | "lat", name: string, units: string | 
   return kind === "lon" ? /^lon(gitude)?$/i.test(name) : /^lat(itude)?$/i.test(name);
 }
 
-/** Make an overlay that draws coast lines; the longitudes may be −180 to 180, 0 to 360, or a part of either. */
-export async function coastOverlay(longitudes: number[], latitudes: number[]): Promise<Overlay> {
+/** Return coast lines as a path of SVG in elements; the longitudes may be −180 to 180, 0 to 360, or a part of either. */
+export async function coastPath(longitudes: number[], latitudes: number[]): Promise<string> {
   lines ??= fetch("coast.json").then(async (answer) => (await answer.json()) as Lines);
   const found = await lines;
   const [west, east] = [Math.min(...longitudes), Math.max(...longitudes)];
   const paths = [-360, 0, 360].flatMap((turn) => found.map((line) => placed(line, turn, west, east, longitudes, latitudes))).filter((path) => path.length > 0);
-  const [width, height] = [longitudes.length, latitudes.length];
-  return (context, scale) => {
-    context.save();
-    context.beginPath();
-    context.rect(scale.x - scale.left * scale.size, -scale.top * scale.sizeY, width * scale.size, height * scale.sizeY);
-    context.clip();
-    context.beginPath();
-    for (const path of paths) {
-      path.forEach(([x, y], at) => {
-        const [px, py] = [scale.x + (x + 0.5 - scale.left) * scale.size, (y + 0.5 - scale.top) * scale.sizeY];
-        if (at === 0) context.moveTo(px, py);
-        else context.lineTo(px, py);
-      });
-    }
-    context.lineJoin = "round";
-    context.strokeStyle = "rgba(0, 0, 0, 0.75)";
-    context.lineWidth = 2.2;
-    context.stroke();
-    context.strokeStyle = "rgba(255, 255, 255, 0.95)";
-    context.lineWidth = 0.9;
-    context.stroke();
-    context.restore();
-  };
+  const text = (place: number): string => String(Math.round((place + 0.5) * 1e4) / 1e4);
+  return paths.map((path) => `M${path.map(([x, y]) => `${text(x)} ${text(y)}`).join("L")}`).join("");
 }
 
 /** Place one line on the axes, turned by whole circles; empty where none of it is between west and east. */

@@ -10,7 +10,14 @@ export interface Drawn<Look> {
   close(): void;
 }
 
-const NO_GRAPHICS = "This browser gives pages no WebGL, by which lines, points and surfaces are drawn. Table shows the same elements, and the links below have them as files.";
+/** The browser gives pages no WebGL. */
+export class NoGraphicsError extends Error {
+  override name = "NoGraphicsError";
+
+  constructor() {
+    super("This browser gives pages no WebGL, by which the page draws. Table shows the same elements, and the links below have them as files.");
+  }
+}
 
 let parts: Promise<H5Web> | null = null;
 
@@ -36,7 +43,7 @@ function hasGraphics(): boolean {
 }
 
 async function load(): Promise<H5Web> {
-  if (!hasGraphics()) throw new Error(NO_GRAPHICS);
+  if (!hasGraphics()) throw new NoGraphicsError();
   const style = el("link", { rel: "stylesheet", href: "h5web.css" });
   const isStyled = new Promise<void>((resolve, reject) => {
     style.addEventListener("load", () => resolve());

@@ -4,6 +4,7 @@ import { createElement, type FunctionComponent } from "react";
 import { createRoot } from "react-dom/client";
 import type { Drawn } from "./graphics.js";
 import { LinePlot, type LineLook } from "./h5web_line.js";
+import { PlanePlot, type PlaneLook } from "./h5web_plane.js";
 import { PointsPlot, type PointsLook } from "./h5web_points.js";
 import { SurfacePlot, type SurfaceLook } from "./h5web_surface.js";
 
@@ -22,3 +23,6 @@ export const drawPoints = (host: HTMLElement, look: PointsLook): Drawn<PointsLoo
 
 /** Draw lines in an element. */
 export const drawLine = (host: HTMLElement, look: LineLook): Drawn<LineLook> => draw(LinePlot, host, look);
+
+/** Draw a plane in an element. */
+export const drawPlane = (host: HTMLElement, look: PlaneLook): Drawn<PlaneLook> => draw(PlanePlot, host, look);

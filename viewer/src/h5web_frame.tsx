@@ -18,6 +18,7 @@ export function Framed({ frame, over, children }: { frame: Frame; over?: ReactNo
     <>
       <svg className="axes">
         <g transform={`translate(${left}, ${top})`}>
+          {frame.hasGuides && <Guides frame={frame} />}
           <Axes frame={frame} />
         </g>
       </svg>
@@ -27,7 +28,7 @@ export function Framed({ frame, over, children }: { frame: Frame; over?: ReactNo
           {children}
         </VisCanvas>
       </div>
-      <svg className="axes">
+      <svg className="axes over">
         <svg x={left} y={top} width={width} height={height}>{over}</svg>
       </svg>
     </>
@@ -48,19 +49,27 @@ function Canvas({ frame: { label, facts, onCanvas } }: { frame: Frame }): null {
   return null;
 }
 
-function Axes({ frame: { right, bottom, x, y, hasGuides } }: { frame: Frame }): ReactElement {
+/** Lines across the plot at the marks of its axes. */
+export function Guides({ frame: { right, bottom, x, y } }: { frame: Frame }): ReactElement {
+  return (
+    <>
+      {x.marks.map(({ at }, number) => <line key={`x ${number}`} className="guide" x1={at} x2={at} y2={bottom} />)}
+      {y.marks.map(({ at }, number) => <line key={`y ${number}`} className="guide" y1={at} y2={at} x2={right} />)}
+    </>
+  );
+}
+
+function Axes({ frame: { right, bottom, x, y } }: { frame: Frame }): ReactElement {
   return (
     <>
       {x.marks.map(({ at, text }, number) => (
         <g key={number} transform={`translate(${at}, 0)`}>
-          {hasGuides && <line className="guide" y2={bottom} />}
           <line y1={bottom} y2={bottom + 4} />
           <text y={bottom + 12} textAnchor="middle" {...squeezed(text, ROOM.x)}>{text}</text>
         </g>
       ))}
       {y.marks.map(({ at, text }: Mark, number) => (
         <g key={number} transform={`translate(0, ${at})`}>
-          {hasGuides && <line className="guide" x2={right} />}
           <line x1={-4} x2={0} />
           <text x={-6} textAnchor="end" {...squeezed(text, ROOM.y)}>{text}</text>
         </g>

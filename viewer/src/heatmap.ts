@@ -1,14 +1,14 @@
-/** A plane in colours: layers of tiles on a canvas; pan, zoom, axes, and the element under the cursor. */
+/** A plane in colours, drawn by H5Web: layers of tiles; pan, zoom, axes, and the element under the cursor. */
 
 import type { Api, ChunkMap } from "./api.js";
-import { drawSelection } from "./axis_drawing.js";
-import { el, onLook } from "./dom.js";
 import { CLICK, Drags, pixelOf } from "./drags.js";
 import { type Element, type Elements, elements } from "./elements.js";
-import type { Selection } from "./frame.js";
-import type { Layer } from "./layer.js";
-import { paintChunks } from "./overlay.js";
-import { type Box, type Plane, type Scale, sizeOf } from "./plane.js";
+import { type Mark, roomOf, type Selection } from "./frame.js";
+import { Plot, reachable } from "./graphics.js";
+import type { Marked, Patch, PlaneLook } from "./h5web_plane.js";
+import type { Layer, Shown } from "./layer.js";
+import { chunkLines } from "./overlay.js";
+import { type Box, type Placed, overview, type Plane, sizeOf } from "./plane.js";
 import type { Tick } from "./ticks.js";
 
 export interface Point {
@@ -21,8 +21,6 @@ export interface Cursor extends Point {
   element: Element | Element[] | undefined;
   dtype: string;
 }
-
-export type Overlay = (context: CanvasRenderingContext2D, scale: Scale) => void;
 
 export interface HeatmapOptions {
   /** What the axes and the cursor are of. */
@@ -40,6 +38,7 @@ export interface HeatmapOptions {
   isFilled: boolean;
   /** Lines cross the picture at the marks of its axes. */
   hasGuides: boolean;
+  label: string;
   titleX: string;
   titleY: string;
   ticksX: (from: number, to: number, count: number) => Tick[];
@@ -51,60 +50,51 @@ export interface HeatmapOptions {
   onError: (error: unknown) => void;
 }
 
-const MARGIN = { left: 78, bottom: 40, top: 6 };
 const MAX_SIZE = 64;
+/** Depths of one layer. */
+const LAYER = 50;
 
 export class Heatmap {
-  readonly canvas = el("canvas", { tabindex: 0, role: "application", "aria-roledescription": "picture", class: "plot" });
+  readonly plot: Plot<PlaneLook>;
   private left = 0;
   private top = 0;
   /** Pixels of the page per element. */
   private size = 1;
   private isFitted = true;
-  private frame = 0;
   private cursor: Point | null = null;
   private picked: Point | null = null;
   private exact: AbortController | null = null;
   private timer = 0;
   private chunkMap: ChunkMap | null = null;
-  private overlay: Overlay | null = null;
-  /** Where one layer is drawn before it is added to the others: its tiles cover each other. */
-  private readonly own = el("canvas");
-  private readonly drags = new Drags(this.canvas, {
-    grab: () => {
-      const { left, top } = this;
-      return (right, down) => this.move(left - right / this.size, top - down / this.sizeY);
-    },
-    hover: (at) => this.setCursor(this.elementAt(at)),
-    click: (at) => {
-      const found = this.elementAt(at);
-      if (this.isInside(found)) this.options.onPick(found);
-    },
-    take: (selection) => this.take(selection),
-    draw: () => this.draw(),
-  });
-  private readonly ignore: () => void;
-  private closed = false;
+  private coast: string | null = null;
+  private drags: Drags | null = null;
+  /** What is drawn, and stays until something of other layers is there. */
+  private patches: Patch[] = [];
 
   constructor(
     private readonly api: Api,
-    private readonly options: HeatmapOptions,
+    private options: HeatmapOptions,
   ) {
-    if (options.box !== undefined) {
-      [this.left, this.top, this.size] = options.box;
-      this.isFitted = false;
-    }
-    this.ignore = onLook(this.canvas, () => this.resize());
-    this.listen();
+    this.plot = new Plot((h5web, host, look) => h5web.drawPlane(host, look), () => this.look(), options.onError);
+    this.setOptions(options);
+  }
+
+  /** Draw other layers, or in another way. */
+  setOptions(options: HeatmapOptions): void {
+    for (const layer of this.options.layers) if (!options.layers.includes(layer)) layer.close();
+    this.options = options;
+    this.isFitted = options.box === undefined;
+    if (options.box !== undefined) [this.left, this.top, this.size] = options.box;
+    this.cursor = null;
+    for (const layer of options.layers) layer.request([overview(layer.plane)]); // while H5Web is loaded
+    this.draw();
   }
 
   close(): void {
-    this.closed = true;
-    this.ignore();
     for (const layer of this.options.layers) layer.close();
     this.exact?.abort();
     clearTimeout(this.timer);
-    cancelAnimationFrame(this.frame);
+    this.plot.close();
   }
 
   setChunks(map: ChunkMap | null): void {
@@ -112,8 +102,9 @@ export class Heatmap {
     this.draw();
   }
 
-  setOverlay(overlay: Overlay | null): void {
-    this.overlay = overlay;
+  /** Draw coast lines: a path in elements. */
+  setCoast(path: string | null): void {
+    this.coast = path;
     this.draw();
   }
 
@@ -130,18 +121,23 @@ export class Heatmap {
 
   /** Show the whole plane. */
   fit(): void {
+    this.isFitted = true;
+    this.options.onBox(undefined);
+    this.draw();
+  }
+
+  /** Place the whole plane in the room. */
+  private place(): void {
     const [width, height] = sizeOf(this.options.plane);
     const [w, h] = this.room();
     this.size = this.options.isFilled ? w / width : Math.min(w / width, h / height);
     if (!this.options.isFilled && this.size > 1) this.size = Math.min(MAX_SIZE, this.size);
     this.left = width * this.size <= w ? 0 : width / 2 - w / this.size / 2;
     this.top = height * this.sizeY <= h ? 0 : height / 2 - h / this.sizeY / 2;
-    this.isFitted = true;
-    this.options.onBox(undefined);
-    this.draw();
   }
 
   zoom(factor: number, at: [number, number] | null = null): void {
+    if (this.isFitted) this.place();
     const [w, h] = this.room();
     const [px, py] = at ?? [w / 2, h / 2];
     const [x, y] = [this.left + px / this.size, this.top + py / this.sizeY];
@@ -168,15 +164,15 @@ export class Heatmap {
     const [w, h] = this.room();
     const [wide, high] = [Math.abs(to[0] - from[0]), Math.abs(to[1] - from[1])];
     if (Math.min(wide, high) < CLICK) return;
-    const x = this.left + ((from[0] + to[0]) / 2 - MARGIN.left) / this.size;
-    const y = this.top + ((from[1] + to[1]) / 2 - MARGIN.top) / this.sizeY;
+    const x = this.left + (from[0] + to[0]) / 2 / this.size;
+    const y = this.top + (from[1] + to[1]) / 2 / this.sizeY;
     this.zoom(Math.min(w / wide, h / high));
     this.move(x - w / 2 / this.size, y - h / 2 / this.sizeY);
   }
 
   private room(): [number, number] {
-    const { clientWidth, clientHeight } = this.canvas;
-    return [Math.max(1, clientWidth - MARGIN.left), Math.max(1, clientHeight - MARGIN.bottom - MARGIN.top)];
+    const { width, height } = roomOf(this.plot.element) ?? { width: 1, height: 1 };
+    return [width, height];
   }
 
   /** Pixels of the page per element along y. */
@@ -185,14 +181,6 @@ export class Heatmap {
     const [w, h] = this.room();
     const [width, height] = sizeOf(this.options.plane);
     return (this.size * (h / height)) / (w / width);
-  }
-
-  private resize(): void {
-    const ratio = window.devicePixelRatio || 1;
-    this.canvas.width = Math.round(this.canvas.clientWidth * ratio);
-    this.canvas.height = Math.round(this.canvas.clientHeight * ratio);
-    if (this.isFitted) this.fit();
-    else this.draw();
   }
 
   /** Return the edges of what is visible, in elements. */
@@ -220,12 +208,9 @@ export class Heatmap {
   // -- drawing -------------------------------------------------------------------------------------------------------
 
   draw(): void {
-    if (this.frame === 0 && !this.closed) {
-      this.frame = requestAnimationFrame(() => {
-        this.frame = 0;
-        this.paint();
-      });
-    }
+    const { canvas } = this.plot;
+    if (canvas !== undefined) canvas.dataset["pending"] = "1"; // until it is drawn
+    this.plot.draw();
   }
 
   /** Draw again after a tile of a layer arrived, and show the element under the cursor if it was among them. */
@@ -234,99 +219,55 @@ export class Heatmap {
     this.draw();
   }
 
-  private paint(): void {
-    const context = this.canvas.getContext("2d");
-    if (context === null || this.canvas.clientWidth === 0) return;
-    const ratio = window.devicePixelRatio || 1;
-    const [w, h] = this.room();
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, this.canvas.clientWidth, this.canvas.clientHeight);
-    context.save();
-    context.translate(0, MARGIN.top);
-    context.beginPath();
-    context.rect(MARGIN.left, 0, w, h);
-    context.clip();
-    const scale: Scale = { left: this.left, top: this.top, size: this.size, sizeY: this.sizeY, x: MARGIN.left };
-    const [width, height] = sizeOf(this.options.plane);
-    const { isUpwards, isMirrored } = this.options;
-    if (isUpwards) {
-      scale.top = 0;
-      context.translate(0, Math.round((height - this.top) * this.sizeY * ratio) / ratio);
-      context.scale(1, -1);
-    }
-    if (isMirrored) {
-      [scale.left, scale.x] = [0, 0];
-      context.translate(MARGIN.left + Math.round((width - this.left) * this.size * ratio) / ratio, 0);
-      context.scale(-1, 1);
-    }
-    this.paintLayers(context, scale);
-    if (this.chunkMap !== null) paintChunks(context, this.options.plane, this.chunkMap, scale);
-    this.overlay?.(context, scale);
-    if (this.picked !== null) paintMark(context, scale, this.picked, "#ff5d5d");
-    if (this.cursor !== null) paintMark(context, scale, this.cursor, "#ffffff");
-    context.restore();
-    this.paintAxes(context);
-    if (this.drags.selection !== null) drawSelection(context, this.drags.selection);
-    this.canvas.dataset["pending"] = String(this.options.layers.reduce((sum, layer) => sum + layer.pending, 0));
-    this.canvas.dataset["box"] = [MARGIN.left, MARGIN.top, this.left, this.top, this.size, isUpwards ? height : 0, this.sizeY, isMirrored ? width : 0].join(",");
+  private look(): PlaneLook | null {
+    if (roomOf(this.plot.element) === null) return null;
+    if (this.isFitted) this.place();
+    const { plane, layers, isUpwards, isMirrored, hasGuides, label } = this.options;
+    const [columns, rows] = sizeOf(plane);
+    const [width, height] = this.room();
+    const { size, sizeY, left, top } = this;
+    const [x, y] = [(column: number): number => (isMirrored ? columns - column - left : column - left) * size, (row: number): number => (isUpwards ? rows - row - top : row - top) * sizeY];
+    const placed: Placed = { x, y, size, sizeY, width, height };
+    const patches = this.patchesOf(placed);
+    if (patches.length > 0) this.patches = patches;
+    const pending = layers.reduce((sum, layer) => sum + layer.pending, 0);
+    const box = [0, 0, left, top, size, isUpwards ? rows : 0, sizeY, isMirrored ? columns : 0].join(",");
+    return {
+      frame: { width, height, ...this.axes(placed), hasGuides: false, label, facts: { pending: String(pending), box }, onCanvas: this.listen },
+      patches: this.patches,
+      lines: this.chunkMap === null ? [] : chunkLines(plane, this.chunkMap, placed),
+      coast: this.coast === null ? null : { path: this.coast, left: x(0), top: y(0), scaleX: isMirrored ? -size : size, scaleY: isUpwards ? -sizeY : sizeY, columns, rows },
+      marks: [markOf(placed, this.picked, "#ff5d5d"), markOf(placed, this.cursor, "#ffffff")].filter((one) => one !== null),
+      selection: this.drags?.selection ?? null,
+      hasGuides,
+    };
   }
 
-  private paintLayers(context: CanvasRenderingContext2D, scale: Scale): void {
-    const { layers, added, plane } = this.options;
-    if (added > 0) {
-      const [width, height] = sizeOf(plane);
-      context.fillStyle = "#000";
-      context.fillRect(scale.x - scale.left * scale.size, -scale.top * scale.sizeY, width * scale.size, height * scale.sizeY);
-    }
-    const own = this.own.getContext("2d");
-    if (own === null) return;
-    layers.forEach((layer, at) => {
+  /** Request the tiles of what is visible, and return the parts in sight of those that are there. */
+  private patchesOf(placed: Placed): Patch[] {
+    const { layers, added } = this.options;
+    const patches = layers.flatMap((layer, at) => {
       const wanted = layer.wanted(this.visible(), this.size, this.sizeY);
       layer.request(wanted);
-      [this.own.width, this.own.height] = [this.canvas.width, this.canvas.height];
-      own.setTransform(context.getTransform());
-      layer.draw(own, wanted, scale);
-      context.save();
-      context.resetTransform();
-      context.globalCompositeOperation = at < added ? "lighter" : "source-over";
-      context.drawImage(this.own, 0, 0);
-      context.restore();
+      return layer.shown(wanted, placed).flatMap((tile) => patchOf(tile, placed, LAYER * (at + 2) - tile.behind, at < added));
     });
+    if (added === 0 || patches.length === 0) return patches;
+    const [columns, rows] = sizeOf(this.options.plane);
+    const whole = { texels: BLACK, left: placed.x(0), right: placed.x(columns), top: placed.y(0), bottom: placed.y(rows), isSmooth: false };
+    return [...patchOf(whole, placed, LAYER, false), ...patches];
   }
 
-  private paintAxes(context: CanvasRenderingContext2D): void {
-    const [w, h] = this.room();
-    const [width, height] = sizeOf(this.options.plane);
+  private axes({ width, height }: Placed): Pick<PlaneLook["frame"], "right" | "bottom" | "x" | "y"> {
+    const [columns, rows] = sizeOf(this.options.plane);
     const box = this.visible();
     const { titleX, titleY, ticksX, ticksY } = this.options;
-    const bottom = Math.min(h, (height - this.top) * this.sizeY) + MARGIN.top;
-    const right = MARGIN.left + Math.min(w, (width - this.left) * this.size);
-    context.fillStyle = getComputedStyle(this.canvas).color;
-    context.font = "11px system-ui, sans-serif";
-    context.textAlign = "center";
-    context.textBaseline = "top";
-    for (const { at, text } of ticksX(Math.max(0, box.left), Math.min(width, box.right), Math.floor(w / 90))) {
-      const x = MARGIN.left + (this.mirrored(at) + 0.5 - this.left) * this.size;
-      context.fillRect(x, bottom, 1, 4);
-      if (this.options.hasGuides) context.fillRect(x, MARGIN.top, 1, bottom - MARGIN.top);
-      context.fillText(text, x, bottom + 6, 88);
-    }
-    context.textAlign = "right";
-    context.textBaseline = "middle";
-    for (const { at, text } of ticksY(Math.max(0, box.top), Math.min(height, box.bottom), Math.floor(h / 40))) {
-      const y = MARGIN.top + (this.turned(at) + 0.5 - this.top) * this.sizeY;
-      context.fillRect(MARGIN.left - 4, y, 4, 1);
-      if (this.options.hasGuides) context.fillRect(MARGIN.left, y, right - MARGIN.left, 1);
-      context.fillText(text, MARGIN.left - 6, Math.max(6, y), MARGIN.left - 24);
-    }
-    context.font = "600 11px system-ui, sans-serif";
-    context.textAlign = "center";
-    context.fillText(titleX, (MARGIN.left + right) / 2, bottom + 28, w);
-    context.save();
-    context.translate(9, (MARGIN.top + bottom) / 2);
-    context.rotate(-Math.PI / 2);
-    context.fillText(titleY, 0, 0, h);
-    context.restore();
+    const marks = (ticks: Tick[], place: (at: number) => number): Mark[] => ticks.map(({ at, text }) => ({ at: place(at), text }));
+    return {
+      right: Math.min(width, (columns - this.left) * this.size),
+      bottom: Math.min(height, (rows - this.top) * this.sizeY),
+      x: { title: titleX, marks: marks(ticksX(Math.max(0, box.left), Math.min(columns, box.right), Math.floor(width / 90)), (at) => (this.mirrored(at) + 0.5 - this.left) * this.size) },
+      y: { title: titleY, marks: marks(ticksY(Math.max(0, box.top), Math.min(rows, box.bottom), Math.floor(height / 40)), (at) => (this.turned(at) + 0.5 - this.top) * this.sizeY) },
+    };
   }
 
   // -- the cursor ----------------------------------------------------------------------------------------------------
@@ -387,19 +328,31 @@ export class Heatmap {
 
   /** Return the element at a place of the canvas. */
   private elementAt([x, y]: [number, number]): Point {
-    return { x: this.mirrored(Math.floor(this.left + (x - MARGIN.left) / this.size)), y: this.turned(Math.floor(this.top + (y - MARGIN.top) / this.sizeY)) };
+    return { x: this.mirrored(Math.floor(this.left + x / this.size)), y: this.turned(Math.floor(this.top + y / this.sizeY)) };
   }
 
-  private listen(): void {
-    const { canvas } = this;
+  private readonly listen = (canvas: HTMLCanvasElement): void => {
+    reachable(canvas, "picture");
+    this.drags = new Drags(canvas, {
+      grab: () => {
+        const { left, top } = this;
+        return (right, down) => this.move(left - right / this.size, top - down / this.sizeY);
+      },
+      hover: (at) => this.setCursor(this.elementAt(at)),
+      click: (at) => {
+        const found = this.elementAt(at);
+        if (this.isInside(found)) this.options.onPick(found);
+      },
+      take: (selection) => this.take(selection),
+      draw: () => this.draw(),
+    });
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
-      const [x, y] = pixelOf(event, canvas);
-      this.zoom(2 ** (-event.deltaY / 300), [x - MARGIN.left, y - MARGIN.top]);
+      this.zoom(2 ** (-event.deltaY / 300), pixelOf(event, canvas));
     }, { passive: false });
     canvas.addEventListener("dblclick", () => this.fit());
     canvas.addEventListener("keydown", (event) => this.key(event));
-  }
+  };
 
   private key(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -429,13 +382,26 @@ export class Heatmap {
   }
 }
 
-function paintMark(context: CanvasRenderingContext2D, scale: Scale, at: Point, color: string): void {
-  const [width, height] = [Math.max(5, scale.size), Math.max(5, scale.sizeY)];
-  const x = scale.x + (at.x - scale.left) * scale.size - (width - scale.size) / 2;
-  const y = (at.y - scale.top) * scale.sizeY - (height - scale.sizeY) / 2;
-  context.lineWidth = 1;
-  context.strokeStyle = "#000";
-  context.strokeRect(x - 1, y - 1, width + 2, height + 2);
-  context.strokeStyle = color;
-  context.strokeRect(x, y, width, height);
+/** What channels add their light to. */
+const BLACK = { id: -1, width: 1, height: 1, data: new Uint8ClampedArray([0, 0, 0, 255]) };
+
+/** Return the part of a tile that is in sight; nothing where it is outside. Pure. */
+export function patchOf({ texels, isSmooth, ...edges }: Omit<Shown, "behind">, { width, height }: Placed, depth: number, isAdded: boolean): Patch[] {
+  const [x, y] = [clipped(edges.left, edges.right, width), clipped(edges.top, edges.bottom, height)];
+  if (x === null || y === null) return [];
+  const share = { left: x.share[0], right: x.share[1], top: y.share[0], bottom: y.share[1] };
+  return [{ texels, isSmooth, depth, isAdded, left: x.from, right: x.to, top: y.from, bottom: y.to, share }];
+}
+
+/** Cut a side, from its first to its last edge in either direction, to a length: what is left, and its shares of the side. */
+function clipped(first: number, last: number, length: number): { from: number; to: number; share: [number, number] } | null {
+  const [from, to] = [Math.max(0, Math.min(first, last)), Math.min(length, Math.max(first, last))];
+  if (to <= from) return null;
+  return { from, to, share: [(from - first) / (last - first), (to - first) / (last - first)] };
+}
+
+function markOf({ x, y, size, sizeY }: Placed, at: Point | null, color: string): Marked | null {
+  if (at === null) return null;
+  const [width, height] = [Math.max(5, size), Math.max(5, sizeY)];
+  return { x: (x(at.x) + x(at.x + 1) - width) / 2, y: (y(at.y) + y(at.y + 1) - height) / 2, width, height, color };
 }

@@ -1,10 +1,9 @@
-/** One picture of a plane, from tiles: requests them, gives them colours, and draws those that are there. */
+/** One picture of a plane, from tiles: requests them, gives them colours, and places those that are there. */
 
 import type { Api } from "./api.js";
-import { el } from "./dom.js";
 import { type Elements, elements } from "./elements.js";
 import type { Paint } from "./paint.js";
-import { type Box, choose, coverage, keyOf, overview, type Plane, type Scale, stridesOf, TILE, tileQuery, tilesIn, type TileId } from "./plane.js";
+import { type Box, choose, coverage, keyOf, overview, type Placed, type Plane, stridesOf, TILE, tileQuery, tilesIn, type TileId } from "./plane.js";
 
 export interface Tile {
   id: TileId;
@@ -12,8 +11,30 @@ export interface Tile {
   dtype: string;
   shape: number[];
   isSample: boolean;
-  picture: HTMLCanvasElement | null;
+  texels: Texels | null;
 }
+
+/** Colours of a tile: four bytes each, red, green and blue multiplied by the opacity. */
+export interface Texels {
+  id: number;
+  width: number;
+  height: number;
+  data: Uint8ClampedArray;
+}
+
+/** A tile on the plot: edges in pixels, the right one below the left where columns run to the left. */
+export interface Shown {
+  texels: Texels;
+  left: number;
+  right: number;
+  top: number;
+  bottom: number;
+  isSmooth: boolean;
+  /** How many kinds of finer tiles are before it. */
+  behind: number;
+}
+
+let made = 0;
 
 export interface LayerOptions {
   /** `null`: not known yet, so that nothing is drawn. */
@@ -53,7 +74,7 @@ export class Layer {
 
   recolor(paint: Paint | null): void {
     this.paint = paint;
-    for (const tile of this.tiles.values()) tile.picture = null;
+    for (const tile of this.tiles.values()) tile.texels = null;
   }
 
   /** Read the tiles in sight again; until they are there, the old ones are drawn. */
@@ -117,7 +138,7 @@ export class Layer {
       const path = this.plane.sources[id.source]?.node.path ?? "";
       const raw = await this.api.raw(path, tileQuery(this.plane, id), request.signal);
       const tile: Tile = {
-        id, elements: elements(raw.bytes, raw.dtype), dtype: raw.dtype, shape: raw.shape, isSample: raw.isSample, picture: null,
+        id, elements: elements(raw.bytes, raw.dtype), dtype: raw.dtype, shape: raw.shape, isSample: raw.isSample, texels: null,
       };
       this.loading.delete(key);
       this.stale.delete(key);
@@ -131,15 +152,17 @@ export class Layer {
     }
   }
 
-  /** Draw the tiles that are asked for in place of coarser ones, which are there until they arrive. The canvas is the layer's own. */
-  draw(context: CanvasRenderingContext2D, wanted: TileId[], scale: Scale): void {
+  /** Place the tiles that are asked for, the finest first, and coarser ones behind them, which are there until they arrive. */
+  shown(wanted: TileId[], placed: Placed): Shown[] {
     const { paint } = this;
-    if (paint === null) return;
+    if (paint === null) return [];
     const keys = new Set(wanted.map(keyOf));
     const finest = Math.min(...wanted.map((id) => this.coarseness(id)));
-    const shown = [...this.tiles.values()].filter((tile) => keys.has(keyOf(tile.id)) || this.coarseness(tile.id) > finest);
-    shown.sort((a, b) => this.coarseness(b.id) - this.coarseness(a.id));
-    for (const tile of shown) this.drawTile(context, tile, paint, scale);
+    const shown = [...this.tiles.values()].filter((tile) => tile.elements.length > 0 && (keys.has(keyOf(tile.id)) || this.coarseness(tile.id) > finest));
+    const kindOf = ({ id: { source, step, stepY } }: Tile): string => `${source}/${step}/${stepY}`;
+    shown.sort((a, b) => this.coarseness(a.id) - this.coarseness(b.id) || kindOf(a).localeCompare(kindOf(b)));
+    const kinds = [...new Set(shown.map(kindOf))];
+    return shown.map((tile) => ({ ...this.placedTile(tile, paint, placed), behind: kinds.indexOf(kindOf(tile)) }));
   }
 
   /** Return the number of elements of the finest level along an element of a tile. */
@@ -148,35 +171,33 @@ export class Layer {
     return Math.max(id.step * (source?.factorX ?? 1), id.stepY * (source?.factorY ?? 1));
   }
 
-  private drawTile(context: CanvasRenderingContext2D, tile: Tile, paint: Paint, { left, top, size, sizeY, x: edge }: Scale): void {
-    const source = this.plane.sources[tile.id.source];
-    if (source === undefined || tile.elements.length === 0) return;
+  private placedTile(tile: Tile, paint: Paint, { x, y, size, sizeY }: Placed): Omit<Shown, "behind"> {
+    const { factorX, factorY } = this.plane.sources[tile.id.source] ?? { factorX: 1, factorY: 1 };
     const cover = coverage(this.plane, tile.id);
-    const picture = (tile.picture ??= this.pictureOf(tile, paint));
+    const texels = (tile.texels ??= this.texelsOf(tile, paint));
     const ratio = window.devicePixelRatio || 1;
     const snapped = (place: number): number => Math.round(place * ratio) / ratio;
-    const x = snapped(edge + (cover.left * source.factorX - left) * size);
-    const y = snapped((cover.top * source.factorY - top) * sizeY);
-    const right = snapped(edge + ((cover.left + picture.width * tile.id.step) * source.factorX - left) * size);
-    const bottom = snapped(((cover.top + picture.height * tile.id.stepY) * source.factorY - top) * sizeY);
-    context.imageSmoothingEnabled = Math.max(size * tile.id.step * source.factorX, sizeY * tile.id.stepY * source.factorY) < 0.9;
-    context.clearRect(x, y, right - x, bottom - y); // what is transparent here must not show a coarser tile below
-    context.drawImage(picture, x, y, right - x, bottom - y);
+    return {
+      texels,
+      left: snapped(x(cover.left * factorX)), right: snapped(x((cover.left + texels.width * tile.id.step) * factorX)),
+      top: snapped(y(cover.top * factorY)), bottom: snapped(y((cover.top + texels.height * tile.id.stepY) * factorY)),
+      isSmooth: Math.max(size * tile.id.step * factorX, sizeY * tile.id.stepY * factorY) < 0.9,
+    };
   }
 
-  private pictureOf(tile: Tile, paint: Paint): HTMLCanvasElement {
+  private texelsOf(tile: Tile, paint: Paint): Texels {
     const { left, top, right, bottom } = coverage(this.plane, tile.id);
     const width = Math.ceil((right - left) / tile.id.step);
     const height = Math.ceil((bottom - top) / tile.id.stepY);
-    const picture = el("canvas", { width, height });
-    const context = picture.getContext("2d");
-    if (context === null) throw new Error("this browser draws no canvas");
-    const image = context.createImageData(width, height);
+    const data = new Uint8ClampedArray(4 * width * height);
     const strides = stridesOf(this.plane, tile.shape);
     for (let y = 0, to = 0; y < height; y++) {
-      for (let x = 0; x < width; x++, to += 4) paint(tile.elements, y * strides.y + x * strides.x, strides.color, image.data, to);
+      for (let x = 0; x < width; x++, to += 4) {
+        paint(tile.elements, y * strides.y + x * strides.x, strides.color, data, to);
+        const opacity = data[to + 3] ?? 0;
+        if (opacity < 255) for (let part = to; part < to + 3; part++) data[part] = ((data[part] ?? 0) * opacity) / 255;
+      }
     }
-    context.putImageData(image, 0, 0);
-    return picture;
+    return { id: made++, width, height, data };
   }
 }

@@ -1,23 +1,26 @@
 /** The grid of chunks and shards over a picture, and gray over what is not stored. */
 
 import type { ChunkMap } from "./api.js";
-import { type Plane, type Scale, sizeOf } from "./plane.js";
+import { type Plane, type Placed, sizeOf } from "./plane.js";
 
 /** Lines that are closer than this are not drawn. */
 const MIN_GAP = 4;
 
-export function paintChunks(context: CanvasRenderingContext2D, plane: Plane, map: ChunkMap, scale: Scale): void {
+/** A path of SVG in pixels of the plot, and its class in the style of the page. */
+export interface Lines {
+  path: string;
+  kind: "missing" | "chunk" | "shard" | "alone";
+}
+
+/** Return the lines of the grid that are in sight, and what is not stored. Pure. */
+export function chunkLines(plane: Plane, map: ChunkMap, placed: Placed): Lines[] {
   const [xs, ys] = [map.values[plane.x] ?? [], map.values[plane.y] ?? []];
-  paintMissing(context, plane, map, scale);
-  if (map.unit === "shard") {
-    context.strokeStyle = "rgba(255, 255, 255, 0.8)";
-    paintLines(context, plane, map.chunks[plane.x] ?? [], true, 1, scale);
-    paintLines(context, plane, map.chunks[plane.y] ?? [], false, 1, scale);
-  }
-  context.strokeStyle = "rgba(255, 64, 64, 0.95)";
-  const thickness = map.unit === "shard" ? 2 : 1;
-  paintLines(context, plane, xs, true, thickness, scale);
-  paintLines(context, plane, ys, false, thickness, scale);
+  const both = (x: number[], y: number[]): string => gridPath(plane, x, true, placed) + gridPath(plane, y, false, placed);
+  return [
+    { path: missingPath(plane, map, placed), kind: "missing" },
+    ...(map.unit === "shard" ? [{ path: both(map.chunks[plane.x] ?? [], map.chunks[plane.y] ?? []), kind: "chunk" as const }] : []),
+    { path: both(xs, ys), kind: map.unit === "shard" ? "shard" : "alone" },
+  ];
 }
 
 /** Say what the lines are, and how many values are stored. Pure. */
@@ -37,33 +40,29 @@ export function isMissing(plane: Plane, map: ChunkMap, column: number, row: numb
   return map.stored?.[plane.y < plane.x ? row * across + column : column * down + row] === "0";
 }
 
-function paintMissing(context: CanvasRenderingContext2D, plane: Plane, map: ChunkMap, scale: Scale): void {
+function missingPath(plane: Plane, map: ChunkMap, { x, y, width, height }: Placed): string {
   const [xs, ys] = [map.values[plane.x] ?? [], map.values[plane.y] ?? []];
-  context.fillStyle = "rgba(128, 128, 128, 0.55)";
+  let path = "";
   for (let row = 0; row + 1 < ys.length; row++) {
+    const [top, bottom] = [y(ys[row] ?? 0), y(ys[row + 1] ?? 0)];
+    if (Math.max(top, bottom) < 0 || Math.min(top, bottom) > height) continue;
     for (let column = 0; column + 1 < xs.length; column++) {
       if (!isMissing(plane, map, column, row)) continue;
-      const [x0, x1, y0, y1] = [xs[column] ?? 0, xs[column + 1] ?? 0, ys[row] ?? 0, ys[row + 1] ?? 0];
-      context.fillRect(
-        scale.x + (x0 - scale.left) * scale.size, (y0 - scale.top) * scale.sizeY, (x1 - x0) * scale.size, (y1 - y0) * scale.sizeY,
-      );
+      const first = column;
+      while (column + 2 < xs.length && isMissing(plane, map, column + 1, row)) column++; // a row of them is one rectangle
+      const [left, right] = [x(xs[first] ?? 0), x(xs[column + 1] ?? 0)].map((one) => Math.min(width + 1, Math.max(-1, one)));
+      path += `M${left} ${top}H${right}V${bottom}H${left}Z`;
     }
   }
+  return path;
 }
 
-function paintLines(context: CanvasRenderingContext2D, plane: Plane, edges: number[], isX: boolean, thickness: number, scale: Scale): void {
-  const pixels = isX ? scale.size : scale.sizeY;
-  const gap = edges.length > 1 ? ((edges[1] ?? 0) - (edges[0] ?? 0)) * pixels : Infinity;
-  if (gap < MIN_GAP) return;
-  const [width, height] = sizeOf(plane);
-  const [left, top] = [scale.x - scale.left * scale.size, -scale.top * scale.sizeY];
-  const [right, bottom] = [left + width * scale.size, top + height * scale.sizeY];
-  context.lineWidth = thickness;
-  for (const edge of edges) {
-    const at = Math.round((isX ? left : top) + edge * pixels) + 0.5;
-    context.beginPath();
-    context.moveTo(isX ? at : left, isX ? top : at);
-    context.lineTo(isX ? at : right, isX ? bottom : at);
-    context.stroke();
-  }
+function gridPath(plane: Plane, edges: number[], isX: boolean, { x, y, width, height }: Placed): string {
+  const place = isX ? x : y;
+  const gap = edges.length > 1 ? Math.abs(place(edges[1] ?? 0) - place(edges[0] ?? 0)) : Infinity;
+  if (gap < MIN_GAP) return "";
+  const [columns, rows] = sizeOf(plane);
+  const [from, to] = (isX ? [y(0), y(rows)] : [x(0), x(columns)]).map((one) => Math.min((isX ? height : width) + 1, Math.max(-1, one)));
+  const found = edges.map((edge) => Math.round(place(edge)) + 0.5).filter((at) => at >= -1 && at <= (isX ? width : height) + 1);
+  return found.map((at) => (isX ? `M${at} ${from}V${to}` : `M${from} ${at}H${to}`)).join("");
 }

@@ -2,14 +2,15 @@
 
 import type { Api, ArrayNode } from "./api.js";
 import type { Axes } from "./axes.js";
-import { coastOverlay, isGeographic } from "./coast.js";
+import { coastPath, isGeographic } from "./coast.js";
 import { Contrast } from "./contrast.js";
 import { button, check, el, fill } from "./dom.js";
 import { type Element, elementText, textOf } from "./elements.js";
-import { type Cursor, Heatmap, type Point } from "./heatmap.js";
+import { type Cursor, Heatmap, type HeatmapOptions, type Point } from "./heatmap.js";
 import { type Channel, channelsOf, labelPaths } from "./image.js";
 import { Layer, type Tile } from "./layer.js";
 import { limitsOf } from "./colors.js";
+import { NoGraphicsError, prepare } from "./graphics.js";
 import { gridText } from "./overlay.js";
 import { lineStyleOf } from "./line_controls.js";
 import { numberOf, paintChannel, paintLabels, paintNumbers, paintParts, paintPhases } from "./paint.js";
@@ -61,6 +62,7 @@ export class Picture {
           this.takeValues();
         } })
       : null;
+    prepare();
     void this.readImage().catch(options.onError);
   }
 
@@ -69,9 +71,8 @@ export class Picture {
     this.options.onError(error);
   };
 
-  /** Draw what arrived, in place of the picture before. */
+  /** Draw what arrived. */
   private update(): void {
-    while (this.plots.children.length > 1) this.plots.lastElementChild?.remove();
     this.heatmap?.update();
   }
 
@@ -131,7 +132,7 @@ export class Picture {
     const added = this.options.isChannels ? layers.length : 0;
     if (labels !== null) layers.push(labels);
     const { state } = this.options;
-    const heatmap = new Heatmap(this.api, {
+    const options: HeatmapOptions = {
       plane, layers, added, box: state.box, isUpwards: this.isUpwards(plane.y) !== (state.flipy === true), isMirrored: state.flipx === true,
       isFilled: state.fill === true, hasGuides: state.guides === true,
       titleX: this.axes.titleOf(plane.x), titleY: this.axes.titleOf(plane.y),
@@ -147,22 +148,29 @@ export class Picture {
         else state.box = box;
         this.options.onChange({});
       },
-      onError: this.options.onError,
-    });
-    heatmap.canvas.setAttribute("aria-label", `Picture of ${this.node.path === "" ? this.node.name : this.node.path}; arrow keys move a cursor, Enter shows a series`);
-    const hadFocus = document.activeElement === this.heatmap?.canvas;
-    this.heatmap?.close();
-    this.heatmap = heatmap;
+      onError: (error) => this.refuse(plane, error),
+      label: `Picture of ${this.node.path === "" ? this.node.name : this.node.path}; arrow keys move a cursor, Enter shows a series`,
+    };
+    if (this.heatmap === null) {
+      this.heatmap = new Heatmap(this.api, options);
+      fill(this.plots, this.heatmap.plot.element);
+    } else this.heatmap.setOptions(options);
     const [width, height] = [this.node.shape[plane.x] ?? 1, this.node.shape[plane.y] ?? 1];
     this.plots.style.aspectRatio = state.fill === true ? "" : `${width} / ${height}`;
     this.plots.classList.toggle("tall", state.fill === true);
-    // The picture before stays on top until there is something to draw.
-    while (this.plots.children.length > 1) this.plots.firstElementChild?.remove();
-    this.plots.prepend(heatmap.canvas);
-    if (hadFocus) heatmap.canvas.focus();
     this.showSeries();
     if (state.grid === true) void this.showChunks();
     await this.showCoast();
+  }
+
+  /** Say what went wrong; without WebGL, show the picture that the server makes. */
+  private refuse(plane: Plane, error: unknown): void {
+    this.options.onError(error);
+    if (!(error instanceof NoGraphicsError) || this.api.isStatic) return;
+    const picks = this.node.shape.map((_, axis) => ([plane.x, plane.y, plane.color].includes(axis) ? "" : `${axis}=${plane.indices[axis] ?? 0}`));
+    const url = this.api.url(this.node.path, "png", picks.filter((one) => one !== "").join("&"));
+    if (this.plots.querySelector("img")?.getAttribute("src") === url) return;
+    fill(this.plots, el("img", { class: "plane", src: url, alt: `Picture of ${this.node.path === "" ? this.node.name : this.node.path}` }));
   }
 
   private mainLayer(plane: Plane): Layer {
@@ -258,7 +266,7 @@ export class Picture {
       this.bar,
       el("div", { class: "group" }, button("Zoom in", "+", () => this.heatmap?.zoom(1.5)), button("Zoom out", "−", () => this.heatmap?.zoom(1 / 1.5)), button("Show everything", "Fit", () => this.heatmap?.fit())),
       grid, this.gridNote, coast, this.labelControl(), ...this.axisControls(),
-      saveButton("Save the picture", "PNG", () => `${this.node.name}.png`, () => pngOf([this.heatmap?.canvas, this.contrast?.legend])),
+      saveButton("Save the picture", "PNG", () => `${this.node.name}.png`, () => pngOf([this.heatmap?.plot.element, this.contrast?.legend])),
       this.channels.length === 0 ? null : el("div", { class: "channels", role: "group", "aria-label": "Channels" }, ...this.channels.map((channel, at) => this.channelControl(channel, at))),
     );
   }
@@ -349,7 +357,7 @@ export class Picture {
 
   private async showCoast(): Promise<void> {
     const found = this.options.state.coast === false ? null : this.geography();
-    this.heatmap?.setOverlay(found === null ? null : await coastOverlay(found.longitudes, found.latitudes));
+    this.heatmap?.setCoast(found === null ? null : await coastPath(found.longitudes, found.latitudes));
   }
 
   // -- elements ------------------------------------------------------------------------------------------------------

@@ -24,13 +24,16 @@ export interface Plane {
   sources: Source[];
 }
 
-/** Where elements of the finest level are on the canvas: the first element, pixels per element along x and y, and the left edge of the picture. */
-export interface Scale {
-  left: number;
-  top: number;
+/** Where elements of the finest level are on the plot: pixels from its left and its top. */
+export interface Placed {
+  x: (column: number) => number;
+  y: (row: number) => number;
+  /** Pixels per element. */
   size: number;
   sizeY: number;
-  x: number;
+  /** Size of the plot in pixels. */
+  width: number;
+  height: number;
 }
 
 export interface TileId {

@@ -27,31 +27,58 @@ export async function pngOf(parts: (HTMLElement | undefined)[]): Promise<Blob | 
   for (const one of shown) {
     const bounds = one.getBoundingClientRect();
     const page = new DOMMatrix([ratio, 0, 0, ratio, ratio * (x - bounds.left), -ratio * bounds.top]);
-    for (const line of one.querySelectorAll("line")) drawLine(context, line, page);
+    const shapes = (selector: string): void => one.querySelectorAll<SVGGeometryElement>(selector).forEach((shape) => drawShape(context, shape, page));
+    shapes("line:not(.over *)");
     for (const drawn of one instanceof HTMLCanvasElement ? [one] : one.querySelectorAll("canvas")) {
       context.setTransform(page);
       const { left, top, width: wide, height: high } = drawn.getBoundingClientRect();
       context.drawImage(drawn, left, top, wide, high);
     }
+    shapes(".over line, .over path, .over rect");
     for (const text of one.querySelectorAll<HTMLElement | SVGTextElement>("text, .corner")) drawText(context, text, page);
     x += one.clientWidth;
   }
   return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
 }
 
-/** Draw a line of SVG; `page` maps the coordinates of the page. */
-function drawLine(context: CanvasRenderingContext2D, line: SVGLineElement, page: DOMMatrix): void {
-  const place = line.getScreenCTM();
-  const { stroke, strokeOpacity } = getComputedStyle(line);
-  if (place === null || stroke === "none") return;
-  context.setTransform(page.multiply(place));
-  context.globalAlpha = Number(strokeOpacity);
-  context.strokeStyle = stroke;
-  context.beginPath();
-  context.moveTo(line.x1.baseVal.value, line.y1.baseVal.value);
-  context.lineTo(line.x2.baseVal.value, line.y2.baseVal.value);
-  context.stroke();
-  context.globalAlpha = 1;
+/** Draw a shape of SVG within the drawing that it is in; `page` maps the coordinates of the page. */
+function drawShape(context: CanvasRenderingContext2D, shape: SVGGeometryElement, page: DOMMatrix): void {
+  const [place, owner] = [shape.getScreenCTM(), shape.ownerSVGElement];
+  if (place === null || owner === null) return;
+  const { stroke, strokeOpacity, strokeWidth, strokeDasharray, fill } = getComputedStyle(shape);
+  const path = new Path2D();
+  path.addPath(outlineOf(shape), place);
+  context.save();
+  context.setTransform(page);
+  if (getComputedStyle(owner).overflow === "hidden") {
+    const { left, top, width, height } = owner.getBoundingClientRect();
+    context.beginPath();
+    context.rect(left, top, width, height);
+    context.clip();
+  }
+  if (fill !== "none" && !(shape instanceof SVGLineElement)) {
+    context.fillStyle = fill;
+    context.fill(path);
+  }
+  if (stroke !== "none") {
+    context.globalAlpha = Number(strokeOpacity);
+    context.strokeStyle = stroke;
+    context.lineWidth = parseFloat(strokeWidth);
+    context.setLineDash(strokeDasharray === "none" ? [] : strokeDasharray.split(",").map(parseFloat));
+    context.stroke(path);
+  }
+  context.restore();
+}
+
+function outlineOf(shape: SVGGeometryElement): Path2D {
+  if (!(shape instanceof SVGLineElement) && !(shape instanceof SVGRectElement)) return new Path2D(shape.getAttribute("d") ?? "");
+  const path = new Path2D();
+  if (shape instanceof SVGRectElement) path.rect(shape.x.baseVal.value, shape.y.baseVal.value, shape.width.baseVal.value, shape.height.baseVal.value);
+  else {
+    path.moveTo(shape.x1.baseVal.value, shape.y1.baseVal.value);
+    path.lineTo(shape.x2.baseVal.value, shape.y2.baseVal.value);
+  }
+  return path;
 }
 
 /** Draw a text about the middle of its place; texts of SVG may be turned. */

@@ -17,4 +17,4 @@ export {
 } from "three";
 
 // Elements of H5Web and of the page.
-export { Group, LineBasicMaterial, LineLoop, LineSegments, Mesh, Points, ShaderMaterial } from "three";
+export { AdditiveBlending, Group, LineBasicMaterial, LineLoop, LineSegments, Mesh, NormalBlending, PlaneGeometry, Points, ShaderMaterial } from "three";
