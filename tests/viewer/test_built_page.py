@@ -62,7 +62,7 @@ def test_the_page_is_within_its_budgets() -> None:
     assert sum(len(data) for data, _ in files.values()) < 2_000_000
     first, waiting = {"index.html", "viewer.css", "icon.svg"}, {"viewer.js"}
     (h5web,) = (name for name, (data, _) in files.items() if name.endswith(".js") and b" as drawLine" in data)
-    waiting |= {h5web, "h5web.css"}  # a line is the first picture of an array of one dimension
+    waiting |= {h5web, "h5web.css"}  # lines and planes are drawn by it
     while waiting:
         first |= waiting
         texts = [files[name][0].decode() for name in waiting]
