@@ -3,7 +3,8 @@ import { test } from "node:test";
 import type { ArrayNode } from "../src/api.js";
 import { choose, coverage, overview, type Plane, stridesOf, tileQuery, tilesIn } from "../src/plane.js";
 import { ticks, valueTicks } from "../src/ticks.js";
-import { isMissing } from "../src/overlay.js";
+import { patchOf } from "../src/heatmap.js";
+import { chunkLines, isMissing } from "../src/overlay.js";
 import { viewsOf } from "../src/array_view.js";
 import { colorAxis } from "../src/plane_axes.js";
 import { positionOf } from "../src/axes.js";
@@ -83,4 +84,23 @@ test("channels of an image have the colours and limits that it says, and some wh
     { name: "DAPI", color: [0, 0, 255], window: [5, 50], isShown: false },
     { name: "Channel 1", color: [255, 0, 255], window: null, isShown: true },
   ]);
+});
+
+test("of a tile the part in sight is drawn, also where columns run to the left", () => {
+  const texels = { id: 0, width: 4, height: 4, data: new Uint8ClampedArray(64) };
+  const placed = { x: (column: number) => column, y: (row: number) => row, size: 1, sizeY: 1, width: 100, height: 50 };
+  const [right] = patchOf({ texels, isSmooth: false, left: -50, right: 150, top: 0, bottom: 40 }, placed, 1, false);
+  assert.deepEqual([right?.left, right?.right, right?.share], [0, 100, { left: 0.25, right: 0.75, top: 0, bottom: 1 }]);
+  const [left] = patchOf({ texels, isSmooth: false, left: 150, right: -50, top: 40, bottom: 0 }, placed, 1, false);
+  assert.deepEqual([left?.left, left?.right, ...Object.values(left?.share ?? {}).map((one) => one + 0)], [0, 100, 0.75, 0.25, 1, 0]);
+  assert.deepEqual(patchOf({ texels, isSmooth: false, left: 100, right: 120, top: 0, bottom: 40 }, placed, 1, false), []);
+});
+
+test("the grid has the lines in sight, and one rectangle for neighbours that are not stored", () => {
+  const shown = { x: 1, y: 0, indices: {}, sources: [{ node: { shape: [20, 40] } as never, factorX: 1, factorY: 1 }] };
+  const map = { unit: "chunk", values: [[0, 10, 20], [0, 10, 20, 30, 40]], chunks: [], stored: "10010000" } as never;
+  const placed = { x: (column: number) => 2 * column, y: (row: number) => 2 * row, size: 2, sizeY: 2, width: 50, height: 40 };
+  const lines = chunkLines(shown, map, placed);
+  assert.equal(lines[0]?.path, "M20 0H51V20H20ZM0 20H51V40H0Z");
+  assert.deepEqual(lines[1], { kind: "alone", path: "M0.5 0V40M20.5 0V40M40.5 0V40M0 0.5H51M0 20.5H51M0 40.5H51" });
 });
