@@ -49,6 +49,7 @@ def test_every_control_has_a_name(browser: Browser, url: str, place: str) -> Non
     page.wait("document.querySelector('#node h2') && document.querySelectorAll('[role=treeitem]').length > 5")
     if place:
         page.wait("document.querySelector('canvas.plot, .table td')")
+        page.wait("!document.querySelector('.h5web canvas:not(.plot)')")  # not yet told to the page
     assert json.loads(page.evaluate(NAMELESS)) == []
     levels = json.loads(
         page.evaluate(
