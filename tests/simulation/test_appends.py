@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr.core.array_parts.reservation_io import BESIDE
 from tessarr.errors import ConflictError, PendingAppendError, StoreError
+from tessarr.tools.check import check
+from tessarr.tools.repair import repair
 from tests.simulation.simulator import Bucket, Client, Crashed, Outcome, Program, Seeded, exhaustive, run
 
 CHUNK = 4
@@ -228,3 +231,41 @@ def test_readers_see_complete_appends_only() -> None:
         for values in outcome.results[0]:
             assert {length for _, length in blocks(values[6:])} <= {3}, (outcome.schedule, values)
             assert 0 not in values, (outcome.schedule, values)
+
+
+@pytest.mark.parametrize("etags", ["content", "generation"])
+@pytest.mark.parametrize("change", ["repair", "shrink"])
+def test_what_an_append_to_v2_publishes_while_the_array_is_closed_is_not_removed(etags: str, change: str) -> None:
+    """Rows are published in the object beside the document first: who closes the array then must see them."""
+    states: list[dict[str, bytes]] = []
+
+    class Recording(Client):
+        def update(self, key: str, change: Any) -> Any:
+            states.append(dict(self.bucket.values))
+            return super().update(key, change)
+
+    appended = with_array(etags, rows=4, zarr_format=2)
+    opened(Recording("appender", appended)).append(np.full(3, 7, "i4"))
+    published = next(
+        n
+        for n, state in enumerate(states)
+        if b'"stop": 7' in state.get(BESIDE, b"") and b'"reserved"' not in state[BESIDE]
+    )
+    assert json.loads(states[published][".zarray"])["shape"] == [4]
+
+    class Meanwhile(Client):
+        def update(self, key: str, change: Any) -> Any:
+            if key == BESIDE and BESIDE not in self.bucket.values:
+                for name, value in states[published].items():
+                    self.bucket.put(name, value)
+            return super().update(key, change)
+
+    bucket = with_array(etags, rows=4, zarr_format=2)
+    bucket.put("1", states[published]["1"])  # the append has stored its chunk, and what follows is not seen yet
+    store = Meanwhile("other", bucket)
+    if change == "repair":
+        repair(check(bucket.connect("checker"), data="stat", jobs=1, conventions=False), store, dry_run=False)
+    else:
+        with pytest.raises(ConflictError, match="another writer changed the shape"):
+            opened(store).resize((2,))
+    assert content(bucket)[4:] == [7, 7, 7]

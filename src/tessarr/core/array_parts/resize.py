@@ -230,6 +230,11 @@ async def change_shape_steps(
         if pending is None and closing is None:
             return new
         _refuse_pending(array, pending, closing)
+        if pending is not None and pending.closed != closing and metadata.zarr_format == 2:
+            # An append publishes its rows here first, and then in the document of the shape.
+            published = list(document["shape"])
+            published[pending.axis] = max(published[pending.axis], pending.published())
+            _compare(array, published, old_shape)
         if attempt is not None:
             attempt.begin()
         kept = Reservations(axis=0, stop=0) if pending is None else pending
