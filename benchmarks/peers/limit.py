@@ -3,6 +3,8 @@
 Whole arrays, on all cores. Raw: one pread of each file into a reused buffer, then one memcpy of the output. Codecs: every
 chunk is decoded by its C library into a reused buffer, then one memcpy. Writes: every chunk is copied to a reused buffer,
 encoded by the library, and written to a new file.
+Steps, crosses and points: each (inner) chunk that is touched is read and decoded once, on all cores, and the elements are then
+taken from memory.
 One chunk per call, on one thread: open and pread, and the codec's library, into a new array. One element: of a raw chunk
 its bytes are read, of a blosc chunk one block. An update reads the chunk, and writes a file that it renames over the old one.
 Text and bytes of varying length: numcodecs' codec alone, on one thread, between objects and buffers.
@@ -16,7 +18,7 @@ import json
 import os
 import struct
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -199,6 +201,9 @@ class Limit(Peer):
         layout = array.layout
         if isinstance(selection[0], int):
             return self.element(array, selection)
+        if selection[0].step is not None:
+            rows, columns = (np.arange(n)[part] for n, part in zip(layout.shape, selection, strict=True))
+            return self.outer(array, rows, columns)
         if selection[0] == slice(None):
             whole = np.empty(layout.shape, layout.dtype)
             for _, box in boxes(layout.shape, layout.chunk):
@@ -254,8 +259,7 @@ class Limit(Peer):
         return found
 
     def read_all(self, layout: Layout) -> np.ndarray:
-        if layout.name not in self.truth:
-            self.truth = {layout.name: np.array(layout.truth())}
+        truth = self.true_values(layout)
         files = [path for path in Path(layout.path).rglob("*") if path.is_file() and path.name != "zarr.json"]
         chunk_nbytes = int(np.prod(layout.chunk)) * np.dtype(layout.dtype).itemsize
         decode = decoder(layout.codec, chunk_nbytes)
@@ -272,7 +276,41 @@ class Limit(Peer):
                 decode(data)
 
         list(self.pool.map(one, files))
-        return self.truth[layout.name].copy()
+        return truth.copy()
+
+    def outer(self, array: Place, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        touched = (np.unique(axis // n) for axis, n in zip((rows, columns), array.layout.chunk, strict=True))
+        self.decode(array, itertools.product(*touched))
+        values: np.ndarray = self.true_values(array.layout)[np.ix_(rows, columns)]
+        return values
+
+    def points(self, array: Place, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        touched = np.stack([axis // n for axis, n in zip((rows, columns), array.layout.chunk, strict=True)], axis=1)
+        self.decode(array, np.unique(touched, axis=0))
+        values: np.ndarray = self.true_values(array.layout)[rows, columns]
+        return values
+
+    def decode(self, array: Place, touched: Iterable[Sequence[int]]) -> None:
+        """Read and decode (inner) chunks, each once, on all cores."""
+        layout = array.layout
+        decode = decoder(layout.codec, int(np.prod(layout.chunk)) * np.dtype(layout.dtype).itemsize)
+
+        def one(coords: Sequence[int]) -> None:
+            descriptor, offset, nbytes = self.find(array, coords)
+            try:
+                data = scratch(nbytes, "file")[:nbytes]
+                read_into(descriptor, data, offset)
+            finally:
+                os.close(descriptor)
+            decode(data)
+
+        list(self.pool.map(one, touched))
+
+    def true_values(self, layout: Layout) -> np.ndarray:
+        """Return the true values in memory."""
+        if layout.name not in self.truth:
+            self.truth = {layout.name: np.array(layout.truth())}
+        return self.truth[layout.name]
 
     def create(self, path: str, layout: Layout, *, durable: bool) -> Place:
         Path(path).mkdir(parents=True)
