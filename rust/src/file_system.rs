@@ -1,6 +1,7 @@
 //! The local file system of a directory: its kind, and syncing all of it.
 
 use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
@@ -16,11 +17,17 @@ const LOCAL: [(u32, &str); 7] = [
     (0x794C_7630, "overlay"),
 ];
 
+/// The kind of the file system of an open file or directory. `None`: a network file system, or an unknown one.
+pub fn kind_of(file: &File) -> io::Result<Option<&'static str>> {
+    let number = rustix::fs::fstatfs(file)?.f_type as u32;
+    Ok(LOCAL.iter().find(|(local, _)| *local == number).map(|(_, name)| *name))
+}
+
 /// The file system of an open directory.
 #[pyclass(frozen)]
 pub struct FileSystem {
     directory: File,
-    /// `None`: a network file system, or an unknown one.
+    /// See `kind_of`.
     #[pyo3(get)]
     kind: Option<&'static str>,
 }
@@ -30,8 +37,7 @@ impl FileSystem {
     #[new]
     fn open(path: PathBuf) -> PyResult<FileSystem> {
         let directory = File::open(path)?;
-        let number = rustix::fs::fstatfs(&directory).map_err(std::io::Error::from)?.f_type as u32;
-        let kind = LOCAL.iter().find(|(local, _)| *local == number).map(|(_, name)| *name);
+        let kind = kind_of(&directory)?;
         Ok(FileSystem { directory, kind })
     }
 

@@ -220,28 +220,56 @@ pub fn strides(shape: &[usize], item: usize) -> Vec<isize> {
     strides
 }
 
-/// The non-empty parts of a box or of points over a grid; parts of a box are computed one at a time.
+/// The non-empty parts of a box or of points over a grid, each computed when it is asked for.
 pub enum Plan {
-    Box { axes: Vec<Vec<(usize, AxisSelection)>> },
-    Points { parts: Vec<(Vec<usize>, Part)> },
+    Box {
+        axes: Vec<Vec<(usize, AxisSelection)>>,
+    },
+    /// Points sorted by their chunk: those of chunk number `i` end before point `ends[i]`.
+    Points {
+        ndim: usize,
+        at: Vec<usize>,
+        out: Vec<isize>,
+        ends: Vec<usize>,
+        grid_axes: Vec<GridAxis>,
+    },
 }
 
 impl Plan {
     pub fn new(part: &Part, grid_axes: &[GridAxis]) -> Result<Plan> {
-        Ok(match part {
+        match part {
             Part::Box(axes) => {
                 let axes = axes.iter().zip(grid_axes).map(|(selection, axis)| selection.split(axis));
-                Plan::Box { axes: axes.collect::<Result<_>>()? }
+                Ok(Plan::Box { axes: axes.collect::<Result<_>>()? })
             }
-            Part::Points { ndim, at, out } => Plan::Points { parts: group_points(*ndim, at, out, grid_axes)? },
-        })
+            Part::Points { ndim, at, out } => Plan::of_points(*ndim, at, out, grid_axes),
+        }
+    }
+
+    fn of_points(ndim: usize, at: &[usize], out: &[isize], grid_axes: &[GridAxis]) -> Result<Plan> {
+        let index: Vec<usize> = allocate::collected((0..at.len()).map(|k| grid_axes[k % ndim].find(at[k])))?;
+        let of = |i: usize| &index[i * ndim..(i + 1) * ndim];
+        let mut order: Vec<usize> = allocate::collected(0..out.len())?;
+        allocate::probe(8 * out.len())?; // the sort takes as much again
+        order.sort_by(|&a, &b| of(a).cmp(of(b))); // stable: of equal points the last one written wins
+        let by_chunk = || order.chunk_by(|&a, &b| of(a) == of(b));
+        let mut ends = allocate::with_room(by_chunk().count())?;
+        ends.extend(by_chunk().scan(0, |end, group| {
+            *end += group.len();
+            Some(*end)
+        }));
+        drop(index);
+        let mut sorted = allocate::with_room(at.len())?;
+        order.iter().for_each(|&i| sorted.extend_from_slice(&at[i * ndim..(i + 1) * ndim]));
+        let out = allocate::collected(order.iter().map(|&i| out[i]))?;
+        Ok(Plan::Points { ndim, at: sorted, out, ends, grid_axes: grid_axes.to_vec() })
     }
 
     /// Count the chunks that the selection touches.
     pub fn len(&self) -> usize {
         match self {
             Plan::Box { axes } => axes.iter().map(Vec::len).product(),
-            Plan::Points { parts } => parts.len(),
+            Plan::Points { ends, .. } => ends.len(),
         }
     }
 
@@ -260,30 +288,16 @@ impl Plan {
                 part.reverse();
                 (index, Part::Box(part))
             }
-            Plan::Points { parts } => parts[number].clone(),
+            Plan::Points { ndim, at, out, ends, grid_axes } => {
+                let points = number.checked_sub(1).map_or(0, |before| ends[before])..ends[number];
+                let at = &at[points.start * ndim..points.end * ndim];
+                let chunk: Vec<usize> = at.iter().zip(grid_axes).map(|(&first, axis)| axis.find(first)).collect();
+                let begin: Vec<usize> = chunk.iter().zip(grid_axes).map(|(&i, axis)| axis.interval(i).0).collect();
+                let inside = at.iter().zip(begin.iter().cycle()).map(|(position, start)| position - start).collect();
+                (chunk, Part::Points { ndim: *ndim, at: inside, out: out[points].to_vec() })
+            }
         }
     }
-}
-
-fn group_points(ndim: usize, at: &[usize], out: &[isize], grid_axes: &[GridAxis]) -> Result<Vec<(Vec<usize>, Part)>> {
-    let n = out.len();
-    let index: Vec<usize> = allocate::collected((0..at.len()).map(|k| grid_axes[k % ndim].find(at[k])))?;
-    let of = |i: usize| &index[i * ndim..(i + 1) * ndim];
-    let mut order: Vec<usize> = allocate::collected(0..n)?;
-    allocate::probe(8 * n)?; // the sort takes as much again
-    order.sort_by(|&a, &b| of(a).cmp(of(b))); // stable: of equal points the last one written wins
-    let mut parts: Vec<(Vec<usize>, Part)> = Vec::new();
-    for group in order.chunk_by(|&a, &b| of(a) == of(b)) {
-        let chunk = of(group[0]).to_vec();
-        let begin: Vec<usize> = chunk.iter().zip(grid_axes).map(|(&i, axis)| axis.interval(i).0).collect();
-        let mut inside = allocate::with_room(group.len() * ndim)?;
-        for &i in group {
-            inside.extend(at[i * ndim..(i + 1) * ndim].iter().zip(&begin).map(|(p, b)| p - b));
-        }
-        let places = allocate::collected(group.iter().map(|&i| out[i]))?;
-        parts.push((chunk, Part::Points { ndim, at: inside, out: places }));
-    }
-    Ok(parts)
 }
 
 #[cfg(test)]
@@ -305,5 +319,25 @@ mod tests {
         let seen: Vec<_> =
             parts.iter().map(|(i, axis)| (*i, (0..axis.len()).map(|k| axis.at(k)).collect::<Vec<_>>())).collect();
         assert_eq!(seen, [(0, vec![(1, 8), (1, 24)]), (1, vec![(0, 16), (5, 0)])]);
+    }
+
+    #[test]
+    fn points_are_grouped_by_chunk_and_keep_their_order_and_places() {
+        let axes = [GridAxis::Regular(4), GridAxis::Offsets(Arc::new(vec![0, 1, 10]))];
+        let at = vec![5, 3, 0, 0, 6, 9, 0, 0, 7, 0];
+        let points = Part::Points { ndim: 2, at, out: vec![0, 8, 16, 24, 32] };
+        let plan = Plan::new(&points, &axes).expect("room");
+        let seen: Vec<_> = (0..plan.len())
+            .map(|number| match plan.get(number) {
+                (coords, Part::Points { at, out, .. }) => (coords, at, out),
+                (_, Part::Box(_)) => panic!("points"),
+            })
+            .collect();
+        let expected = [
+            (vec![0, 0], vec![0, 0, 0, 0], vec![8, 24]),
+            (vec![1, 0], vec![3, 0], vec![32]),
+            (vec![1, 1], vec![1, 2, 2, 8], vec![0, 16]),
+        ];
+        assert_eq!(seen, expected);
     }
 }
