@@ -220,7 +220,7 @@ pub fn strides(shape: &[usize], item: usize) -> Vec<isize> {
     strides
 }
 
-/// The non-empty parts of a box or of points over a grid, each computed when it is asked for.
+/// The non-empty parts of a box or of points over a grid, each computed when it is requested.
 pub enum Plan {
     Box {
         axes: Vec<Vec<(usize, AxisSelection)>>,
