@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -105,6 +106,30 @@ class _Refusing(Executor):
         else:
             future.set_result(work(document, task))
         return future
+
+
+class _Killing(Executor):
+    """Loses one task twice, as dask does after the workers that had it were killed, and carries out all others."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error, self.sent = error, Counter[int]()
+
+    def submit(self, work: Any, document: Any, task: Any, /) -> Any:  # type: ignore[override]
+        self.sent[task] += 1
+        future: Future[Any] = Future()
+        if task == 1 and self.sent[task] <= 2:
+            future.set_exception(self.error)
+        else:
+            future.set_result(work(document, task))
+        return future
+
+
+def test_a_task_that_is_lost_with_killed_workers_of_dask_is_sent_again(plan: Plan, tmp_path: Path) -> None:
+    scheduler = pytest.importorskip("distributed.scheduler", reason="belongs to the extra [dask]")
+    executor = _Killing(scheduler.KilledWorker("rechunk-1", None, 3))
+    assert plan.run(executor, slots=1).finished
+    assert executor.sent == Counter({task: 3 if task == 1 else 1 for task in range(plan.tasks)})
+    assert_carried_out(tmp_path)
 
 
 def test_failures_are_told_while_a_plan_runs(plan: Plan) -> None:
