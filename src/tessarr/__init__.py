@@ -59,8 +59,8 @@ _HOME = {
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 _DOORS = frozenset(
-    "abc api as_zarr attrs buffer codecs convenience core creation dask dtype errors experimental hierarchy model plan "  # noqa: SIM905
-    "registry serve storage sync testing tools virtual xarray zarr_python".split()
+    "abc api as_zarr attrs buffer codecs convenience conventions core creation dask dtype errors experimental hierarchy "  # noqa: SIM905
+    "model plan registry serve storage sync tools transactions virtual xarray zarr_python".split()
 )
 
 __all__ = sorted(

@@ -138,3 +138,24 @@ def test_nan_in_attributes_is_an_error_that_names_the_setting_which_allows_it(tm
         assert np.isnan(found["v"].encoding["missing_value"])
     with pytest.raises(tessarr.errors.MetadataValidationError, match=r"bare token NaN.*attributes\.allow_nan"):
         xr.open_dataset(tmp_path / "a", engine="tessarr")
+
+
+def test_codecs_in_an_encoding_are_those_of_either_library_or_json(tmp_path: Path) -> None:
+    codecs = pytest.importorskip("zarr.codecs", reason="zarr-python is not installed")
+    ours = tessarr.codecs.BloscCodec(typesize=8, cname="lz4", shuffle="shuffle")
+    for place, codec in [
+        ("ours", ours),
+        ("theirs", codecs.BloscCodec(typesize=8, cname="lz4", shuffle="shuffle")),
+        ("json", ours.to_dict()),
+    ]:
+        tessarr.xarray.to_zarr(numbered([1]), tmp_path / place, encoding={"v": {"compressors": [codec]}})
+        assert [found.to_dict() for found in tessarr.open_array(tmp_path / place / "v").compressors] == [ours.to_dict()]
+
+
+def test_the_writer_of_xarray_takes_a_codec_of_tessarr_as_json_alone(tmp_path: Path) -> None:
+    pytest.importorskip("zarr", reason="zarr-python is not installed")
+    ours = tessarr.codecs.ZstdCodec(level=1)
+    with pytest.raises(TypeError, match="Expected a BytesBytesCodec"):
+        numbered([1]).to_zarr(tmp_path / "a", encoding={"v": {"compressors": [ours]}})
+    numbered([1]).to_zarr(tmp_path / "b", encoding={"v": {"compressors": [ours.to_dict()]}}, consolidated=False)
+    assert [found.to_dict() for found in tessarr.open_array(tmp_path / "b" / "v").compressors] == [ours.to_dict()]
