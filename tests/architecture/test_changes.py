@@ -26,6 +26,10 @@ TOO_LONG = {
         "perf(native): read, decode and encode the blocks of a blosc chunk on all cores; "
         "bench writes in memory and the limit of writes (Rust changed)"
     ),
+    (
+        "docs(ecosystem): run xarray, its engine, spatialdata, anemoi-datasets, zarrs and the patch again; "
+        "name commits of the history only"
+    ),
 }
 """Subjects that stay, because history is not rewritten."""
 
