@@ -15,12 +15,19 @@ import ray
 import tessarr.plan
 
 
+@ray.remote
+def _call(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call what is a callable object, not a function, as a task."""
+    return fn(*args, **kwargs)
+
+
 class RayExecutor(Executor):
     """Runs each call as a task of Ray."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Send a call to the cluster."""
-        return ray.remote(max_retries=3)(fn).remote(*args, **kwargs).future()
+        sent = _call.options(name=getattr(fn, "__name__", "task"), max_retries=3)
+        return sent.remote(fn, *args, **kwargs).future()
 
 
 if __name__ == "__main__":
