@@ -328,3 +328,27 @@ def test_consolidated_metadata_above_follows_what_is_migrated_and_undone_below()
     assert "a/c" not in dict(tessarr.open_group(store, mode="r").members(max_depth=None))
     migrate(store, path="a/c")
     assert "a/c" in dict(tessarr.open_group(store, mode="r").members(max_depth=None))
+
+
+@pytest.mark.filterwarnings("ignore:Both zarr.json")
+def test_what_writers_change_in_the_old_and_in_the_new_documents_meanwhile_stays() -> None:
+    store = MemoryStore()
+    old_tree(store)
+    plain = store.set_if_not_exists
+
+    def beside(key: str, value: Any) -> bool:
+        if key == "zarr.json":  # the last of the new documents
+            store.set(".zattrs", b'{"title": "x", "old": 1, "both": 1}')
+            stored = plain(key, value)
+            tessarr.open_group(store, mode="r+", zarr_format=3).attrs.update({"new": 2, "both": 2})
+            return stored
+        return plain(key, value)
+
+    store.set_if_not_exists = beside  # type: ignore[method-assign]
+    migrate(store)
+    assert dict(tessarr.open_group(store, mode="r", zarr_format=3).attrs) == {
+        "title": "x",
+        "old": 1,
+        "new": 2,
+        "both": 2,
+    }

@@ -9,6 +9,7 @@ Source: UPG-01 to UPG-10 of the requirements; `tessarr.model.conversion` holds t
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -18,15 +19,16 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tessarr.common.json_merge import merged
 from tessarr.core.locate import locate
 from tessarr.core.notebook.bar import shows_progress
 from tessarr.core.stored.consolidate import consolidate
 from tessarr.core.stored.consolidated import follow_changes
-from tessarr.core.stored.metadata_io import keyed_documents, put_document, swap_document
+from tessarr.core.stored.metadata_io import correct_document, keyed_documents, put_document, swap_document
 from tessarr.core.stored.walk import Entry, read_entries, walk
 from tessarr.errors import ConflictError, MetadataValidationError, NodeNotFoundError, Problem, StoreError, TessarrError
 from tessarr.indexing.boxes import Box, chunk_box
-from tessarr.metadata import consolidated, formats, serialize
+from tessarr.metadata import consolidated, formats, reservations, serialize
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.model.conversion import downgrade, upgrade
 from tessarr.model.node import check_member_name
@@ -414,10 +416,35 @@ def _other_migration(store: Store, plan: Migration) -> ConflictError:
     )
 
 
+def _follow(store: Store, key: str, written: bytes | None, data: bytes | None) -> None:
+    """Change the document at `key` from `written` to `data`.
+
+    What another writer has changed in a document of Zarr v3 meanwhile stays, and is no reason to leave out the rest. A document
+    that another writer has changed is left as it is where the old documents describe another node now.
+    """
+    if written is None or data is None or not key.endswith("zarr.json") or _layout(written) != _layout(data):
+        swap_document(store, key, written, data)
+        return
+
+    def change(stored: Buffer) -> bytes | None:
+        if bytes(stored) == written:
+            return data
+        return merged(written, data, stored, keep_other=True) if _layout(stored) == _layout(written) else None
+
+    correct_document(store, key, change)
+
+
+def _layout(document: Buffer) -> JSONObject:
+    """Return what does not change in a document of Zarr v3 while it describes the same node."""
+    changing = ("attributes", "shape", consolidated.FIELD, reservations.MEMBER)
+    return {name: member for name, member in json.loads(bytes(document)).items() if name not in changing}
+
+
 def _settle(store: Store, plan: Migration, written: dict[str, bytes], replan: Callable[[], Migration]) -> None:
     """Apply what other writers changed in the old documents since the plan, until nothing changes any more.
 
-    From when the first node's new document is there, writers that open the hierarchy change the new documents. Those stay.
+    From when the first node's new document is there, writers that open the hierarchy change the new documents. Those stay,
+    and what others changed in the old ones is added to them.
     """
     while True:
         steps: list[Step] = []
@@ -428,7 +455,7 @@ def _settle(store: Store, plan: Migration, written: dict[str, bytes], replan: Ca
         if not changes:
             break
         for key, data in changes.items():
-            swap_document(store, key, written.get(key), data)
+            _follow(store, key, written.get(key), data)
         written = now
     if plan.to_format == 3:
         for step in reversed(plan.steps):
