@@ -192,3 +192,17 @@ def test_nothing_is_requested_for_zarr_3() -> None:
     steps = metadata_io.require_current_steps(store, "", array._metadata, "")
     with pytest.raises(StopIteration):
         steps.send(None)
+
+
+def test_a_move_of_a_node_that_is_deleted_while_another_begins_there_is_an_error(tmp_path: Path) -> None:
+    class Meanwhile(LocalStore):
+        def rename_prefix(self, source: str, dest: str) -> bool:
+            self.delete_prefix(source)
+            (tmp_path / source).mkdir()
+            return super().rename_prefix(source, dest)
+
+    root = tessarr.create_group(Meanwhile(tmp_path))
+    root.create_group("g")
+    with pytest.raises(NodeNotFoundError):
+        root.move("g", "h")
+    assert "h" not in root

@@ -458,6 +458,12 @@ UNPROMISED = (
     ),
     Unpromised(
         "replace_root",
+        frozenset({"move"}),
+        frozenset({"local"}),
+        "a root is replaced entry by entry, and what is moved to a new entry meanwhile stays",
+    ),
+    Unpromised(
+        "replace_root",
         frozenset(ALL),
         REQUESTS,
         "to replace a root takes several requests",

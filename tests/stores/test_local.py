@@ -866,3 +866,16 @@ def test_access_denied_is_tried_again_on_windows_only(tmp_path: Path, monkeypatc
     filelock.retry_denied(str(tmp_path / "a"), str(tmp_path / "b"))
     assert len(calls) == 4
     assert (tmp_path / "b").read_bytes() == b"1"
+
+
+def test_a_directory_without_values_is_not_renamed(store: LocalStore, tmp_path: Path) -> None:
+    store.set("b/k", b"1")
+    folder = Path(store.root) / "a" / "c"
+    folder.mkdir(parents=True)
+    (folder / filelock.lock_name("k")).touch()  # another process begins to store a value
+    assert not store.rename_prefix("a/", "n/")
+    assert not store.rename_prefix("missing/", "n/")
+    assert folder.is_dir()
+    assert not (Path(store.root) / "n").exists()
+    assert store.rename_prefix("b/", "n/")
+    assert store.get("n/k") == b"1"

@@ -9,9 +9,7 @@ from tessarr.types import Buffer
 _MISSING = object()
 
 
-def merged(
-    base: Buffer | None, own: bytes | None, other: Buffer | None, *, keep_other: bool = False
-) -> bytes | None:
+def merged(base: Buffer | None, own: bytes | None, other: Buffer | None, *, keep_other: bool = False) -> bytes | None:
     """Merge two changes of the document `base`, member by member; ``None``: both changed one member.
 
     With `keep_other` such a member is that of `other`.
