@@ -419,7 +419,7 @@ def _other_migration(store: Store, plan: Migration) -> ConflictError:
 def _follow(store: Store, key: str, written: bytes | None, data: bytes | None) -> None:
     """Change the document at `key` from `written` to `data`.
 
-    What another writer has changed in a document of Zarr v3 meanwhile stays, and is no reason to leave out the rest. A document
+    What another writer has changed in a document of Zarr v3 meanwhile stays, and the rest is added to it. A document
     that another writer has changed is left as it is where the old documents describe another node now.
     """
     if written is None or data is None or not key.endswith("zarr.json") or _layout(written) != _layout(data):

@@ -445,10 +445,6 @@ class LocalStore(Transactional):
         path, target = self._writable_path(source[:-1]), self._writable_path(dest[:-1])
         try:
             with self._hold_tree(source, path):
-                if (
-                    next(localtree.walk(self._base, source), None) is None
-                ):  # another writer removed or begins what is there
-                    return False
                 if not localtree.rename_tree(path, target, self._base, durable=self.durable):
                     return False
                 with contextlib.suppress(OSError):

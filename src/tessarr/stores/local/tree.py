@@ -125,10 +125,11 @@ def _discard(doomed: str) -> None:
 def rename_tree(path: str, target: str, root: str, *, durable: bool) -> bool:
     """Rename the directory at `path` to `target`, both below `root`, in one step.
 
-    Returns ``False``, having done nothing, where there is no directory, where something is at `target`, and where the directory
-    cannot be renamed: a link, which may be relative, or a place on another file system.
+    Returns ``False``, having done nothing, where there is no directory, where it holds no value (another writer may begin to
+    store one there), where something is at `target`, and where the directory cannot be renamed: a link, which may be relative,
+    or a place on another file system.
     """
-    if os.path.islink(path):
+    if os.path.islink(path) or next(walk(path + os.sep, ""), None) is None:
         return False
     make_directories(os.path.dirname(target), root, durable=durable)
     try:
