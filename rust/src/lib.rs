@@ -22,9 +22,9 @@ pub mod error;
 mod extents;
 #[cfg(target_os = "linux")]
 mod file_system;
+mod folder;
 pub mod keys;
 mod last_chunk;
-mod many_files;
 mod numpy;
 pub mod part;
 mod pool;
@@ -36,6 +36,7 @@ pub mod region;
 mod replace;
 mod scratch;
 mod signals;
+mod staged_files;
 mod steps;
 pub mod store;
 pub mod vlen;

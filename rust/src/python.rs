@@ -17,7 +17,6 @@ use crate::cache;
 use crate::create::create;
 use crate::element;
 use crate::error::{Error, NativeError};
-use crate::many_files;
 use crate::part::{AxisSelection, Part, Plan};
 use crate::pool;
 use crate::python_store::{Planned, ReadPlan, WritePlan};
@@ -25,6 +24,7 @@ use crate::read;
 use crate::region::Memory;
 use crate::replace;
 use crate::signals::poll;
+use crate::staged_files;
 use crate::steps;
 use crate::store::ReadResult;
 use crate::vlen;
@@ -356,7 +356,7 @@ pub fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<crate::file_system::FileSystem>()?;
     #[cfg(target_os = "linux")]
     module.add_function(wrap_pyfunction!(create_file, module)?)?;
-    many_files::register(module)?;
+    staged_files::register(module)?;
     vlen::register(module)?;
     steps::register(module)?;
     Ok(())

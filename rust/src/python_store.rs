@@ -12,6 +12,7 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use crate::allocate;
 use crate::array::Array;
+use crate::chain::ArrayToBytes;
 use crate::chunk_reads::{self, Range, Response};
 use crate::encode::{self, merge, stored_order};
 use crate::error::Result;
@@ -22,6 +23,7 @@ use crate::read;
 use crate::received::ReadTarget;
 use crate::region::{Exported, Memory};
 use crate::signals::poll;
+use crate::staged_files::{Staged, StagedFiles};
 use crate::store::{Object, OwnedBytes, Source};
 
 /// A request with the caller's memory.
@@ -169,6 +171,25 @@ impl WritePlan {
         found.collect::<PyResult<_>>().map(Some)
     }
 
+    /// Encode the parts `first..stop` to staged files of a transaction: of each key the file; `None`: nothing is to be stored.
+    /// `None` for all: nothing was written, because the selection does not cover one of the chunks, or a file could not be
+    /// written.
+    fn stage_covered(
+        &self,
+        py: Python<'_>,
+        first: usize,
+        stop: usize,
+        files: &Bound<'_, StagedFiles>,
+    ) -> PyResult<Option<Vec<(String, Option<Staged>)>>> {
+        let Planned { array, plan, buffer, .. } = &self.0;
+        if first > stop || stop > plan.len() {
+            return Err(PyIndexError::new_err("no such parts"));
+        }
+        // `self` holds the buffer while this runs.
+        let (value, files) = (Memory::of_buffer(buffer), files.get());
+        Ok(py.detach(|| stage_covered(array, plan, (first, stop), value, files))?)
+    }
+
     /// Encode part `number` merged into `old` (`None`: fill value); `None` when nothing is to be stored.
     fn encode<'py>(
         &self,
@@ -212,11 +233,7 @@ fn encode_covered(
     stop: usize,
     value: Memory<'static>,
 ) -> Result<Option<Vec<KeyValue>>> {
-    let covers = |number| {
-        let (coords, part) = plan.get(number);
-        part.covers(&array.inside(&coords))
-    };
-    if !(first..stop).all(covers) {
+    if !(first..stop).all(|number| is_covered(array, plan, number)) {
         return Ok(None);
     }
     let made: Vec<OnceLock<Option<Vec<u8>>>> = (first..stop).map(|_| OnceLock::new()).collect();
@@ -228,6 +245,59 @@ fn encode_covered(
     })?;
     let keys = (first..stop).map(|number| array.key(&plan.get(number).0));
     Ok(Some(keys.zip(made.into_iter().map(|new| new.into_inner().flatten())).collect()))
+}
+
+fn is_covered(array: &Array, plan: &Plan, number: usize) -> bool {
+    let (coords, part) = plan.get(number);
+    part.covers(&array.inside(&coords))
+}
+
+/// See `WritePlan::stage_covered`.
+fn stage_covered(
+    array: &Array,
+    plan: &Plan,
+    (first, stop): (usize, usize),
+    value: Memory<'static>,
+    files: &StagedFiles,
+) -> Result<Option<Vec<(String, Option<Staged>)>>> {
+    if !(first..stop).all(|number| is_covered(array, plan, number)) {
+        return Ok(None);
+    }
+    let failed = OnceLock::new();
+    let staged = files.write_all(stop - first, &|i, write| {
+        stage(array, plan, first + i, value, write).unwrap_or_else(|error| {
+            let _ = failed.set(error);
+            false
+        })
+    });
+    if let Some(error) = failed.into_inner() {
+        return Err(error);
+    }
+    let keys = (first..stop).map(|number| array.key(&plan.get(number).0));
+    Ok(staged.map(|staged| keys.zip(staged).collect()))
+}
+
+/// Encode part `number`, and pass key and value to `write`, unless nothing is to be stored. Returns what `write` does.
+fn stage(
+    array: &Array,
+    plan: &Plan,
+    number: usize,
+    value: Memory<'static>,
+    write: &dyn Fn(&str, &[u8]) -> bool,
+) -> Result<bool> {
+    let (coords, part) = plan.get(number);
+    let (chain, key) = (array.chain_at(&coords)?, array.key(&coords));
+    if !chain.after.is_empty() || !matches!(chain.serializer, ArrayToBytes::Bytes { .. }) {
+        return Ok(encode(array, plan, number, value, None)?.is_none_or(|new| write(&key, &new)));
+    }
+    let (part, inside) = stored_order(&chain, part, &array.inside(&coords))?;
+    let options = encode::WriteOptions { value, keep_empty: array.write_empty };
+    let mut is_written = true;
+    let merged = encode::with_merged(&chain, None, &part, &inside, options, |chunk| {
+        is_written = write(&key, chunk);
+        Ok(())
+    });
+    merged.map(|_| is_written).map_err(|error| error.at(&coords, &key))
 }
 
 /// Encode part `number` merged into `old` (`None`: fill value).

@@ -121,6 +121,7 @@ impl LockedFile {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    #[cfg(not(target_os = "linux"))]
     pub fn has_version(&self, is_it: impl FnOnce(Version) -> bool) -> bool {
         self.is_file && is_it(self.version)
     }

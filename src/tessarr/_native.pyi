@@ -1,7 +1,7 @@
 """The Rust module of the native engine. Private: use `tessarr.engine.native.engine`."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self, TypeAlias, final, type_check_only
+from typing import Any, Final, Literal, Self, TypeAlias, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt
@@ -14,21 +14,19 @@ __all__ = [
     "FileSystem",
     "NativeError",
     "ReadPlan",
+    "StagedFiles",
     "WritePlan",
     "cache_info",
     "clear_cache",
     "create_file",
     "decode_step",
     "encode_step",
-    "file_versions",
-    "place_staged",
     "read_files",
     "set_cache_bytes",
     "set_threads",
     "threads",
     "vlen_decode",
     "vlen_encode",
-    "write_new_files",
 ]
 
 DEFAULT_CACHE_BYTES: int
@@ -126,8 +124,44 @@ class WritePlan:
     def encode_covered(self, first: int, stop: int) -> list[tuple[str, bytes | None]] | None:
         """Encode chunks: their keys and values (`None`: nothing is to be stored). `None`: the selection does not cover one."""
 
+    def stage_covered(
+        self, first: int, stop: int, files: StagedFiles
+    ) -> list[tuple[str, tuple[str, int] | None]] | None:
+        """Encode chunks to staged files: keys, and version and bytes of each file (`None`: nothing is to be stored).
+
+        `None`: the selection does not cover one, or a file could not be written, and none was.
+        """
+
     def encode(self, number: int, old: Buffer | None) -> bytes | None:
         """Encode the new value of a chunk whose stored value is `old`; `None` when nothing is to be stored."""
+
+@final
+class StagedFiles:
+    """Hold the files that a transaction stages for keys below a directory."""
+
+    CHECKS_LINKS: Final[bool]
+    """Whether `write` refuses links that lead out of the directory."""
+
+    def __new__(cls, root: str, identifier: str) -> Self: ...
+    def write(self, values: Sequence[tuple[str, bytes]]) -> list[str] | None:
+        """Write files for keys: their versions, without the device. ``None``: none was written."""
+
+    def locked(self, keys: Sequence[str]) -> list[str] | None:
+        """Return the keys that have a lock file; ``None``: a name is too long. Raises `OSError`."""
+
+    def versions(self, keys: Sequence[str]) -> list[str | None]:
+        """Return the versions of values; ``None`` for a key without a value. Raises `OSError`."""
+
+    def changed(self, staged: Sequence[tuple[str, str]]) -> list[str] | None:
+        """Return the keys whose staged file does not have the version, without the device, beside them; ``None``: a name is too
+        long. Raises `OSError`.
+        """
+
+    def place(self, steps: Sequence[tuple[str, str | None]]) -> bool:
+        """Rename the staged files of keys over their values, in any order: (key, version of its value, without the device).
+
+        Return whether all were renamed, which another version or a failure prevents.
+        """
 
 def threads() -> int:
     """Return the number of threads that work on one request, the caller included."""
@@ -151,16 +185,6 @@ def read_files(paths: Sequence[str], most: int) -> list[bytes | Literal[False] |
 def create_file(path: str, root: str, value: bytes, probe: bool) -> tuple[bool, bool] | None:
     """Create a value of a local store under its lock: whether it was created, and whether the file system kept the time of
     the file. ``None``: nothing was done, and the caller must do it itself."""
-
-def write_new_files(files: Sequence[tuple[str, bytes]]) -> list[str] | None:
-    """Write new files: their versions. ``None``: none was written, because a directory is missing, or a call failed."""
-
-def file_versions(paths: Sequence[str]) -> list[str | None]:
-    """Return the versions of files; ``None`` for a path without a file. Raises `OSError`."""
-
-def place_staged(steps: Sequence[tuple[str, str, str | None, str]]) -> bool:
-    """Rename staged files over values, in any order: (staged file, value, its version, version of the staged file), versions
-    without the device. Returns whether all were renamed, which another version or a failure prevents."""
 
 def vlen_decode(data: Buffer, out: AnyArray, as_text: bool) -> bool:
     """Decode a vlen chunk into the one-dimensional `out`: StringDType, or objects, which become `str`, or without `as_text`

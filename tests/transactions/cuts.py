@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tessarr.stores.local.transactions import many
+from tessarr.stores.local.transactions.many import StagedFiles
 
 CHANGES = ("write", "replace", "rename", "link", "unlink", "mkdir", "rmdir", "ftruncate", "utime", "fsync")
 
@@ -62,8 +62,8 @@ def process(monkeypatch: pytest.MonkeyPatch, ends_at: int | None = None) -> Iter
     with monkeypatch.context() as patch:
         for name in CHANGES:
             patch.setattr(os, name, changing(name))
-        patch.setattr(many, "write_new", lambda _: None)  # in Python, step by step
-        patch.setattr(many, "place", lambda _: False)
+        patch.setattr(StagedFiles, "write", lambda *_: None)  # in Python, step by step
+        patch.setattr(StagedFiles, "place", lambda *_: False)
         patch.setattr(os, "open", opening)
         patch.setattr(os, "close", closing)
         try:

@@ -21,7 +21,7 @@ def counted(*arguments, **options):
     carry_out(*arguments, **options)
 
 recovery._carry_out = counted
-recovery.many.place = lambda _: 0  # one by one
+recovery.StagedFiles.place = lambda *_: False  # one by one
 change(sys.argv[1])
 """
 STEPS = 9

@@ -158,9 +158,9 @@ def test_a_handle_from_before_a_crash_writes_parts_of_the_committed_values(
     """It reads no document, so that only a mark tells it of the transaction: in the array's directory, or the lock file."""
     if marks == "of keys":
         monkeypatch.setattr(filesync, "open_file_system", lambda _: None)
-    steps = steps_of_a_commit(template, monkeypatch, durable=False)
-    first = commit_point(template, monkeypatch, steps)
     with tessarr.config.set({"engine": engine}):
+        steps = steps_of_a_commit(template, monkeypatch, durable=False)
+        first = commit_point(template, monkeypatch, steps)
         for ends_at in range(first, steps, 3):
             place = copy_of(template, "cut")
             t, u = (tessarr.open_array(place / name, mode="r+") for name in ("t", "u"))

@@ -11,13 +11,16 @@ no thread and no event loop; `tessarr.engine.run` carries it out, synchronously 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from tessarr.common.segments import Piece, Stored
 from tessarr.engine.bound import BoundArray
 from tessarr.indexing.selection import Selection
 from tessarr.stores.fetch import Fetch, Version
 from tessarr.types import AnyArray, Buffer, Coords
+
+if TYPE_CHECKING:
+    from tessarr.stores.local.transactions.many import StagedFiles
 
 
 class Request(NamedTuple):
@@ -93,6 +96,15 @@ class WritePlan(Protocol):
         """Encode chunks, by number: keys and new values (``None``: nothing is to be stored).
 
         Returns ``None`` if the selection does not cover one of them, or the engine encodes one at a time.
+        """
+        ...
+
+    def stage_covered(
+        self, first: int, stop: int, files: StagedFiles
+    ) -> Sequence[tuple[str, tuple[Version, int] | None]] | None:
+        """Encode chunks, as `encode_covered` does, to files: keys, and versions and bytes of the files.
+
+        Returns ``None`` also if one of the files could not be written; none was written then.
         """
         ...
 

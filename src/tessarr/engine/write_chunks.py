@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
+from functools import partial
 from typing import cast
 
 from tessarr.common.segments import Piece, Stored, join
@@ -33,22 +34,22 @@ def store_chunks(bound: BoundArray, writes: WritePlan) -> None:
         from tessarr.stores.remote import loop
 
         loop.run(store_chunks_async(bound, writes))
-    elif not (isinstance(bound.store, SetMany) and _store_covered(bound.store, writes)):
+    elif not (isinstance(bound.store, SetMany) and _store_covered(bound.path, bound.store, writes)):
         for_each(lambda write: store_chunk(bound, write, writes.forget), writes)
 
 
-def _store_covered(store: SetMany, writes: WritePlan) -> bool:
+def _store_covered(path: str, store: SetMany, writes: WritePlan) -> bool:
     """Store chunks, all of which are covered, by few calls. Returns whether they are stored."""
     step = max(1, BATCH_NBYTES // max(1, writes.nbytes)) if len(writes) else 1
     for first in range(0, len(writes), step):
-        values = writes.encode_covered(first, min(first + step, len(writes)))
-        if values is None:
+        stop = min(first + step, len(writes))
+        keys = store.set_many(
+            path, partial(writes.encode_covered, first, stop), partial(writes.stage_covered, first, stop)
+        )
+        if keys is None:
             return False
-        try:
-            store.set_many(values)
-        finally:
-            for key, _ in values:
-                writes.forget(key)
+        for key in keys:
+            writes.forget(key)
     return True
 
 

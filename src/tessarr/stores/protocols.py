@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from abc import ABCMeta as _ProtocolMeta
 
     from tessarr.stores.base import Store
+    from tessarr.stores.local.transactions.many import StagedFiles
 else:
     _ProtocolMeta = type(Protocol)
 
@@ -337,8 +338,18 @@ class Update(_FurtherAbility, Protocol):
 class SetMany(_FurtherAbility, Protocol):
     """Several values are set by one call in less time than one by one. Wrappers do not forward it: they get each value."""
 
-    def set_many(self, values: Sequence[tuple[str, Buffer | None]]) -> None:
-        """Set the values of keys; ``None``: remove the value."""
+    def set_many(
+        self,
+        path: str,
+        encode: Callable[[], Sequence[tuple[str, Buffer | None]] | None],
+        write: Callable[[StagedFiles], Sequence[tuple[str, tuple[Version, int] | None]] | None],
+    ) -> Sequence[str] | None:
+        """Set values of the array at `path`: those that `encode` returns, or, where the store has files for them, `write`.
+
+        `write` returns versions and bytes of the files that it wrote. ``None`` for a key: remove the value. ``None`` for all:
+        they cannot be encoded, or written, at once. Returns the keys, or ``None``, as `encode` does.
+        """
+        ...
 
 
 @runtime_checkable

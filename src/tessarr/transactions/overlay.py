@@ -1,5 +1,7 @@
 """A store whose changes are staged over another store, until a transaction commits them.
 
+Values are in memory; chunks that an engine encodes together are in files of a `Stage`, where the store has one.
+
 What was set here is read here; every other value is read from the store below, and its version is recorded. A value whose
 version changes between two reads is a `ConflictError` at once: what is read here is of one state of each key.
 """
@@ -17,6 +19,8 @@ from tessarr.stores import functions
 from tessarr.stores.base import ANY, Any_, ConditionalStore, Fetch, Listing, LockContext, Store, Version
 from tessarr.stores.buffers import as_bytes, byte_view
 from tessarr.stores.fetch import version_of
+from tessarr.stores.local.transactions.many import StagedFiles
+from tessarr.stores.local.transactions.stage import Stage, StagedValue
 from tessarr.stores.locks import KEYED_LOCKS, ForkSafeLock
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.protocols import Remote
@@ -31,16 +35,19 @@ _TRIES = 100
 
 
 class OverlayStore(ConditionalStore):
-    """Staged changes over `store`, in memory. Safe to use from several threads.
+    """Staged changes over `store`, in memory or in files of a `Stage`. Safe to use from several threads.
 
-    `check` is called before every access and raises if the transaction has ended.
+    `check` is called before every access and raises if the transaction has ended. `begin_stage` makes the stage, if the store
+    has one.
     """
 
-    def __init__(self, store: Store, check: Callable[[], None]) -> None:
+    def __init__(self, store: Store, check: Callable[[], None], begin_stage: Callable[[], Stage] | None = None) -> None:
         self.store = store
+        self.stage: Stage | None = None
+        self._begin_stage = begin_stage
         self.read_only = False
         self.manifest_options = options_of(store)
-        self.staged: dict[str, bytes | None] = {}
+        self.staged: dict[str, bytes | StagedValue | None] = {}
         """Key → new value; ``None``: removed."""
         self.seen: dict[str, Version | None] = {}
         """Key → the version that was read below."""
@@ -179,27 +186,61 @@ class OverlayStore(ConditionalStore):
                 raise ConflictError(
                     "the value has changed", store=self.url, key=key, expected=f"version {if_match}", got=present
                 )
-            return self._stage(key, as_bytes(value))
+            return self._set(key, as_bytes(value))
 
-    def _stage(self, key: str, value: bytes | None) -> Version | None:
+    def _set(self, key: str, value: bytes | None) -> Version | None:
         self._check()
         with self._lock:
             return self._staged_now(key, value)
 
-    def _staged_now(self, key: str, value: bytes | None) -> Version | None:
+    def _staged_now(self, key: str, value: bytes | StagedValue | None) -> Version | None:
         """Stage a value while the lock is held."""
         self.staged[key] = value
         self._versions[key] = f"staged-{next(_NUMBERS)}"
         return None if value is None else self._versions[key]
 
-    def set_many(self, values: Sequence[tuple[str, Buffer | None]]) -> None:
+    def set_many(
+        self,
+        path: str,
+        encode: Callable[[], Sequence[tuple[str, Buffer | None]] | None],
+        write: Callable[[StagedFiles], Sequence[tuple[str, tuple[Version, int] | None]] | None],
+    ) -> Sequence[str] | None:
         """Stage several values at once. An `update` of one of them in another thread is made again."""
-        for key, _ in values:
-            check_key(key)
         self._check()
+        files = self._files_below(path)
+        written = None if files is None else write(files)
+        values: _List[tuple[str, bytes | StagedValue | None]]
+        if written is not None and self.stage is not None:
+            add = self.stage.add
+            values = [(key, None if file is None else add(key, *file)) for key, file in written]
+        elif (encoded := encode()) is not None:
+            values = [(key, None if value is None else as_bytes(value)) for key, value in encoded]
+        else:
+            return None
+        keys = [key for key, _ in values]
+        for key in keys:
+            check_key(key)
         with self._lock:
             for key, value in values:
-                self._staged_now(key, None if value is None else as_bytes(value))
+                self._staged_now(key, value)
+        return keys
+
+    def _files_below(self, path: str) -> StagedFiles | None:
+        """Return where values of the array at `path` are staged on the disk; ``None``: they are staged in memory."""
+        if self._begin_stage is None:
+            return None
+        with self._lock:
+            if self.stage is None:
+                try:
+                    self.stage = self._begin_stage()
+                except OSError:  # no such directory yet: the commit makes it
+                    return None
+        return self.stage.files_below(path)
+
+    def discard(self) -> None:
+        """Remove staged files that no journal names."""
+        if self.stage is not None:
+            self.stage.discard()
 
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         check_key(key)
@@ -223,13 +264,13 @@ class OverlayStore(ConditionalStore):
     def delete(self, key: str) -> None:
         check_key(key)
         with self._hold(key):
-            self._stage(key, None)
+            self._set(key, None)
 
     def delete_if(self, key: str, version: Version | None) -> None:
         with self._hold(key):
             if (present := self.version(key)) != version:
                 raise ConflictError("the value has changed", store=self.url, key=key, expected=version, got=present)
-            self._stage(key, None)
+            self._set(key, None)
 
     def delete_prefix(self, prefix: str) -> None:
         check_prefix(prefix)
@@ -275,12 +316,12 @@ class OverlayStore(ConditionalStore):
         keys = {key for key in listing.keys if key not in staged}
         return Listing(sorted(keys | {*own.keys}), sorted({*prefixes} | {*own.prefixes}))
 
-    def _is_left(self, prefix: str, staged: Mapping[str, bytes | None]) -> bool:
+    def _is_left(self, prefix: str, staged: Mapping[str, object]) -> bool:
         return any(key not in staged for key in self.store.list_prefix(prefix))
 
     # -- committing --------------------------------------------------------------------------------------------
 
-    def changes(self) -> dict[str, bytes | None]:
+    def changes(self) -> dict[str, bytes | StagedValue | None]:
         """Return what a commit has to change: new values, and removals of keys that are not known to be missing."""
         return {
             key: value
@@ -293,7 +334,9 @@ def _covers(keys: Iterable[str], prefix: str) -> bool:
     return any(key.startswith(prefix) for key in keys)
 
 
-def _cut(value: bytes, ranges: Sequence[ByteRange] | None) -> _List[Buffer]:
+def _cut(value: bytes | StagedValue, ranges: Sequence[ByteRange] | None) -> _List[Buffer]:
+    if isinstance(value, StagedValue):
+        return value.read(ranges)
     if ranges is None:
         return [value]
     view = byte_view(value)

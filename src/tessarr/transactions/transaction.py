@@ -18,7 +18,7 @@ ARCHITECTURE.md, "Transactions", says how; ``docs/transactions.md``, what is pro
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
@@ -38,6 +38,7 @@ from tessarr.errors import ConflictError, TransactionError, UnsupportedOperation
 from tessarr.stores.base import Store, Version
 from tessarr.stores.functions import check_versions, publishes
 from tessarr.stores.local.store import LocalStore
+from tessarr.stores.local.transactions.stage import StagedValue
 from tessarr.stores.path import StorePath
 from tessarr.stores.protocols import Commit as CanCommit
 from tessarr.stores.url import StoreLike
@@ -143,7 +144,8 @@ class Transaction:
         store._check_writable(self._path)
         self._owns = not isinstance(getattr(self._place, "_node", self._place), Store | StorePath | Node)
         self.level: Level = _level(store, self._mode)
-        self._overlay = OverlayStore(store, self._require_open)
+        begin_stage = store.stage if self.level == "journal" and isinstance(store, LocalStore) else None
+        self._overlay = OverlayStore(store, self._require_open, begin_stage)
         open_transactions.enter(store, self._overlay)
         self._store, self._state, self._process = store, "open", os.getpid()
 
@@ -198,6 +200,8 @@ class Transaction:
     def _end(self) -> None:
         self._state = "ended"
         open_transactions.leave(self._overlay)
+        if self._process == os.getpid():
+            self._overlay.discard()
         if self._owns and self._process == os.getpid():
             self._store.close()
 
@@ -254,7 +258,7 @@ class Transaction:
 
     # -- committing ------------------------------------------------------------------------------------------------------
 
-    def _changes(self) -> dict[str, bytes | None]:
+    def _changes(self) -> dict[str, bytes | StagedValue | None]:
         """Return the changes in the order in which they become visible: data before documents, the root's document last."""
         changes = self._overlay.changes()
         return {key: changes[key] for key in sorted(changes, key=lambda key: _rank(key, changes[key]))}
@@ -266,7 +270,8 @@ class Transaction:
         before = self._old_documents(changes)
         with ExitStack() as held:
             # An append that is storing rows beyond the old shape would overwrite those of a committed append.
-            for path in sorted(resized(changes, before)) if self.level != "publish" else ():
+            documents = {key: value for key, value in changes.items() if isinstance(value, bytes)}
+            for path in sorted(resized(documents, before)) if self.level != "publish" else ():
                 held.enter_context(shape_lock(self._store, path))
             for attempt in range(_MERGES):
                 try:
@@ -281,19 +286,21 @@ class Transaction:
 
     def _commit_once(
         self,
-        changes: Mapping[str, bytes | None],
+        changes: Mapping[str, bytes | StagedValue | None],
         expected: Mapping[str, Version | None],
         before: Mapping[str, bytes],
     ) -> None:
         if self.level == "publish":
             from tessarr.transactions.publication import Publication
 
-            Publication(self._store, self._path, self._overlay).commit(changes, expected, before)
-            return
-        assert isinstance(self._store, CanCommit)
-        self._store.commit(changes, expected, durable=self._durable)
+            Publication(self._store, self._path, self._overlay).commit(_in_memory(changes), expected, before)
+        elif self._overlay.stage is not None and isinstance(self._store, LocalStore):
+            self._store.commit_staged(changes, expected, self._overlay.stage, durable=self._durable)
+        else:
+            assert isinstance(self._store, CanCommit)
+            self._store.commit(_in_memory(changes), expected, durable=self._durable)
 
-    def _old_documents(self, changes: Mapping[str, bytes | None]) -> dict[str, bytes]:
+    def _old_documents(self, changes: Iterable[str]) -> dict[str, bytes]:
         """Return the documents that change, as they were read; large ones are read again."""
         found = dict(self._overlay.documents)
         for key in changes if self.level == "publish" else ():
@@ -308,7 +315,7 @@ class Transaction:
     def _merge(
         self,
         conflict: ConflictError,
-        changes: dict[str, bytes | None],
+        changes: dict[str, bytes | StagedValue | None],
         expected: dict[str, Version | None],
         before: dict[str, bytes],
     ) -> None:
@@ -323,13 +330,21 @@ class Transaction:
             if is_consolidated(key, value) and not is_consolidated(key, base):
                 raise conflict  # the new consolidated metadata lack what this transaction changes
             if key in changes:
-                new = merged(base, changes[key], value)
-                if new is None or both_changed(base, changes[key], value, "shape"):
+                own = _in_memory({key: changes[key]})[key]
+                new = merged(base, own, value)
+                if new is None or both_changed(base, own, value, "shape"):
                     raise conflict
                 changes[key] = new
             if value is not None:
                 before[key] = bytes(value)
             expected[key] = version
+
+
+def _in_memory(changes: Mapping[str, bytes | StagedValue | None]) -> dict[str, bytes | None]:
+    """Return changes none of which is in a staged file: documents, and all changes where a store has no such files."""
+    found = {key: value for key, value in changes.items() if not isinstance(value, StagedValue)}
+    assert len(found) == len(changes)
+    return found
 
 
 def _not_offered(mode: str) -> Exception:
@@ -365,7 +380,7 @@ def _is_direct(store: Store) -> bool:
     return not isinstance(store, WrapperStore)
 
 
-def _rank(key: str, value: bytes | None) -> tuple[int, int, str]:
+def _rank(key: str, value: object) -> tuple[int, int, str]:
     """Order changes: chunks, documents from the leaves up, then removals of chunks."""
     if is_document(key):
         return 1, -key.count("/"), key

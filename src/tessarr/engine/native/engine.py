@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,10 @@ from tessarr.stores.fetch import Fetch
 from tessarr.stores.functions import lock
 from tessarr.stores.protocols import Locate, PlainFiles
 from tessarr.types import AnyArray, AnyDType, Buffer, ByteRange
+
+if TYPE_CHECKING:
+    from tessarr.stores.base import Version
+    from tessarr.stores.local.transactions.many import StagedFiles
 
 _ERRORS: dict[str, type[TessarrError]] = {
     error.kind: error
@@ -288,6 +292,16 @@ class _WritePlan:
     def encode_covered(self, first: int, stop: int) -> Sequence[tuple[str, Buffer | None]] | None:
         try:
             return self._native.encode_covered(first, stop)
+        except _native.NativeError as error:
+            _raise(error, self._bound)
+
+    def stage_covered(
+        self, first: int, stop: int, files: StagedFiles
+    ) -> Sequence[tuple[str, tuple[Version, int] | None]] | None:
+        if files.native is None:
+            return None
+        try:
+            return self._native.stage_covered(first, stop, files.native)
         except _native.NativeError as error:
             _raise(error, self._bound)
 

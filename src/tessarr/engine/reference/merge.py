@@ -53,6 +53,9 @@ class ChunkWrites:
             covers = part.covers and not self._fields
             yield ChunkWrite(part.coords, self._bound.key(part.coords), covers, self._change(part))
 
+    def stage_covered(self, first: int, stop: int, files: object) -> None:
+        """See `WritePlan.stage_covered`."""
+
     def encode_covered(self, first: int, stop: int) -> None:
         """See `tessarr.engine.base.WritePlan`: chunks are encoded one at a time."""
 

@@ -1,9 +1,10 @@
 """Commit several changes of local files at once or not at all.
 
-`commit` stages values beside their keys, leaves a mark in the directory of each node whose values it changes or has read,
-waits for the holders of the keys' lock files, compares versions, renames the journal into place, which is the commit point,
-carries its steps out, and removes it. On a file system that may be a network one, marks are in the lock file of each key.
-`recovery`, beside this module, completes what a process that ended has begun. ARCHITECTURE.md, "Transactions", has the reasons.
+`commit` stages values beside their keys (some are staged already: `stage`, beside this module), leaves a mark in the
+directory of each node whose values it changes or has read, waits for the holders of the keys' lock files, compares versions,
+renames the journal into place, which is the commit point, carries its steps out, and removes it. On a file system that may be a
+network one, marks are in the lock file of each key. `recovery`, beside this module, completes what a process that ended has
+begun. ARCHITECTURE.md, "Transactions", has the reasons.
 
 Roots may be nested (``data.zarr`` and ``data.zarr/t``). Each root has a lock of transactions; marks are made in the order of
 their paths, so that two transactions of different roots wait for each other in one direction only.
@@ -16,8 +17,9 @@ import errno
 import functools
 import os
 from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
 
-from tessarr.errors import DurabilityError, PendingCommitError
+from tessarr.errors import ConflictError, DurabilityError, PendingCommitError
 from tessarr.stores.base import Version
 from tessarr.stores.buffers import as_bytes
 from tessarr.stores.functions import check_versions
@@ -26,7 +28,6 @@ from tessarr.stores.local import lock as filelock
 from tessarr.stores.local.file import ABSENT, version_of
 from tessarr.stores.local.lock import JOURNAL
 from tessarr.stores.local.sync import BatchSync, make_directories, sync_directory
-from tessarr.stores.local.transactions import many
 from tessarr.stores.local.transactions.journal import (
     Journal,
     Step,
@@ -36,7 +37,8 @@ from tessarr.stores.local.transactions.journal import (
     version_in_journal,
 )
 from tessarr.stores.local.transactions.keep import keep_names, living_above
-from tessarr.stores.local.transactions.nodes import list_nodes, node_of, parent
+from tessarr.stores.local.transactions.many import StagedFiles
+from tessarr.stores.local.transactions.nodes import list_nodes, nodes_of, parent
 from tessarr.stores.local.transactions.recovery import (
     LOCKED,
     MARK_NBYTES,
@@ -54,27 +56,33 @@ from tessarr.stores.local.transactions.recovery import (
     unlink,
 )
 from tessarr.stores.local.transactions.root import identity
+from tessarr.stores.local.transactions.stage import Stage, StagedValue
 from tessarr.types import Buffer
+
+Changes: TypeAlias = Mapping[str, Buffer | StagedValue | None]
+"""Key → new value; ``None``: remove."""
 
 
 def commit(
     base: str,
     url: str,
-    changes: Mapping[str, Buffer | None],
+    changes: Changes,
     expected: Mapping[str, Version | None],
     *,
     durable: bool,
+    stage: Stage | None = None,
 ) -> str:
-    """Make `changes` (key → value; ``None``: remove) in this order, all or none, if keys have the versions `expected`.
+    """Make `changes` in this order, all or none, if keys have the versions `expected`.
 
-    Returns the id of the transaction. Raises `ConflictError` with the `keys` that have other versions, having changed nothing;
-    `PendingCommitError` and `DurabilityError` after the commit point; `OSError` before.
+    `stage`: where the values are that are staged already. Returns the id of the transaction. Raises `ConflictError` with the
+    `keys` that have other versions, having changed nothing; `PendingCommitError` and `DurabilityError` after the commit point;
+    `OSError` before.
     """
     make_directories(base, base, durable=durable)
-    change = _Change(base, url, BatchSync(base), durable)
+    change = _Change(base, url, stage or Stage(base), durable)
     try:
-        change.keep(list_nodes(base, changes, expected), changes)
-        change.stage(changes)
+        change.keep(list_nodes(base, changes, expected), [*changes, *change.stage.keys])
+        change.write(changes)
         with settled(base, durable=durable):
             change.nodes = list_nodes(base, changes, expected)
             change.keep(change.nodes, changes)
@@ -91,9 +99,10 @@ def commit(
 class _Change:
     """One commit."""
 
-    def __init__(self, base: str, url: str, batch: BatchSync, durable: bool) -> None:
-        self.base, self.url, self.batch, self.durable = base, url, batch, durable
-        self.id = os.urandom(6).hex()
+    def __init__(self, base: str, url: str, stage: Stage, durable: bool) -> None:
+        self.base, self.url, self.stage, self.durable = base, url, stage, durable
+        self.batch: BatchSync = stage.batch
+        self.id = stage.files.id
         self.committed = False
         self.staged: dict[str, str | None] = {}
         """Key → version of the staged file; ``None``: the key is removed."""
@@ -101,6 +110,7 @@ class _Change:
         """The directories of nodes between the root and the keys that are changed, without the root."""
         self.locks: list[str] = []
         """The lock files that have a mark."""
+        self.steps: list[Step] = []
 
     def keep(self, nodes: Iterable[str], keys: Iterable[str]) -> None:
         """Keep the names in the directories of `keys` for the snapshots of the nodes."""
@@ -109,43 +119,68 @@ class _Change:
             folders = {self.base, *(os.path.dirname(path_of(self.base, key)) for key in keys)}
             keep_names(snapshots, sorted(folders))
 
-    def stage(self, changes: Mapping[str, Buffer | None]) -> None:
+    def write(self, changes: Changes) -> None:
         """Write the values beside their keys; with `durable`, sync them."""
-        checked: set[str] = set()
-        for key in dict.fromkeys(map(parent, changes)):
-            check_inside(self.base, path_of(self.base, key) if key else self.base, checked)
-        self.staged = dict.fromkeys(changes)
-        files = [(self._staged(key), as_bytes(value)) for key, value in changes.items() if value is not None]
-        versions = many.write_new(files) or [self._write_new(path, value) for path, value in files]
-        keys = (key for key, value in changes.items() if value is not None)
-        self.staged.update(zip(keys, map(version_in_journal, versions), strict=True))
+        self.staged = {key: value.version if isinstance(value, StagedValue) else None for key, value in changes.items()}
+        self.stage.remove(key for key in self.stage.keys if self.staged.get(key) is None)
+        values = [
+            (key, as_bytes(value))
+            for key, value in changes.items()
+            if value is not None and not isinstance(value, StagedValue)
+        ]
+        versions = self.stage.files.write(values) if self.stage.files.checks_links else None
+        self._check_links(key for key, value in changes.items() if value is None or versions is None)
+        versions = versions or self.stage.files.write(values) or [self._write_one(*value) for value in values]
+        self.staged.update(zip((key for key, _ in values), versions, strict=True))
         if self.durable:
-            paths = [path for path, _ in files]
+            paths = [self.stage.files.path(key) for key, value in changes.items() if value is not None]
             self.batch.sync(paths, folders_above(self.base, paths))
 
-    def _write_new(self, path: str, value: bytes) -> Version:
+    def _check_links(self, keys: Iterable[str]) -> None:
+        checked: set[str] = set()
+        for key in dict.fromkeys(map(parent, keys)):
+            check_inside(self.base, path_of(self.base, key) if key else self.base, checked)
+
+    def _write_one(self, key: str, value: bytes) -> str:
+        path = self.stage.files.path(key)
         descriptor = _create(path, self.base, durable=self.durable)
         localfile.write_value(descriptor, [value], durable=False)
-        return version_of(os.stat(path))
+        return version_of(os.stat(path)).partition(":")[2]
 
     def mark(self, expected: Mapping[str, Version | None]) -> None:
         """Leave the marks, and compare the versions. Raises `ConflictError`."""
         kept = [key for key, version in expected.items() if key not in self.staged and _is_kept(key, version)]
         tops = [os.path.join(folder, filelock.lock_name(JOURNAL)) for folder in self._folders(["", *self.nodes])]
-        own = sorted(self._lock(key) for key in (*self.staged, *kept))
+        own = [*self.staged, *kept]
         if self.batch.kind is None:
-            self._leave_marks([*own, *tops])
+            self._leave_marks([*map(self._lock, own), *tops])
         else:
             nodes = {"", *self.nodes, *map(parent, kept)}
-            marks = {node_of(key, nodes) for key in (*self.staged, *kept)}
+            marks = nodes_of(own, nodes)
             self._leave_marks([*tops, *(os.path.join(folder, filelock.NODE_MARK) for folder in self._folders(marks))])
-            for lock, version in zip(own, many.versions_at(own), strict=True):
-                if version is not None:
-                    self._wait_for(lock)
+            for key in sorted(StagedFiles(self.base, self.id).locked(own)):
+                self._wait_for(self._lock(key))
+        # Opened again: since values were staged, another directory may have come in the place of the root.
+        files = StagedFiles(self.base, self.id)
         keys = [*{**expected, **self.staged}]
-        found = dict(zip(keys, many.versions_at([path_of(self.base, key) for key in keys]), strict=True))
+        found = dict(zip(keys, files.versions(keys), strict=True))
         check_versions(self.url, expected, found.__getitem__)
+        self._check_staged(files)
         self.steps = [Step(key, version_in_journal(found[key]), new) for key, new in self.staged.items()]
+
+    def _check_staged(self, files: StagedFiles) -> None:
+        """Raise `ConflictError` if a staged file is gone: its directory was replaced, or leftovers were removed."""
+        changed = files.changed([(key, new) for key, new in self.staged.items() if new is not None])
+        if changed:
+            trouble = ConflictError(
+                "values that the transaction had staged were removed before it was committed",
+                store=self.url,
+                key=changed[0],
+                got=f"{len(changed)} missing or changed files",
+                hint="Run the transaction again",
+            )
+            trouble.keys = tuple(changed)
+            raise trouble
 
     def _leave_marks(self, locks: Iterable[str]) -> None:
         """Leave a mark in lock files, in the order of their paths."""
@@ -209,7 +244,7 @@ class _Change:
             self.committed = read_small(target) == journal.dump()
             if not self.committed:
                 raise
-        self.committed = True
+        self.committed = self.stage.committed = True
         try:
             if self.durable:
                 sync_directory(self.base)
@@ -227,8 +262,8 @@ class _Change:
 
     def undo(self) -> None:
         """Remove what was staged, before the commit point."""
-        for key in self.staged:
-            unlink(self._staged(key))
+        for key in self.staged.keys() - self.stage.keys:
+            unlink(self.stage.files.path(key))
         self._clear(self.staged)
 
     def _clear(self, keys: Iterable[str]) -> None:
@@ -236,9 +271,6 @@ class _Change:
         folders = folders_above(self.base, [path_of(self.base, key) for key in keys])
         pointers = [os.path.join(folder, JOURNAL) for folder in self._folders(self.nodes)]
         clear_known(self.locks, pointers, (folder for folder in folders if len(folder) >= len(self.base)), self.id)
-
-    def _staged(self, key: str) -> str:
-        return staged_path(path_of(self.base, key), self.id)
 
     def _lock(self, key: str) -> str:
         folder, separator, name = path_of(self.base, key).rpartition(os.sep)

@@ -24,6 +24,7 @@ from tessarr.types import Buffer
 if TYPE_CHECKING:
     from tessarr.stores.base import Store
     from tessarr.stores.local.transactions.recovery import Pending
+    from tessarr.stores.local.transactions.stage import Stage, StagedValue
 
 
 class Transactional(ConditionalStore):
@@ -42,15 +43,33 @@ class Transactional(ConditionalStore):
         durable: bool | None = None,
     ) -> None:
         """See `tessarr.stores.protocols.Commit`: by a journal. `durable` overrides the store's."""
+        self.commit_staged(changes, expected, None, durable=durable)
+
+    def commit_staged(
+        self,
+        changes: Mapping[str, Buffer | StagedValue | None],
+        expected: Mapping[str, Version | None],
+        stage: Stage | None,
+        *,
+        durable: bool | None = None,
+    ) -> None:
+        """Commit, as `commit` does, `changes` of which some values are in `stage`."""
         from tessarr.stores.local.transactions import commit
 
         self._check_writable("")
         for key in changes:
             self._writable_path(key)
+        durable = self.durable if durable is None else durable
         try:
-            commit.commit(self._base, self.url, changes, expected, durable=self.durable if durable is None else durable)
+            commit.commit(self._base, self.url, changes, expected, durable=durable, stage=stage)
         except OSError as error:
             raise self._trouble("commit", "", error) from error
+
+    def stage(self) -> Stage:
+        """Begin to stage values for `commit_staged`. Raises `OSError`."""
+        from tessarr.stores.local.transactions.stage import Stage
+
+        return Stage(self._base)
 
     def snapshot(self) -> Store:
         """See `tessarr.stores.protocols.Snapshot`: transactions keep what they replace, by hard links."""

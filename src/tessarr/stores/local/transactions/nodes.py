@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from tessarr.stores.base import Version
 from tessarr.stores.local.transactions.journal import DOCUMENTS, is_document
@@ -20,17 +20,9 @@ def list_nodes(base: str, changed: Iterable[str], read: Mapping[str, Version | N
 
     A node has a document in the directory `base`, or among the keys `changed`, or among the keys `read` with their versions.
     """
-    children: defaultdict[str, list[str]] = defaultdict(list)
-    every = {""}
-    for key in changed:
-        folder = parent(key)
-        while folder not in every:
-            every.add(folder)
-            above = parent(folder)
-            children[above].append(folder)
-            folder = above
-    documents = [*changed, *(key for key, version in read.items() if version is not None)]
-    nodes = {parent(key) for key in documents if is_document(key)} & every
+    keys = sorted(changed)
+    documents = filter(is_document, [*keys, *(key for key, version in read.items() if version is not None)])
+    nodes = {folder for folder in map(parent, documents) if not folder or _below(keys, folder)}
     pending = [""]
     while pending:
         folder = pending.pop()
@@ -38,16 +30,43 @@ def list_nodes(base: str, changed: Iterable[str], read: Mapping[str, Version | N
         if names:
             nodes.add(folder)
         if not _is_array(base, folder, names):  # below an array there are chunks: no directory there is looked at
-            pending += children.get(folder, ())
+            pending += _children(keys, folder)
     return sorted(nodes - {""})
 
 
-def node_of(key: str, nodes: Collection[str]) -> str:
-    """Return the innermost of `nodes`, of which the root is one, that `key` is below."""
-    folder = parent(key)
-    while folder and folder not in nodes:
-        folder = parent(folder)
-    return folder
+def _below(keys: Sequence[str], folder: str) -> range:
+    """Return where in the sorted `keys` those below `folder` are."""
+    if not folder:
+        return range(len(keys))
+    return range(bisect_left(keys, f"{folder}/"), bisect_left(keys, f"{folder}0"))  # "0" comes after "/"
+
+
+def _children(keys: Sequence[str], folder: str) -> Iterator[str]:
+    """List the directories in `folder` that the sorted `keys` are in or below."""
+    below = _below(keys, folder)
+    at, begin = below.start, len(folder) + 1 if folder else 0
+    while at < below.stop:
+        end = keys[at].find("/", begin)
+        if end < 0:
+            at += 1
+            continue
+        yield keys[at][:end]
+        at = bisect_left(keys, f"{keys[at][:end]}0", at)
+
+
+def nodes_of(keys: Iterable[str], nodes: Collection[str]) -> set[str]:
+    """Return those of `nodes`, of which the root is one, that are the innermost ones above one of `keys`."""
+    known = {node: node for node in nodes}  # folder → the node that it is, or is in
+    found = set()
+    for key in keys:
+        folder = parent(key)
+        if folder not in known:
+            above = folder
+            while above and above not in known:
+                above = parent(above)
+            known[folder] = known[above]
+        found.add(known[folder])
+    return found
 
 
 def parent(key: str) -> str:

@@ -21,7 +21,6 @@ from tessarr.stores.local import replace as localswap
 from tessarr.stores.local.file import ABSENT, version_at, version_of
 from tessarr.stores.local.lock import JOURNAL
 from tessarr.stores.local.sync import BatchSync, make_directories
-from tessarr.stores.local.transactions import many
 from tessarr.stores.local.transactions.journal import (
     MAX_NBYTES,
     Journal,
@@ -33,6 +32,7 @@ from tessarr.stores.local.transactions.journal import (
     version_in_journal,
 )
 from tessarr.stores.local.transactions.keep import keep_names, keep_values, living_above
+from tessarr.stores.local.transactions.many import StagedFiles
 from tessarr.stores.local.transactions.root import carry_out, identity, pending
 from tessarr.stores.path import windows_path
 
@@ -229,7 +229,7 @@ def finish(
     """Carry out the steps of a journal that are not carried out yet, and remove it. May be repeated.
 
     `watched`: directories that may be in a snapshot. `batch` makes the changes durable. `is_first`: this process has checked
-    that all keys are inside the root, and no step is carried out yet.
+    that all keys are inside the root and all values staged, and no step is carried out yet.
     """
     checked: set[str] = set()
     _keep(base, journal, watched)
@@ -255,12 +255,10 @@ def _place(base: str, journal: Journal) -> int:
     Returns their number; later ones may have been carried out too.
     """
     done = 0
+    files = StagedFiles(base, journal.id)
     for rank, group in itertools.groupby(journal.steps, _rank):
-        steps = []
-        for key, old, new in group:
-            path = path_of(base, key)
-            steps.append((staged_path(path, journal.id), path, old, str(new)))
-        if rank is None or not many.place(steps):
+        steps = [(step.key, step.old) for step in group]
+        if rank is None or not files.place(steps):
             break
         done += len(steps)
     return done

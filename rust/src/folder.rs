@@ -1,0 +1,198 @@
+//! The files below one directory, which stays open, so that the kernel looks up the rest of each name only.
+
+#[cfg(target_os = "linux")]
+pub use linux::Folder;
+#[cfg(not(target_os = "linux"))]
+pub use portable::Folder;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::fs::File;
+    use std::io;
+    use std::os::fd::OwnedFd;
+    use std::path::PathBuf;
+
+    use rustix::fs::{
+        AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, fstat, openat, openat2, renameat,
+        renameat_with, statat, unlinkat,
+    };
+
+    use crate::pool::release;
+    use crate::replace::ROOM;
+    use crate::store::is_missing;
+
+    pub struct Folder(OwnedFd);
+
+    impl Folder {
+        /// `create` refuses links that lead out of the directory.
+        pub const CHECKS_LINKS: bool = true;
+
+        pub fn open(path: PathBuf) -> io::Result<Folder> {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            Ok(Folder(openat(CWD, path, flags, Mode::empty())?))
+        }
+
+        /// Create a new file for writing.
+        pub fn create(&self, name: &str) -> io::Result<File> {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            Ok(openat2(&self.0, name, flags, Mode::from_raw_mode(0o666), ResolveFlags::BENEATH)?.into())
+        }
+
+        pub fn remove(&self, name: &str) -> io::Result<()> {
+            Ok(unlinkat(&self.0, name, AtFlags::empty())?)
+        }
+
+        /// The version of the file, as Python spells it; `None`: there is no file.
+        pub fn version(&self, name: &str) -> io::Result<Option<String>> {
+            match statat(&self.0, name, AtFlags::empty()).map_err(io::Error::from) {
+                Ok(there) => Ok(FileType::from_raw_mode(there.st_mode).is_file().then(|| version_of(&there))),
+                Err(error) if is_missing(&error) => Ok(None),
+                Err(error) => Err(error),
+            }
+        }
+
+        /// Rename to an unused name.
+        pub fn rename_new(&self, from: &str, to: &str) -> io::Result<()> {
+            Ok(renameat_with(&self.0, from, &self.0, to, RenameFlags::NOREPLACE)?)
+        }
+
+        /// Rename over the file `to`, if that has the version that `is_it` expects. Returns whether it was renamed. As
+        /// `replace::LockedFile`.
+        pub fn replace(&self, from: &str, to: &str, is_it: impl Fn(&str) -> bool) -> io::Result<bool> {
+            let open = |mode| openat(&self.0, to, mode | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
+            loop {
+                let file = File::from(open(OFlags::RDWR).or_else(|_| open(OFlags::RDONLY))?);
+                while let Err(error) = file.lock() {
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        return Err(error);
+                    }
+                }
+                let own = fstat(&file)?;
+                let there = statat(&self.0, to, AtFlags::empty());
+                let is_there = there.is_ok_and(|there| (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino));
+                let renamed = match is_there && is_it(&version_of(&own)) {
+                    true => renameat(&self.0, from, &self.0, to).map_err(io::Error::from),
+                    false => Ok(()),
+                };
+                let _ = file.unlock(); // not by closing alone: a process forked meanwhile has the same descriptor
+                if own.st_size as u64 >= ROOM {
+                    release(file);
+                }
+                if is_there {
+                    return renamed.map(|()| is_it(&version_of(&own)));
+                }
+            }
+        }
+    }
+
+    /// As `Version::name` spells it.
+    #[allow(clippy::unnecessary_cast)] // types differ from one architecture to another
+    fn version_of(stat: &Stat) -> String {
+        let ns = stat.st_mtime as i128 * 1_000_000_000 + stat.st_mtime_nsec as i128;
+        format!("{:x}:{:x}:{:x}:{:x}", stat.st_dev, stat.st_ino, ns.max(0), stat.st_size)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+        use crate::store::Version;
+
+        fn with_folder(name: &str, work: impl FnOnce(&std::path::Path, Folder)) {
+            let path = std::env::temp_dir().join(format!("tessarr-folder-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(path.join("a")).unwrap();
+            work(&path, Folder::open(path.clone()).unwrap());
+            std::fs::remove_dir_all(path).unwrap();
+        }
+
+        #[test]
+        fn versions_are_spelled_alike() {
+            with_folder("version", |path, folder| {
+                std::fs::write(path.join("a/b"), b"value").unwrap();
+                let expected = Version::of(&std::fs::metadata(path.join("a/b")).unwrap()).name();
+                assert_eq!(folder.version("a/b").unwrap(), Some(expected.clone()));
+                assert_eq!(folder.version("a").unwrap(), None);
+                assert_eq!(folder.version("a/b/c").unwrap(), None);
+            });
+        }
+
+        #[test]
+        fn no_file_is_created_outside() {
+            with_folder("outside", |path, folder| {
+                let outside = path.with_extension("outside");
+                std::fs::create_dir_all(&outside).unwrap();
+                std::os::unix::fs::symlink(&outside, path.join("a/link")).unwrap();
+                assert!(folder.create("a/link/file").is_err());
+                assert!(folder.create("../file").is_err());
+                assert!(folder.create("a/file").is_ok());
+                assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+                std::fs::remove_dir_all(outside).unwrap();
+            });
+        }
+
+        #[test]
+        fn a_file_is_renamed_only_to_an_unused_name() {
+            with_folder("rename", |path, folder| {
+                std::fs::write(path.join("a/old"), b"old").unwrap();
+                std::fs::write(path.join("a/new"), b"new").unwrap();
+                assert!(folder.rename_new("a/new", "a/old").is_err());
+                assert!(!folder.replace("a/new", "a/old", |_| false).unwrap());
+                let expected = folder.version("a/old").unwrap().unwrap();
+                assert!(folder.replace("a/new", "a/old", |version| version == expected).unwrap());
+                assert_eq!(std::fs::read(path.join("a/old")).unwrap(), b"new");
+                folder.rename_new("a/old", "a/first").unwrap();
+                assert_eq!(folder.version("a/old").unwrap(), None);
+            });
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod portable {
+    use std::fs::{self, File, OpenOptions};
+    use std::io;
+    use std::path::PathBuf;
+
+    use crate::replace::{LockedFile, place_new};
+    use crate::store::{Version, is_missing};
+
+    pub struct Folder(PathBuf);
+
+    impl Folder {
+        pub const CHECKS_LINKS: bool = false;
+
+        pub fn open(path: PathBuf) -> io::Result<Folder> {
+            Ok(Folder(path))
+        }
+
+        pub fn create(&self, name: &str) -> io::Result<File> {
+            OpenOptions::new().write(true).create_new(true).open(self.0.join(name))
+        }
+
+        pub fn remove(&self, name: &str) -> io::Result<()> {
+            fs::remove_file(self.0.join(name))
+        }
+
+        pub fn version(&self, name: &str) -> io::Result<Option<String>> {
+            match fs::metadata(self.0.join(name)) {
+                Ok(there) => Ok(there.is_file().then(|| Version::of(&there).name())),
+                Err(error) if is_missing(&error) => Ok(None),
+                Err(error) => Err(error),
+            }
+        }
+
+        pub fn rename_new(&self, from: &str, to: &str) -> io::Result<()> {
+            match place_new(&self.0.join(from), &self.0.join(to))? {
+                true => Ok(()),
+                false => Err(io::ErrorKind::Unsupported.into()),
+            }
+        }
+
+        pub fn replace(&self, from: &str, to: &str, is_it: impl Fn(&str) -> bool) -> io::Result<bool> {
+            let (from, to) = (self.0.join(from), self.0.join(to));
+            match LockedFile::begin(&to)? {
+                Some(held) if held.has_version(|version| is_it(&version.name())) => fs::rename(from, to).map(|()| true),
+                _ => Ok(false),
+            }
+        }
+    }
+}

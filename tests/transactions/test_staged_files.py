@@ -1,0 +1,271 @@
+"""Values that a transaction stages in files before it commits, and the calls for many staged files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.errors import ConflictError, StoreError
+from tessarr.stores.local.lock import is_hidden, lock_name
+from tessarr.stores.local.transactions.many import StagedFiles
+
+BEFORE, AFTER = [1.0] * 6, [7.0] * 6
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    made = tmp_path / "data.zarr"
+    root = tessarr.create_group(made)
+    for name in ("t", "u"):
+        root.create_array(name, data=np.array(BEFORE), chunks=(2,))
+    return made
+
+
+def hidden(place: Path) -> list[Path]:
+    return sorted(path for path in place.rglob("*") if is_hidden(path.name))
+
+
+class StopError(Exception):
+    """Ends a block."""
+
+
+def change(place: Path, meanwhile: Callable[[Any], object] | None = None, **options: Any) -> None:
+    """Replace the chunks of ``t`` in a transaction, call `meanwhile` with its group, and commit."""
+    with tessarr.transaction(place, **options) as tx:
+        group: Any = tx.group
+        group["t"][:] = AFTER
+        if meanwhile is not None:
+            meanwhile(group)
+
+
+def stop(_: Any) -> None:
+    raise StopError
+
+
+def read(group: Any) -> list[float]:
+    found: list[float] = group["t"][:].tolist()
+    return found
+
+
+def values(place: Path) -> list[list[float]]:
+    root: Any = tessarr.open_group(place, mode="r")
+    return [root[name][:].tolist() for name in ("t", "u")]
+
+
+def staging(array: Any) -> bool:
+    """Whether this engine stages whole chunks in files: the native one, where the kernel refuses links out of a directory."""
+    return array.engine.name == "native" and sys.platform == "linux"
+
+
+def test_whole_chunks_are_staged_beside_their_keys_and_renamed(place: Path) -> None:
+    with tessarr.transaction(place) as tx:
+        array: Any = tx.group["t"]
+        array[:] = AFTER
+        staged = hidden(place)
+        assert len(staged) == (3 if staging(array) else 0)
+        assert values(place) == [BEFORE, BEFORE]
+        assert array[:].tolist() == AFTER
+        assert array[3] == 7
+        assert tx.plan().nbytes == sum((place / "t/c" / key).stat().st_size for key in "012") or not staged
+    assert values(place) == [AFTER, BEFORE]
+    assert hidden(place) == []
+
+
+def test_an_aborted_transaction_removes_what_it_staged(place: Path) -> None:
+    with pytest.raises(StopError):
+        change(place, stop)
+    assert hidden(place) == []
+    assert values(place) == [BEFORE, BEFORE]
+
+
+@pytest.mark.parametrize("durable", [False, True], ids=["not durable", "durable"])
+def test_staged_chunks_are_changed_again(place: Path, durable: bool) -> None:
+    with tessarr.transaction(place, durable=durable) as tx:
+        t: Any = tx.group["t"]
+        u: Any = tx.group["u"]
+        t[:] = AFTER
+        t[1] = 8  # a part
+        t[2:6] = [5, 5, 0, 0]  # whole, and one that is all fill value
+        u[:] = AFTER
+        u[:] = 9
+        assert [t[:].tolist(), u[:].tolist()] == [[7, 8, 5, 5, 0, 0], [9] * 6]
+    assert values(place) == [[7, 8, 5, 5, 0, 0], [9] * 6]
+    assert not (place / "t/c/2").exists()
+    assert hidden(place) == []
+
+
+def test_an_array_that_is_removed_after_its_chunks_were_staged(place: Path) -> None:
+    def remove(group: Any) -> None:
+        del group["t"]
+
+    change(place, remove)
+    assert sorted(tessarr.open_group(place, mode="r")) == ["u"]
+    assert hidden(place) == []
+
+
+def test_a_staged_file_that_was_removed_is_a_conflict(place: Path) -> None:
+    if not staging(tessarr.open_array(place / "t")):
+        pytest.skip("this engine stages in memory")
+    with pytest.raises(ConflictError) as caught:
+        change(place, lambda _: hidden(place / "t")[1].unlink())
+    assert caught.value.keys == ("t/c/1",)
+    assert values(place) == [BEFORE, BEFORE]
+    assert hidden(place) == []
+
+
+def test_a_staged_file_that_another_process_has_changed_is_not_read(place: Path) -> None:
+    if not staging(tessarr.open_array(place / "t")):
+        pytest.skip("this engine stages in memory")
+
+    def replace_and_read(group: Any) -> None:
+        shutil.copy(place / "t/c/1", hidden(place / "t")[1])
+        group["t"][:]
+
+    with pytest.raises(ConflictError):
+        change(place, replace_and_read)
+    assert values(place) == [BEFORE, BEFORE]
+    assert hidden(place) == []
+
+
+def test_a_root_that_was_replaced_meanwhile_is_a_conflict(place: Path) -> None:
+    other, old = place.with_name("other.zarr"), place.with_name("old.zarr")
+    shutil.copytree(place, other)
+    with pytest.raises(ConflictError):
+        change(place, lambda _: (place.rename(old), other.rename(place)))
+    assert values(place) == [BEFORE, BEFORE]
+    assert hidden(place) == []
+
+
+def test_documents_that_are_merged_leave_staged_chunks_in_place(place: Path) -> None:
+    command = "import sys, tessarr; tessarr.open_group(sys.argv[1]).attrs['other'] = 2"
+
+    def change_attributes(group: Any) -> None:
+        group.attrs["mine"] = 1
+        subprocess.run([sys.executable, "-c", command, str(place)], check=True)
+
+    change(place, change_attributes, on_conflict="merge")
+    assert values(place) == [AFTER, BEFORE]
+    assert dict(tessarr.open_group(place, mode="r").attrs) == {"mine": 1, "other": 2}
+    assert hidden(place) == []
+
+
+def test_a_snapshot_that_lives_still_knows_which_chunks_were_missing(place: Path) -> None:
+    root: Any = tessarr.open_group(place)
+    root["t"][0:4] = 0
+    missing = [0.0] * 4 + BEFORE[4:]
+    with tessarr.snapshot(place) as before:
+        with pytest.raises(StopError):
+            change(place, stop)
+        assert read(before) == missing
+
+
+@pytest.mark.parametrize("commits", [False, True])
+def test_a_snapshot_within_the_block_still_knows_which_chunks_were_missing(place: Path, commits: bool) -> None:
+    root: Any = tessarr.open_group(place)
+    root["t"][0:4] = 0
+    missing = [0.0] * 4 + BEFORE[4:]
+    tx = tessarr.transaction(place)
+    with tx:
+        group: Any = tx.group
+        group["t"][:] = AFTER
+        with tessarr.snapshot(place) as within:
+            if commits:
+                tx.commit()
+            else:
+                tx.abort()
+            assert read(within) == missing
+    assert values(place) == [AFTER if commits else missing, BEFORE]
+
+
+def test_a_link_that_leads_out_of_the_root_is_not_followed(place: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    (place / "t/c").rename(outside)
+    (place / "t/c").symlink_to(outside)
+    names, within = sorted(os.listdir(outside)), []
+    with pytest.raises(StoreError, match="leads out of the root"):
+        change(place, lambda _: within.extend(sorted(os.listdir(outside))))
+    assert names == within == sorted(os.listdir(outside))
+    assert values(place) == [BEFORE, BEFORE]
+
+
+def test_a_process_that_is_killed_in_the_block_leaves_old_values(place: Path) -> None:
+    program = (
+        "import os, signal, sys, tessarr\n"
+        "with tessarr.transaction(sys.argv[1]) as tx:\n"
+        "    tx.group['t'][:] = 7\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(place)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert values(place) == [BEFORE, BEFORE]
+    store = tessarr.storage.LocalStore(place)
+    store.remove_leftovers(older_than_s=0)
+    assert hidden(place) == []
+    assert values(place) == [BEFORE, BEFORE]
+
+
+# -- the calls for many files ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["native", "Python"])
+def files(request: pytest.FixtureRequest, tmp_path: Path) -> StagedFiles:
+    (tmp_path / "a").mkdir()
+    made = StagedFiles(f"{tmp_path}{os.sep}", "0123456789ab")
+    if request.param == "Python":
+        made.native = None
+    elif made.native is None:
+        pytest.skip("the Rust module is not built")
+    return made
+
+
+@pytest.mark.parametrize("name", ["0", "n" * 200], ids=["short", "long"])
+def test_both_find_lock_files_versions_and_changes(files: StagedFiles, tmp_path: Path, name: str) -> None:
+    key = f"a/{name}"
+    assert files.locked([key, "a/1"]) == []
+    assert files.versions([key, "a", "a/0/b"]) == [None, None, None]
+    (tmp_path / "a" / lock_name(name)).touch()
+    assert files.locked(["a/1", key]) == [key]
+    (tmp_path / key).write_bytes(b"value")
+    staged = Path(files.path(key))
+    staged.write_bytes(b"other")
+    version = files.versions([staged.relative_to(tmp_path).as_posix()])[0]
+    assert version is not None
+    assert files.versions([key]) not in ([None], [version])
+    inner = version.partition(":")[2]
+    assert files.changed([(key, inner)]) == []
+    assert files.changed([("a/1", inner), (key, "1:2:3")]) == ["a/1", key]
+
+
+def test_a_file_that_cannot_be_written_leaves_none(files: StagedFiles, tmp_path: Path) -> None:
+    assert files.write([("a/0", b"x"), ("missing/0", b"y")]) is None
+    assert os.listdir(tmp_path / "a") == []
+
+
+def test_many_files_are_written_and_renamed_unless_a_value_has_changed(files: StagedFiles, tmp_path: Path) -> None:
+    keys = [f"a/{number}" for number in range(40)]
+    for key in keys[:20]:
+        (tmp_path / key).write_bytes(b"old")
+    old = [None if version is None else version.partition(":")[2] for version in files.versions(keys)]
+    new = files.write([(key, key.encode()) for key in keys])
+    if files.native is None:
+        assert new is None
+        assert not files.place([*zip(keys, old, strict=True)])
+        return
+    assert new is not None
+    assert files.changed([*zip(keys, new, strict=True)]) == []
+    (tmp_path / keys[3]).write_bytes(b"later")
+    assert not files.place([(keys[3], old[3])])
+    assert (tmp_path / keys[3]).read_bytes() == b"later"
+    rest = [(key, version) for key, version in zip(keys, old, strict=True) if key != keys[3]]
+    assert files.place(rest)
+    assert all((tmp_path / key).read_bytes() == key.encode() for key, _ in rest)
