@@ -31,6 +31,13 @@ pub struct StagedFiles {
     id: String,
 }
 
+/// What is there for a key; see `StagedFiles::compare`.
+struct Compared {
+    version: Option<String>,
+    is_locked: bool,
+    is_changed: bool,
+}
+
 /// A staged file: its version, without the device, and its bytes.
 pub type Staged = (String, u64);
 
@@ -52,29 +59,33 @@ impl StagedFiles {
         staged.into_iter().map(|file| file.map(|(version, _)| version)).collect()
     }
 
-    /// The keys that have a lock file. `None`: a name is too long.
-    fn locked(&self, py: Python<'_>, keys: Vec<String>) -> PyResult<Option<Vec<String>>> {
-        let Some(names) = keys.iter().map(|key| beside(key, "tessarr-lock")).collect::<Option<Vec<_>>>() else {
+    /// Compare keys (key, version of its staged file without the device; `None`: nothing is staged): the versions of the values
+    /// (`None`: no value), which of the first `locks` keys have a lock file, and which staged files have another version, or are
+    /// missing. `None` for all: a name is too long. The lock file of a key is looked for before its version.
+    fn compare(
+        &self,
+        py: Python<'_>,
+        keys: Vec<(String, Option<String>)>,
+        locks: usize,
+    ) -> PyResult<Option<(Vec<Option<String>>, Vec<String>, Vec<String>)>> {
+        if keys.iter().any(|(key, _)| self.name(key).is_none()) {
             return Ok(None);
-        };
-        let locks = self.versions_of(py, &names)?;
-        Ok(Some(keys.into_iter().zip(locks).filter_map(|(key, lock)| lock.map(|_| key)).collect()))
-    }
-
-    /// The versions of values; `None` for a key without a value.
-    fn versions(&self, py: Python<'_>, keys: Vec<String>) -> PyResult<Vec<Option<String>>> {
-        self.versions_of(py, &keys)
-    }
-
-    /// The keys whose staged file does not have the version, without the device, beside them. `None`: a name is too long.
-    fn changed(&self, py: Python<'_>, staged: Vec<(String, String)>) -> PyResult<Option<Vec<String>>> {
-        let Some(names) = staged.iter().map(|(key, _)| self.name(key)).collect::<Option<Vec<_>>>() else {
-            return Ok(None);
-        };
-        let found = self.versions_of(py, &names)?;
-        let changed = staged.into_iter().zip(found);
-        let changed = changed.filter(|((_, version), found)| found.as_deref().map(without_device) != Some(version));
-        Ok(Some(changed.map(|((key, _), _)| key).collect()))
+        }
+        let found: Vec<OnceLock<io::Result<Compared>>> = keys.iter().map(|_| OnceLock::new()).collect();
+        py.detach(|| {
+            in_parallel(keys.len(), &|i| {
+                let (key, staged) = &keys[i];
+                found[i].get_or_init(|| self.compare_one(key, staged.as_deref(), i < locks)).is_ok()
+            })
+        });
+        let found = found.into_iter().filter_map(OnceLock::into_inner); // all of them, unless one is an error
+        let (mut versions, mut locked, mut changed) = (Vec::with_capacity(keys.len()), Vec::new(), Vec::new());
+        for (found, (key, _)) in found.collect::<io::Result<Vec<_>>>()?.into_iter().zip(&keys) {
+            versions.push(found.version);
+            locked.extend(found.is_locked.then(|| key.clone()));
+            changed.extend(found.is_changed.then(|| key.clone()));
+        }
+        Ok(Some((versions, locked, changed)))
     }
 
     /// Rename the staged files of keys over their values, in any order: (key, version of its value without the device). Returns
@@ -118,12 +129,18 @@ impl StagedFiles {
         None
     }
 
-    fn versions_of(&self, py: Python<'_>, names: &[String]) -> PyResult<Vec<Option<String>>> {
-        let found: Vec<OnceLock<io::Result<Option<String>>>> = names.iter().map(|_| OnceLock::new()).collect();
-        let find = |i: usize| found[i].get_or_init(|| self.root.version(&names[i])).is_ok();
-        py.detach(|| in_parallel(names.len(), &find));
-        let found = found.into_iter().filter_map(OnceLock::into_inner); // all of them, unless one is an error
-        Ok(found.collect::<io::Result<_>>()?)
+    fn compare_one(&self, key: &str, staged: Option<&str>, looks_for_lock: bool) -> io::Result<Compared> {
+        let version_beside = |suffix: &str| beside(key, suffix).map_or(Ok(None), |name| self.root.version(&name));
+        let is_locked = looks_for_lock && version_beside("tessarr-lock")?.is_some();
+        let version = self.root.version(key)?;
+        let is_changed = match staged {
+            None => false,
+            Some(staged) => {
+                let found = version_beside(&format!("{}.tessarr-tmp", self.id))?;
+                found.as_deref().map(without_device) != Some(staged)
+            }
+        };
+        Ok(Compared { version, is_locked, is_changed })
     }
 
     fn place_one(&self, staged: &str, key: &str, old: Option<&str>) -> bool {

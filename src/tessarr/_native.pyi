@@ -146,15 +146,13 @@ class StagedFiles:
     def write(self, values: Sequence[tuple[str, bytes]]) -> list[str] | None:
         """Write files for keys: their versions, without the device. ``None``: none was written."""
 
-    def locked(self, keys: Sequence[str]) -> list[str] | None:
-        """Return the keys that have a lock file; ``None``: a name is too long. Raises `OSError`."""
+    def compare(
+        self, keys: Sequence[tuple[str, str | None]], locks: int
+    ) -> tuple[list[str | None], list[str], list[str]] | None:
+        """Compare keys (key, version of its staged file without the device; `None`: nothing is staged).
 
-    def versions(self, keys: Sequence[str]) -> list[str | None]:
-        """Return the versions of values; ``None`` for a key without a value. Raises `OSError`."""
-
-    def changed(self, staged: Sequence[tuple[str, str]]) -> list[str] | None:
-        """Return the keys whose staged file does not have the version, without the device, beside them; ``None``: a name is too
-        long. Raises `OSError`.
+        Return the versions of the values, which of the first `locks` keys have a lock file, and which staged files have another
+        version. ``None``: a name is too long. Raises `OSError`.
         """
 
     def place(self, steps: Sequence[tuple[str, str | None]]) -> bool:

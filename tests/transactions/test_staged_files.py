@@ -16,6 +16,7 @@ import pytest
 
 import tessarr
 from tessarr.errors import ConflictError, StoreError
+from tessarr.stores.local.file import version_at
 from tessarr.stores.local.lock import is_hidden, lock_name
 from tessarr.stores.local.transactions.many import StagedFiles
 
@@ -229,21 +230,16 @@ def files(request: pytest.FixtureRequest, tmp_path: Path) -> StagedFiles:
 
 
 @pytest.mark.parametrize("name", ["0", "n" * 200], ids=["short", "long"])
-def test_both_find_lock_files_versions_and_changes(files: StagedFiles, tmp_path: Path, name: str) -> None:
+def test_both_compare_alike(files: StagedFiles, tmp_path: Path, name: str) -> None:
     key = f"a/{name}"
-    assert files.locked([key, "a/1"]) == []
-    assert files.versions([key, "a", "a/0/b"]) == [None, None, None]
+    keys = [(key, None), ("a/1", None), ("a", None), ("a/0/b", None)]
+    assert files.compare(keys, 4) == ([None] * 4, [], [])
     (tmp_path / "a" / lock_name(name)).touch()
-    assert files.locked(["a/1", key]) == [key]
     (tmp_path / key).write_bytes(b"value")
-    staged = Path(files.path(key))
-    staged.write_bytes(b"other")
-    version = files.versions([staged.relative_to(tmp_path).as_posix()])[0]
-    assert version is not None
-    assert files.versions([key]) not in ([None], [version])
-    inner = version.partition(":")[2]
-    assert files.changed([(key, inner)]) == []
-    assert files.changed([("a/1", inner), (key, "1:2:3")]) == ["a/1", key]
+    Path(files.path(key)).write_bytes(b"other")
+    value, staged = version_at(f"{tmp_path}/{key}"), str(version_at(files.path(key))).partition(":")[2]
+    assert files.compare([(key, staged), ("a/1", staged)], 1) == ([value, None], [key], ["a/1"])
+    assert files.compare([("a/1", None), (key, "1:2:3")], 1) == ([None, value], [], [key])
 
 
 def test_a_file_that_cannot_be_written_leaves_none(files: StagedFiles, tmp_path: Path) -> None:
@@ -255,14 +251,14 @@ def test_many_files_are_written_and_renamed_unless_a_value_has_changed(files: St
     keys = [f"a/{number}" for number in range(40)]
     for key in keys[:20]:
         (tmp_path / key).write_bytes(b"old")
-    old = [None if version is None else version.partition(":")[2] for version in files.versions(keys)]
+    old = [str(version_at(f"{tmp_path}/{key}")).partition(":")[2] for key in keys[:20]] + [None] * 20
     new = files.write([(key, key.encode()) for key in keys])
     if files.native is None:
         assert new is None
         assert not files.place([*zip(keys, old, strict=True)])
         return
     assert new is not None
-    assert files.changed([*zip(keys, new, strict=True)]) == []
+    assert files.compare([*zip(keys, new, strict=True)], 40).changed == []
     (tmp_path / keys[3]).write_bytes(b"later")
     assert not files.place([(keys[3], old[3])])
     assert (tmp_path / keys[3]).read_bytes() == b"later"

@@ -16,7 +16,7 @@ import contextlib
 import errno
 import functools
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from tessarr.errors import ConflictError, DurabilityError, PendingCommitError
@@ -154,23 +154,27 @@ class _Change:
         own = [*self.staged, *kept]
         if self.batch.kind is None:
             self._leave_marks([*map(self._lock, own), *tops])
+            locks = 0
         else:
-            nodes = {"", *self.nodes, *map(parent, kept)}
-            marks = nodes_of(own, nodes)
+            marks = nodes_of(own, {"", *self.nodes, *map(parent, kept)})
             self._leave_marks([*tops, *(os.path.join(folder, filelock.NODE_MARK) for folder in self._folders(marks))])
-            for key in sorted(StagedFiles(self.base, self.id).locked(own)):
-                self._wait_for(self._lock(key))
+            locks = len(own)
+        keys = [*dict.fromkeys([*own, *expected])]
         # Opened again: since values were staged, another directory may have come in the place of the root.
         files = StagedFiles(self.base, self.id)
-        keys = [*{**expected, **self.staged}]
-        found = dict(zip(keys, files.versions(keys), strict=True))
+        pairs = [(key, self.staged.get(key)) for key in keys]
+        compared = files.compare(pairs, locks)
+        if compared.locked:
+            for key in sorted(compared.locked):
+                self._wait_for(self._lock(key))
+            compared = files.compare(pairs, 0)
+        found = dict(zip(keys, compared.versions, strict=True))
         check_versions(self.url, expected, found.__getitem__)
-        self._check_staged(files)
+        self._check_staged(compared.changed)
         self.steps = [Step(key, version_in_journal(found[key]), new) for key, new in self.staged.items()]
 
-    def _check_staged(self, files: StagedFiles) -> None:
-        """Raise `ConflictError` if a staged file is gone: its directory was replaced, or leftovers were removed."""
-        changed = files.changed([(key, new) for key, new in self.staged.items() if new is not None])
+    def _check_staged(self, changed: Sequence[str]) -> None:
+        """Raise `ConflictError` if staged files are gone: their directory was replaced, or leftovers were removed."""
         if changed:
             trouble = ConflictError(
                 "values that the transaction had staged were removed before it was committed",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tessarr.common import extension
 from tessarr.stores.base import Version
@@ -16,6 +16,17 @@ from tessarr.stores.local.lock import lock_name, temporary_name
 
 if TYPE_CHECKING:
     from tessarr import _native
+
+
+class Compared(NamedTuple):
+    """What there is for keys."""
+
+    versions: list[Version | None]
+    """Of the values; ``None`` for a key without a value."""
+    locked: list[str]
+    """The keys that have a lock file."""
+    changed: list[str]
+    """The keys whose staged file has another version, or is missing."""
 
 
 class StagedFiles:
@@ -35,21 +46,21 @@ class StagedFiles:
         """Write files for keys. Returns their versions; ``None``: none was written."""
         return None if self.native is None else self.native.write(values)
 
-    def locked(self, keys: Sequence[str]) -> Sequence[str]:
-        """Return the keys that have a lock file."""
-        found = None if self.native is None else self.native.locked(keys)
-        return [key for key in keys if os.path.lexists(self._beside(key, lock_name))] if found is None else found
+    def compare(self, keys: Sequence[tuple[str, str | None]], locks: int) -> Compared:
+        """Compare keys (key, version of its staged file; ``None``: nothing is staged). `locks`: how many may have lock files.
 
-    def versions(self, keys: Sequence[str]) -> list[Version | None]:
-        """Return the versions of values; ``None`` for a key without a value."""
-        return [version_at(self.root + key) for key in keys] if self.native is None else self.native.versions(keys)
-
-    def changed(self, staged: Sequence[tuple[str, str]]) -> Sequence[str]:
-        """Return the keys whose staged file does not have the version beside them."""
-        found = None if self.native is None else self.native.changed(staged)
+        The lock file of a key is looked for before its version is.
+        """
+        found = None if self.native is None else self.native.compare(keys, locks)
         if found is not None:
-            return found
-        return [key for key, version in staged if (version_at(self.path(key)) or "").partition(":")[2] != version]
+            return Compared(*found)
+        locked = [key for key, _ in keys[:locks] if os.path.lexists(self._beside(key, lock_name))]
+        versions = [version_at(self.root + key) for key, _ in keys]
+        changed = [key for key, staged in keys if staged is not None and self._staged_version(key) != staged]
+        return Compared(versions, locked, changed)
+
+    def _staged_version(self, key: str) -> str:
+        return (version_at(self.path(key)) or "").partition(":")[2]
 
     def place(self, steps: Sequence[tuple[str, str | None]]) -> bool:
         """Rename staged files over values, in any order: (key, version of the value without the device).

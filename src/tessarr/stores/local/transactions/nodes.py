@@ -56,17 +56,15 @@ def _children(keys: Sequence[str], folder: str) -> Iterator[str]:
 
 def nodes_of(keys: Iterable[str], nodes: Collection[str]) -> set[str]:
     """Return those of `nodes`, of which the root is one, that are the innermost ones above one of `keys`."""
-    known = {node: node for node in nodes}  # folder → the node that it is, or is in
-    found = set()
-    for key in keys:
-        folder = parent(key)
-        if folder not in known:
-            above = folder
-            while above and above not in known:
-                above = parent(above)
-            known[folder] = known[above]
-        found.add(known[folder])
-    return found
+    ordered = sorted({*keys})
+    below = {node: len(_below(ordered, node)) for node in nodes}
+    own = dict(below)
+    for node in filter(None, nodes):
+        above = parent(node)
+        while above and above not in below:
+            above = parent(above)
+        own[above] -= below[node]
+    return {node for node, count in own.items() if count}
 
 
 def parent(key: str) -> str:
