@@ -54,7 +54,7 @@ class ChunkWrites:
             yield ChunkWrite(part.coords, self._bound.key(part.coords), covers, self._change(part))
 
     def stage_covered(self, first: int, stop: int, files: object) -> None:
-        """See `WritePlan.stage_covered`."""
+        """See `tessarr.engine.base.WritePlan`: chunks are encoded one at a time, so that none is staged."""
 
     def encode_covered(self, first: int, stop: int) -> None:
         """See `tessarr.engine.base.WritePlan`: chunks are encoded one at a time."""

@@ -1,7 +1,7 @@
 """Stage values of a transaction in files beside their keys before it commits, so that they need not be kept in memory.
 
-Only values of which the directory exists are staged here, and only while no snapshot lives that would have to be told of the
-change of the directory. All others are staged by the commit.
+Only values of which the directory exists are staged here, and only while no snapshot lives for which the names in the directory
+would have to be kept first. All others are staged by the commit.
 """
 
 from __future__ import annotations
