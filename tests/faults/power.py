@@ -27,8 +27,8 @@ from tests.faults.injection import Bench, _wait
 from tests.faults.workloads import observe
 
 CALLS = (
-    "openat,close,write,pwrite64,writev,copy_file_range,sendfile,ioctl,ftruncate,fallocate,lseek,dup,fsync,fdatasync,syncfs,"
-    "rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,rmdir"
+    "openat,openat2,close,write,pwrite64,writev,copy_file_range,sendfile,ioctl,ftruncate,fallocate,lseek,dup,"
+    "fsync,fdatasync,syncfs,rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,rmdir"
 )
 _LINE = re.compile(r"^\d+ +(\w+)\((.*)\) += (-?\d+)(?:<.*>)?(?: .*)?$", re.DOTALL)
 _CLOSE = re.compile(r"^\d+ +close\((\d+)")
@@ -246,6 +246,8 @@ class _Replay:
         self._open[result] = (inode, 0)
         self._paths[result] = f"{self._place}/{path}".rstrip("/")
         return is_new
+
+    _openat2 = _openat
 
     def _close(self, arguments: str, _: int) -> bool:
         self._open.pop(self._descriptor(arguments), None)

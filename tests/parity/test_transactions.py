@@ -43,7 +43,7 @@ def test_each_value_is_old_or_new(
             group[name][...] = 7
             group[name].append(np.array([9], "i4"))
         assert read_both() == [OLD, OLD], "before the commit"
-        monkeypatch.setattr(many, "place", lambda _: 0)  # step by step, not by one call
+        monkeypatch.setattr(many.StagedFiles, "place", lambda *_: False)  # step by step, not by one call
         monkeypatch.setattr(recovery, "_carry_out", carried_out)
     assert read_both() == [NEW, NEW], "after the commit"
     assert len(seen) == 10, "eight chunks, two documents"
