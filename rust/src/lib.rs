@@ -25,6 +25,7 @@ mod file_system;
 mod folder;
 pub mod keys;
 mod last_chunk;
+mod many_files;
 mod numpy;
 pub mod part;
 mod pool;

@@ -17,6 +17,7 @@ use crate::cache;
 use crate::create::create;
 use crate::element;
 use crate::error::{Error, NativeError};
+use crate::many_files;
 use crate::part::{AxisSelection, Part, Plan};
 use crate::pool;
 use crate::python_store::{Planned, ReadPlan, WritePlan};
