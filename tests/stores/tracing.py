@@ -15,7 +15,9 @@ import pytest
 from tests.stores.contract import child_environment
 from tests.stores.remote.servers import find_program
 
-CALLS = "openat,fsync,fdatasync,syncfs,rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,rmdir"
+CALLS = (
+    "openat,openat2,fsync,fdatasync,syncfs,rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,rmdir"
+)
 _LINE = re.compile(r"^(?:\d+ +)?(\w+)\((.*)\) += (-?\d+)")
 _HIDDEN = re.compile(r"\.tessarr-(tmp|lock|journal)(/|$)")
 _ARGUMENT = re.compile(r'(?:AT_FDCWD|\d+)<([^>]*)>|"((?:[^"\\]|\\.)*)"|(AT_FDCWD)')
@@ -73,7 +75,7 @@ def parse(text: str, cwd: str) -> list[Call]:
                 paths.append(os.path.join(base, name.encode().decode("unicode_escape").encode("latin-1").decode()))
             elif not here:
                 base = directory
-        if found[1] == "openat" and "O_CREAT" not in found[2]:
+        if found[1].startswith("openat") and "O_CREAT" not in found[2]:
             continue
         name = "exchange" if "RENAME_EXCHANGE" in found[2] else found[1]
         calls.append(Call(name, tuple(paths) or (base,)))
@@ -108,7 +110,7 @@ def undone_by_a_power_cut(calls: Sequence[Call], root: Path) -> list[str]:
                 removed.discard(directory)
                 loose -= inside(loose, directory)
             continue
-        if name == "openat":
+        if name.startswith("openat"):
             created.add(paths[0])
             continue
         if name == "syncfs":
