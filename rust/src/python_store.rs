@@ -23,7 +23,7 @@ use crate::read;
 use crate::received::ReadTarget;
 use crate::region::{Exported, Memory};
 use crate::signals::poll;
-use crate::staged_files::{Staged, StagedFiles};
+use crate::staged_files::{StagedFiles, StagedKey};
 use crate::store::{Object, OwnedBytes, Source};
 
 /// A request with the caller's memory.
@@ -180,7 +180,7 @@ impl WritePlan {
         first: usize,
         stop: usize,
         files: &Bound<'_, StagedFiles>,
-    ) -> PyResult<Option<Vec<(String, Option<Staged>)>>> {
+    ) -> PyResult<Option<Vec<StagedKey>>> {
         let Planned { array, plan, buffer, .. } = &self.0;
         if first > stop || stop > plan.len() {
             return Err(PyIndexError::new_err("no such parts"));
@@ -259,7 +259,7 @@ fn stage_covered(
     (first, stop): (usize, usize),
     value: Memory<'static>,
     files: &StagedFiles,
-) -> Result<Option<Vec<(String, Option<Staged>)>>> {
+) -> Result<Option<Vec<StagedKey>>> {
     if !(first..stop).all(|number| is_covered(array, plan, number)) {
         return Ok(None);
     }

@@ -31,6 +31,15 @@ pub struct StagedFiles {
     id: String,
 }
 
+/// Versions of values, keys that are locked, and keys whose staged file has changed.
+type Comparison = (Vec<Option<String>>, Vec<String>, Vec<String>);
+
+/// A key, and its staged file if it has one.
+pub type StagedKey = (String, Option<Staged>);
+
+/// Writes the file of a key.
+type WriteFile<'a> = dyn Fn(&str, &[u8]) -> bool + 'a;
+
 /// What is there for a key; see `StagedFiles::compare`.
 struct Compared {
     version: Option<String>,
@@ -67,7 +76,7 @@ impl StagedFiles {
         py: Python<'_>,
         keys: Vec<(String, Option<String>)>,
         locks: usize,
-    ) -> PyResult<Option<(Vec<Option<String>>, Vec<String>, Vec<String>)>> {
+    ) -> PyResult<Option<Comparison>> {
         if keys.iter().any(|(key, _)| self.name(key).is_none()) {
             return Ok(None);
         }
@@ -111,7 +120,7 @@ impl StagedFiles {
     pub fn write_all(
         &self,
         total: usize,
-        make: &(dyn Fn(usize, &dyn Fn(&str, &[u8]) -> bool) -> bool + Sync),
+        make: &(dyn Fn(usize, &WriteFile<'_>) -> bool + Sync),
     ) -> Option<Vec<Option<Staged>>> {
         // The name, and `None` for a file that was made and could not be written.
         let made: Vec<OnceLock<(String, Option<Staged>)>> = (0..total).map(|_| OnceLock::new()).collect();
