@@ -25,7 +25,19 @@ sys.path.insert(0, str(ROOT))
 
 from campaigns import log  # noqa: E402
 
-NAMES = ("pairs", "stalls", "simulate", "faults", "power", "scarce", "append", "plan", "differential", "stateful")
+NAMES = (
+    "pairs",
+    "stalls",
+    "simulate",
+    "faults",
+    "power",
+    "scarce",
+    "append",
+    "plan",
+    "differential",
+    "stateful",
+    "schedules",
+)
 
 
 def campaign(name: str) -> Any:

@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::error::Result;
 use crate::store::Version;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Threads};
 
 /// The cache key of a chunk or of a shard's index within a stored value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,8 +36,8 @@ impl From<Version> for Validator {
 
 /// Return the number of a codec chain, by its description; equal descriptions have equal numbers.
 pub fn layout(description: String) -> u32 {
-    static KNOWN: Mutex<BTreeMap<String, u32>> = Mutex::new(BTreeMap::new());
-    static NEXT: AtomicU32 = AtomicU32::new(0);
+    static KNOWN: std::sync::Mutex<BTreeMap<String, u32>> = std::sync::Mutex::new(BTreeMap::new());
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let fresh = || NEXT.fetch_add(1, Ordering::Relaxed);
     // Never blocks: in a forked child, a thread of the parent may hold the lock forever. A new number is always correct.
     let Ok(mut known) = KNOWN.try_lock() else { return fresh() };
@@ -50,7 +50,7 @@ pub fn layout(description: String) -> u32 {
 /// Capacity of the cache in bytes, unless the setting `cache.nbytes` gives another.
 pub const DEFAULT_BYTES: usize = 128 << 20;
 
-static CAPACITY: AtomicUsize = AtomicUsize::new(DEFAULT_BYTES);
+static CAPACITY: Threads = Threads::new(DEFAULT_BYTES);
 
 /// Set the capacity in bytes of the caches of this process and its future children; 0 disables them.
 pub fn set_capacity(bytes: usize) {

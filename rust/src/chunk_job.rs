@@ -3,11 +3,11 @@
 //! Reading and writing differ in what they do with a chunk (`ChunkWork`), not in how threads share the work.
 
 use std::ops::{Deref, Range};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::pool::{Control, Job, POLL, Poll, locked, process};
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// The calling thread does less work than this alone: waking another thread costs more.
 pub const SMALL_WORK: usize = 64 << 10;

@@ -40,6 +40,7 @@ mod signals;
 mod staged_files;
 mod steps;
 pub mod store;
+mod sync;
 pub mod vlen;
 mod write;
 

@@ -1,17 +1,15 @@
-//! The thread pool and the other state of a process. A forked child gets new state: the parent's threads do not exist there,
-//! and locks that they held are never released.
+//! The thread pool and the other state of a process. A forked child gets new state (`sync::PerProcess`).
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::cache::Cache;
 use crate::durable::Synced;
 use crate::error::{Error, Result};
 use crate::region::Shared;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PerProcess, PoisonError, Threads, stay_awake, thread};
 
 /// The cancellation check of the calling thread.
 pub type Poll<'a> = &'a mut dyn FnMut() -> Result<()>;
@@ -101,21 +99,6 @@ impl Gate {
 /// How often a waiting caller checks for signals.
 pub const POLL: Duration = Duration::from_millis(50);
 
-/// How long an idle thread stays awake after a job, and a caller while others finish: to wake a sleeping one takes up to
-/// 80 µs, as long as it takes to decode half a chunk.
-const AWAKE: Duration = Duration::from_micros(200);
-
-/// Wait, awake, until `done` or for `AWAKE`; other processes may have the processor meanwhile.
-fn stay_awake(mut done: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !done() && began.elapsed() < AWAKE {
-        for _ in 0..64 {
-            std::hint::spin_loop();
-        }
-        thread::yield_now();
-    }
-}
-
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Arc<dyn Job>>,
@@ -138,28 +121,24 @@ pub struct Process {
     pub synced: Synced,
 }
 
-static THREADS: AtomicUsize = AtomicUsize::new(0);
-
-/// One slot per generation of forks: a child uses the next one, without a lock that its parent could have held.
-static GENERATIONS: [OnceLock<Process>; 256] = [const { OnceLock::new() }; 256];
-static GENERATION: AtomicUsize = AtomicUsize::new(0);
+static THREADS: Threads = Threads::new(0);
+static PROCESS: PerProcess<Process> = PerProcess::new();
 
 /// The state of this process; created on first use, and again in a forked child.
 pub fn process() -> &'static Process {
-    GENERATIONS[GENERATION.load(Ordering::Acquire)].get_or_init(Process::default)
+    PROCESS.get()
 }
 
 /// Call this in every forked child, before anything else.
 pub fn after_fork() {
-    let last = GENERATIONS.len() - 1;
-    let _ = GENERATION.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| Some((n + 1).min(last)));
+    PROCESS.after_fork();
 }
 
 /// Threads that work on one request, the caller included: the processors this process may use, unless set.
 pub fn threads() -> usize {
     match THREADS.load(Ordering::Relaxed) {
         0 => {
-            let n = thread::available_parallelism().map_or(1, usize::from);
+            let n = std::thread::available_parallelism().map_or(1, usize::from);
             THREADS.store(n, Ordering::Relaxed);
             n
         }
