@@ -206,3 +206,23 @@ def test_a_move_of_a_node_that_is_deleted_while_another_begins_there_is_an_error
     with pytest.raises(NodeNotFoundError):
         root.move("g", "h")
     assert "h" not in root
+
+
+def test_attributes_of_an_array_that_is_deleted_meanwhile_are_not_those_of_the_next_one_there() -> None:
+    bucket = Bucket()
+    root = tessarr.create_group(bucket.connect("first"), zarr_format=2)
+    layout: dict[str, Any] = {"shape": (2,), "chunks": (2,), "dtype": "i4"}
+    root.create_array("a", **layout)
+
+    class Meanwhile(Client):
+        def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
+            if key == "a/.zattrs":
+                bucket.values.pop("a/.zarray", None)
+            super().update(key, change)
+
+    array = tessarr.open_array(Meanwhile("second", bucket), path="a", mode="r+")
+    with pytest.raises(StaleNodeError, match="deleted"):
+        array.attrs["x"] = 1
+    assert [*bucket.values] == [".zgroup"]
+    root.create_array("a", **layout)
+    assert dict(tessarr.open_array(bucket.connect("third"), path="a", mode="r").attrs) == {}

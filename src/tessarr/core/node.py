@@ -84,7 +84,7 @@ class Node:
         return await migrated_to_steps(self._store, self._metadata, self._format_found_at())
 
     async def _change_attributes_steps(self, change: Callable[[dict[str, object]], dict[str, object]]) -> None:
-        from tessarr.core.stored.metadata_io import change_attributes_steps
+        from tessarr.core.stored.metadata_io import change_attributes_steps, settle_attributes_steps
 
         self._require_writable()
         await self._require_current_steps()
@@ -97,7 +97,7 @@ class Node:
 
         place = (self._store, self._path)
         changed = await change_attributes_steps(*place, self._metadata, change_in_order)
-        if (newer := await self._migrated_to_steps()) is not None:
+        if (newer := await settle_attributes_steps(*place, changed, self._format_found_at())) is not None:
             with suppress(KeyError):  # an attribute is deleted that the new description lacks already
                 await change_attributes_steps(*place, self._metadata.with_(zarr_format=newer), change)
         with STATE_LOCK:

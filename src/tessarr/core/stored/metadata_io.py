@@ -418,6 +418,32 @@ async def migrated_to_steps(store: Store, metadata: NodeMetadata, found_at: str 
     return next((newer[key] for key, answer in zip(newer, answers, strict=True) if answer is not None), None)
 
 
+async def settle_attributes_steps(
+    store: Store, path: str, changed: NodeMetadata, found_at: str | None
+) -> ZarrFormat | None:
+    """Look after a change of attributes whether a migration has finished during it, as `migrated_to_steps`.
+
+    Raises `StaleNodeError` where the node of Zarr v1 or v2 is gone, and removes its attributes: the next node at `path` would
+    have them. `changed`: the metadata with the attributes that were written.
+    """
+    keys = formats.KEYS[changed.zarr_format]
+    if keys.attributes is None:
+        return None
+    prefix, own = prefix_of(path), keys.array if isinstance(changed, ArrayMetadata) else keys.group
+    newer = _newer_documents(changed, found_at)
+    answers = await store_call(store, "fetch", [Fetch(key) for key in (f"{prefix}{own}", *newer)])
+    found: ZarrFormat | None = next(
+        (newer[key] for key, answer in zip(newer, answers[1:], strict=True) if answer is not None), None
+    )
+    if answers[0] is None and found is None:
+        written = serialize.dumps({keys.attributes: changed.attributes})[keys.attributes]
+        await update_settled_steps(
+            store, f"{prefix}{keys.attributes}", lambda stored: None if stored and bytes(stored) == written else stored
+        )
+        raise _stale(store, path, "the node was deleted or replaced meanwhile")
+    return found
+
+
 def _newer_documents(metadata: NodeMetadata, found_at: str | None) -> dict[str, ZarrFormat]:
     """List the documents of newer formats that a node at `found_at` may get: key → format, the newest first."""
     numbers: list[ZarrFormat] = [] if found_at is None else [n for n in (3, 2) if n > metadata.zarr_format]
