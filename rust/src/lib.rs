@@ -36,6 +36,7 @@ mod received;
 pub mod region;
 mod replace;
 mod scratch;
+mod shared;
 mod signals;
 mod staged_files;
 mod steps;

@@ -1,4 +1,4 @@
-//! Elements that NumPy keeps behind pointers: text (`StringDType`) and Python objects. With `region.rs`, the only file with `unsafe`.
+//! Elements that NumPy keeps behind pointers: text (`StringDType`) and Python objects. `region.rs` and `shared.rs` have `unsafe` too.
 //!
 //! Text is read and written through NumPy's table of C functions, which NumPy documents and keeps since 2.0. An array of texts owns
 //! an allocator with a lock; a `Locked` holds it, and every pointer that NumPy returns is valid until it is released. A thread

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::cache::Cache;
 use crate::durable::Synced;
 use crate::error::{Error, Result};
-use crate::region::Shared;
+use crate::shared::Shared;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PerProcess, PoisonError, Threads, stay_awake, thread};
 

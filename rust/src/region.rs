@@ -1,4 +1,4 @@
-//! Moving elements between memory of any layout. With `numpy.rs`, the only file with `unsafe`.
+//! Moving elements between memory of any layout. With `numpy.rs` and `shared.rs`, the only file with `unsafe`.
 //!
 //! A `Memory` is a borrowed range of bytes: a NumPy array's buffer, or a slice. Every public function checks all offsets
 //! against the range before it accesses memory; `Memory` documents the invariants that callers keep.
@@ -8,8 +8,6 @@ use std::marker::PhantomData;
 use std::slice;
 
 use pyo3::buffer::PyUntypedBuffer;
-
-use crate::error::Result;
 
 /// A range of bytes, addressed relative to an origin (the first element of an array, whose strides may be negative).
 ///
@@ -118,32 +116,6 @@ impl std::ops::Deref for Exported {
         // SAFETY: the buffer is contiguous (see `of`), and its exporter keeps the memory until it is released. It is
         // exported as read-only: a store does not write to a buffer that it returned (`Store.get`).
         unsafe { slice::from_raw_parts(self.buffer.buf_ptr().cast(), self.buffer.len_bytes()) }
-    }
-}
-
-type Work<'a> = dyn Fn(usize) -> Result<()> + Sync + 'a;
-
-/// Work on numbered items that borrows from the stack of the thread that shares the work with others.
-pub struct Shared {
-    work: *const Work<'static>,
-}
-
-// SAFETY: the work behind the pointer is `Sync`; see `run` for its lifetime.
-unsafe impl Send for Shared {}
-// SAFETY: as for Send.
-unsafe impl Sync for Shared {}
-
-impl Shared {
-    /// The caller keeps `work` until no thread calls `run` any more, by waiting for the gate of the job that holds it.
-    pub fn new<'a>(work: &'a Work<'a>) -> Shared {
-        // SAFETY: only the lifetime changes, which a raw pointer does not guarantee.
-        Shared { work: unsafe { std::mem::transmute::<*const Work<'a>, *const Work<'static>>(work) } }
-    }
-
-    /// Run the work on item `number`.
-    pub fn run(&self, number: usize) -> Result<()> {
-        // SAFETY: only called from inside the job's gate, so the thread that owns the work still waits (see `new`).
-        unsafe { (*self.work)(number) }
     }
 }
 

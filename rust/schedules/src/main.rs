@@ -7,7 +7,7 @@
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner};
 
-use parts::{durable, error, region, store};
+use parts::{durable, error, store};
 
 #[allow(dead_code)]
 #[path = "../../src/cache.rs"]
@@ -21,6 +21,8 @@ mod parts;
 #[path = "../../src/pool.rs"]
 mod pool;
 mod scenarios;
+#[path = "../../src/shared.rs"]
+mod shared;
 mod sync;
 
 fn main() {
