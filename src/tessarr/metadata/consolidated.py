@@ -65,7 +65,7 @@ class Changes:
 
     def below(self, path: str) -> bool:
         """Whether any node below the group at `path` was changed, or the group as a whole."""
-        return self.at(path) or any(_is_within(changed, path) for changed in self._nodes | self._trees)
+        return self.at(path) or any(_is_within(changed, path) for changed in tuple(self._nodes))
 
 
 class Consolidated:

@@ -31,7 +31,7 @@ from tessarr.stores.local.store import LocalStore
 from tessarr.stores.local.tree import remove_leftovers
 from tessarr.stores.path import join, normalize_path, prefix_of
 from tessarr.stores.url import StoreLike, overlaps, store_from
-from tessarr.tools.staging import check_free, local_path, node_at, old_of, put_in_place
+from tessarr.tools.staging import check_free, local_path, old_of, put_in_place, replaced_node_at
 
 
 class Destination(NamedTuple):
@@ -65,13 +65,7 @@ def destination(
         work = os.path.join(folder, f".{name}.{plan_id}.partial")
         return Destination(Place(final), Place(work), LocalStore(work, durable=durable), "")
     store, here, _ = locate(dest, path, "a", storage_options)
-    present = node_at(store, here, overwrite)
-    if present and not here:
-        raise UnsupportedOperationError(
-            "the root of an open store is not replaced",
-            store=store.url,
-            hint="Write to a path in it, or to an empty place",
-        )
+    present = replaced_node_at(store, here, overwrite)
     at = f"{here}-{plan_id}.partial" if here and (present or isinstance(store, LocalStore)) else here
     url = reopenable_url(store)
     return Destination(Place(url, here), Place(url, at), store, at)

@@ -214,8 +214,8 @@ def node_at(store: Store, path: str, overwrite: bool) -> bool:
     return present
 
 
-@contextmanager
-def _within(store: Store, path: str, overwrite: bool) -> Iterator[str]:
+def replaced_node_at(store: Store, path: str, overwrite: bool) -> bool:
+    """Return what `node_at` does. Raises `UnsupportedOperationError` for the root, beside which nothing can be written."""
     present = node_at(store, path, overwrite)
     if present and not path:
         raise UnsupportedOperationError(
@@ -223,6 +223,12 @@ def _within(store: Store, path: str, overwrite: bool) -> Iterator[str]:
             store=store.url,
             hint="Write to a path in it, or to an empty place",
         )
+    return present
+
+
+@contextmanager
+def _within(store: Store, path: str, overwrite: bool) -> Iterator[str]:
+    present = replaced_node_at(store, path, overwrite)
     at = f"{path}-{secrets.token_hex(4)}.partial" if present else path
     # Missing groups above are created, and removed again after an error.
     above = read_entries(store, [*ancestors(at)])

@@ -330,7 +330,8 @@ class Transaction:
             if is_consolidated(key, value) and not is_consolidated(key, base):
                 raise conflict  # the new consolidated metadata lack what this transaction changes
             if key in changes:
-                own = _in_memory({key: changes[key]})[key]
+                own = changes[key]
+                assert not isinstance(own, StagedValue)  # a document
                 new = merged(base, own, value)
                 if new is None or both_changed(base, own, value, "shape"):
                     raise conflict
@@ -341,7 +342,7 @@ class Transaction:
 
 
 def _in_memory(changes: Mapping[str, bytes | StagedValue | None]) -> dict[str, bytes | None]:
-    """Return changes none of which is in a staged file: documents, and all changes where a store has no such files."""
+    """Return changes none of which is in a staged file, as the store has no such files."""
     found = {key: value for key, value in changes.items() if not isinstance(value, StagedValue)}
     assert len(found) == len(changes)
     return found

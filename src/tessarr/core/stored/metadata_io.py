@@ -8,7 +8,7 @@ the copies of documents in consolidated metadata. `tests/architecture/test_one_p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from tessarr.core import open_transactions
@@ -396,14 +396,12 @@ async def require_current_steps(store: Store, path: str, metadata: NodeMetadata,
     """
     if metadata.zarr_format == 3:
         return
-    keys = formats.KEYS[metadata.zarr_format]
-    own = keys.array if isinstance(metadata, ArrayMetadata) else str(keys.group)
-    newer = _newer_documents(metadata, found_at)
-    answers = await store_call(store, "fetch", [Fetch(key) for key in (prefix_of(path) + own, *newer)])
-    for key, answer in zip(newer, answers[1:], strict=True):
-        if answer is not None:
+    own, newer = _own_document(path, metadata), _newer_documents(metadata, found_at)
+    present = await _present_steps(store, [own, *newer])
+    for key in present:
+        if key != own:
             raise _stale(store, path, f"the hierarchy was migrated from Zarr v{metadata.zarr_format} meanwhile", key)
-    if answers[0] is None:
+    if not present:
         raise _stale(store, path, "the node was deleted or replaced meanwhile")
 
 
@@ -414,8 +412,8 @@ async def migrated_to_steps(store: Store, metadata: NodeMetadata, found_at: str 
     documents are seen here, and get the same change.
     """
     newer = _newer_documents(metadata, found_at)
-    answers = await store_call(store, "fetch", list(map(Fetch, newer))) if newer else []
-    return next((newer[key] for key, answer in zip(newer, answers, strict=True) if answer is not None), None)
+    present = await _present_steps(store, [*newer]) if newer else []
+    return newer[present[0]] if present else None
 
 
 async def settle_attributes_steps(
@@ -429,19 +427,29 @@ async def settle_attributes_steps(
     keys = formats.KEYS[changed.zarr_format]
     if keys.attributes is None:
         return None
-    prefix, own = prefix_of(path), keys.array if isinstance(changed, ArrayMetadata) else keys.group
     newer = _newer_documents(changed, found_at)
-    answers = await store_call(store, "fetch", [Fetch(key) for key in (f"{prefix}{own}", *newer)])
-    found: ZarrFormat | None = next(
-        (newer[key] for key, answer in zip(newer, answers[1:], strict=True) if answer is not None), None
-    )
-    if answers[0] is None and found is None:
+    present = await _present_steps(store, [_own_document(path, changed), *newer])
+    if not present:
         written = serialize.dumps({keys.attributes: changed.attributes})[keys.attributes]
         await update_settled_steps(
-            store, f"{prefix}{keys.attributes}", lambda stored: None if stored and bytes(stored) == written else stored
+            store,
+            prefix_of(path) + keys.attributes,
+            lambda stored: None if stored and bytes(stored) == written else stored,
         )
         raise _stale(store, path, "the node was deleted or replaced meanwhile")
-    return found
+    return next((newer[key] for key in present if key in newer), None)
+
+
+async def _present_steps(store: Store, keys: Sequence[str]) -> list[str]:
+    """Return those of `keys` that have a value, in one round trip."""
+    answers = await store_call(store, "fetch", list(map(Fetch, keys)))
+    return [key for key, answer in zip(keys, answers, strict=True) if answer is not None]
+
+
+def _own_document(path: str, metadata: NodeMetadata) -> str:
+    """Return the key of the document that makes a node exist."""
+    keys = formats.KEYS[metadata.zarr_format]
+    return prefix_of(path) + (keys.array if isinstance(metadata, ArrayMetadata) else str(keys.group))
 
 
 def _newer_documents(metadata: NodeMetadata, found_at: str | None) -> dict[str, ZarrFormat]:
