@@ -33,6 +33,7 @@ NAMES = (
     "power",
     "scarce",
     "append",
+    "histories",
     "plan",
     "differential",
     "stateful",

@@ -3,6 +3,9 @@
 A line is ``{"campaign", "commit", "time", "seconds", "from", "to", "figures", "findings"}``: the run did the numbers (seeds,
 or places in a list of cases) from ``from`` to ``to``, without ``to``, so that the next run goes on at ``to``. A run that is
 under way replaces its line after every slice, so that a run that is killed loses a slice and no more.
+
+A commit with ``+`` behind it: files differed from it. With ``~``: the commit that ran is not in the history, because it
+was squashed or rebased; the one that is named has its changes.
 """
 
 from __future__ import annotations

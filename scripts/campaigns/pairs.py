@@ -26,11 +26,12 @@ def repeat(number: int) -> str | None:
         return repeated(number, _do)
 
 
-def _do(number: int, part: Slice) -> None:
+def _do(number: int, part: Slice) -> Iterator[None]:
     world, names = cases.pairs()[number]
     part.count("pairs")
     for outcome, wrong in cases.run_pair(world, names):
         part.count("schedules")
+        yield
         if wrong:
             part.find(number, f"{world} {names}, schedule {outcome.schedule}: {wrong}")
             return

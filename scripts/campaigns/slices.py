@@ -26,22 +26,32 @@ class Slice:
         self.findings.append(f"--repeat {number}: {what}")
 
 
-def timed(
-    begin: int, seconds: float, do: Callable[[int, Slice], None], end: int | None = None, slice_s: float = SLICE_S
-) -> Iterator[Slice]:
-    """Do numbers from `begin` on, at least one, for so long or up to `end`, in slices of `slice_s` seconds."""
+Do = Callable[[int, Slice], Iterator[None] | None]
+"""What does a number. Where that may take long it yields now and then, so that a slice can end within it."""
+
+
+def timed(begin: int, seconds: float, do: Do, end: int | None = None, slice_s: float = SLICE_S) -> Iterator[Slice]:
+    """Do numbers from `begin` on, at least one, for so long or up to `end`, in slices of `slice_s` seconds.
+
+    A slice that ends within a number does not count it as done: the next run begins with it again.
+    """
     at, until = begin, time.monotonic() + seconds
     while (at == begin or time.monotonic() < until) and (end is None or at < end):
         part, ends = Slice(at), min(until, time.monotonic() + slice_s)
         while (part.to == at or time.monotonic() < ends) and (end is None or part.to < end):
-            do(part.to, part)
+            for _ in do(part.to, part) or ():
+                if time.monotonic() >= ends:
+                    yield Slice(part.to, part.figures, part.findings)
+                    part.figures, part.findings = {}, []  # `do` goes on with this slice
+                    ends = time.monotonic() + slice_s
             part.to += 1
         at = part.to
         yield part
 
 
-def repeated(number: int, do: Callable[[int, Slice], None]) -> str | None:
+def repeated(number: int, do: Do) -> str | None:
     """Do one number again. Returns what is wrong."""
     part = Slice(number)
-    do(number, part)
+    for _ in do(number, part) or ():
+        pass
     return "\n".join(part.findings) or None

@@ -29,11 +29,12 @@ def repeat(number: int) -> str | None:
         return repeated(number, _do)
 
 
-def _do(number: int, part: Slice) -> None:
+def _do(number: int, part: Slice) -> Iterator[None]:
     world, names = cases.stalls()[number]
     part.count("pairs")
     for at, _, wrong in cases.run_stalled(world, names):
         part.count("schedules")
+        yield
         if wrong:
             part.find(number, f"{world} {names}, stopped at {at}: {wrong}")
             return

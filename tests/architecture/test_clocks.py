@@ -35,6 +35,7 @@ MAY_READ_A_CLOCK = {
     "tests/waiting.py::until_async": "a minute, against hanging",
     "tests/faults/injection.py::_wait": "a minute, against hanging",
     "tests/stores/remote/servers.py::wait_for": "a minute in which a server must begin to listen",
+    "tests/histories/clients.py::now": "when an operation began and ended; the order is judged, and not how long it took",
     "tests/native/test_threads.py::turns": "how long a stress test goes on; nothing is compared with it",
     "tests/serve/load.py::one": "how long requests took, which is reported; nothing is compared with it",
     "tests/serve/load.py::main": "how long a load goes on that a person asked for",

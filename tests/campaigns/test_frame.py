@@ -14,7 +14,7 @@ sys.path.insert(0, str(SCRIPTS))
 
 import campaign  # noqa: E402
 from campaigns import log  # noqa: E402
-from campaigns.slices import Slice  # noqa: E402
+from campaigns.slices import Slice, timed  # noqa: E402
 
 
 def pretended(begin: int, seconds: float) -> Any:
@@ -60,6 +60,16 @@ def test_a_run_that_is_killed_has_logged_its_slices(file: Path, monkeypatch: pyt
         campaign.run("simulate", 1, file)
     (line,) = log.read(file)
     assert (line["from"], line["to"]) == (0, 10)
+
+
+def test_a_number_that_takes_long_is_told_slice_by_slice_and_done_again_when_the_run_ends() -> None:
+    def endless(number: int, part: Slice) -> Any:
+        while True:
+            part.count("steps")
+            yield
+
+    parts = timed(3, 60, endless, slice_s=0)
+    assert [(part.to, part.figures) for part, _ in zip(parts, range(3), strict=False)] == [(3, {"steps": 1})] * 3
 
 
 def test_the_table_sums_the_lines_of_a_campaign() -> None:

@@ -14,6 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from tessarr.stores.base import ANY, Any_, Version
@@ -23,6 +24,7 @@ from tessarr.stores.local import lock as local_lock
 from tessarr.stores.local import tree as local_tree
 from tessarr.stores.local.lock import TEMPORARY_SUFFIX
 from tessarr.stores.local.store import LocalStore
+from tessarr.stores.local.transactions import many
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.protocols import Commit
 from tessarr.types import Buffer, ByteRange
@@ -276,6 +278,8 @@ def system_calls() -> Iterator[None]:
     places += [(local_tree, "exchange", _exchange), (local_file, "pread", os.pread)]
     # The Rust module reads many files without a point in between.
     places += [(local_file, "reader_of_many", lambda: None)]
+    # The same with what transactions stage, compare and rename; and it would wait for the lock of a client that cannot go on.
+    places += [(many, "extension", SimpleNamespace(module=lambda: None))]
     with replaced(*places):
         yield
 
