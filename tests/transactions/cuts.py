@@ -23,14 +23,16 @@ class Process:
 
     def __init__(self, ends_at: int | None = None) -> None:
         self.ends_at, self.count = ends_at, 0
+        self.calls: list[str] = []
         self.descriptors: set[int] = set()
 
     @property
     def is_dead(self) -> bool:
         return self.ends_at is not None and self.count > self.ends_at
 
-    def step(self) -> None:
+    def step(self, name: str) -> None:
         self.count += 1
+        self.calls.append(name)
         if self.is_dead:
             raise Cut
 
@@ -43,14 +45,14 @@ def process(monkeypatch: pytest.MonkeyPatch, ends_at: int | None = None) -> Iter
 
     def changing(name: str) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
-            running.step()
+            running.step(name)
             return original[name](*arguments, **options)
 
         return call
 
     def opening(path: Any, flags: int, *arguments: Any, **options: Any) -> int:
         if flags & os.O_CREAT:
-            running.step()
+            running.step("open")
         descriptor: int = original["open"](path, flags, *arguments, **options)
         running.descriptors.add(descriptor)
         return descriptor

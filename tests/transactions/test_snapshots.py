@@ -250,6 +250,27 @@ def test_a_commit_that_ends_at_any_step_and_its_recovery_leave_it_as_it_was(
             assert content_of(taken) == committed
 
 
+def test_a_commit_that_ends_after_a_link_by_which_it_keeps_a_value_leaves_two_snapshots_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link changes the time by which a snapshot knows whether a file is what it was."""
+    template = tmp_path / "template.zarr"
+    make(template)
+    before = content(template)
+    with tessarr.snapshot(copy_of(template, "whole")), process(monkeypatch) as whole:
+        change(tmp_path / "whole")
+    ends = [number + 1 for number, call in enumerate(whole.calls) if call == "link"]
+    assert len(ends) > 4
+    for ends_at in ends:
+        place = copy_of(template, "cut")
+        with tessarr.snapshot(place) as one, tessarr.snapshot(place) as other:
+            with process(monkeypatch, ends_at):
+                change(place)
+            assert content_of(one) == content_of(other) == before, ends_at
+            tessarr.open_group(place, mode="r+")
+            assert content_of(one) == content_of(other) == before, ends_at
+
+
 def content_of(root: Any) -> dict[str, Any]:
     found = {name: root[name][:].tolist() for name in ("t", "u")}
     return {**found, "title": root.attrs["title"], "members": sorted(root)}

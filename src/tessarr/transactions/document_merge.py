@@ -1,4 +1,4 @@
-"""Documents of nodes among the values of a transaction: which keys they are, and which arrays they resize."""
+"""Documents of nodes among the values of a transaction: which keys they are, and which arrays they resize or remove."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tessarr.common.json_merge import member_of
 from tessarr.metadata.consolidated import FIELD, V2_KEY
+from tessarr.metadata.formats import KEYS
 from tessarr.types import Buffer
 
 NAMES = frozenset({"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "meta", "attrs"})
@@ -35,6 +36,17 @@ def resized(changes: Mapping[str, bytes | None], before: Mapping[str, bytes]) ->
         and (old := before.get(key)) is not None
         and member_of(old, "shape") != member_of(new, "shape")
     }
+
+
+def removed(changes: Mapping[str, bytes | None]) -> set[str]:
+    """Return the paths of nodes whose document `changes` remove, arrays in any case.
+
+    >>> removed({"a/zarr.json": None, "a/c/0": None, "b/.zattrs": None})
+    {'a'}
+    """
+    nodes = {name for keys in KEYS.values() for name in keys[:1]}
+    places = (key.rpartition("/") for key, new in changes.items() if new is None)
+    return {path for path, _, name in places if name in nodes}
 
 
 def is_consolidated(key: str, document: Buffer | None) -> bool:

@@ -27,13 +27,13 @@ from typing import Literal, NamedTuple, Self, TypeAlias
 from tessarr.common.json_merge import both_changed, merged
 from tessarr.core import open_transactions
 from tessarr.core.array import Array
-from tessarr.core.array_parts.resize import shape_lock
 from tessarr.core.asynchronous.sans_io import async_variant, run_steps, run_steps_async
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.node import Node
 from tessarr.core.open import open as open_node
 from tessarr.core.stored import read_nodes
+from tessarr.core.stored.shape_locks import MOST, shape_lock
 from tessarr.errors import ConflictError, TransactionError, UnsupportedOperationError
 from tessarr.stores.base import Store, Version
 from tessarr.stores.functions import check_versions, publishes
@@ -43,7 +43,7 @@ from tessarr.stores.path import StorePath
 from tessarr.stores.protocols import Commit as CanCommit
 from tessarr.stores.url import StoreLike
 from tessarr.stores.wrappers.base import ForwardingStore, WrapperStore, innermost
-from tessarr.transactions.document_merge import is_consolidated, is_document, resized
+from tessarr.transactions.document_merge import is_consolidated, is_document, removed, resized
 from tessarr.transactions.overlay import OverlayStore
 
 Mode: TypeAlias = Literal["auto", "journal", "publish"]
@@ -269,9 +269,7 @@ class Transaction:
             return Commit(self.level, (), 0)
         before = self._old_documents(changes)
         with ExitStack() as held:
-            # An append that is storing rows beyond the old shape would overwrite those of a committed append.
-            documents = {key: value for key, value in changes.items() if isinstance(value, bytes)}
-            for path in sorted(resized(documents, before)) if self.level != "publish" else ():
+            for path in self._arrays_to_lock(changes, before):
                 held.enter_context(shape_lock(self._store, path))
             for attempt in range(_MERGES):
                 try:
@@ -283,6 +281,21 @@ class Transaction:
                     self._merge(conflict, changes, expected, before)
         nbytes = sum(len(value) for value in changes.values() if value is not None)
         return Commit(self.level, tuple(changes), nbytes)
+
+    def _arrays_to_lock(
+        self, changes: Mapping[str, bytes | StagedValue | None], before: Mapping[str, bytes]
+    ) -> list[str]:
+        """List the arrays whose shapes change, and those that are removed, as far as these are few.
+
+        An append that is storing rows beyond the old shape would overwrite those of a committed append, or leave them where
+        no array is.
+        """
+        if self.level == "publish":
+            return []
+        documents = {key: value for key, value in changes.items() if value is None or isinstance(value, bytes)}
+        paths = resized(documents, before)
+        gone = removed(documents)
+        return sorted(paths | gone if len(gone) <= MOST else paths)
 
     def _commit_once(
         self,

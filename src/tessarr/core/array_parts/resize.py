@@ -11,7 +11,6 @@ Source: Zarr v3.1 core, "Resizing" (non-normative); decisions V3-RESIZE-01…06.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
@@ -23,15 +22,15 @@ import numpy as np
 from tessarr.common.warn import warn
 from tessarr.core.array_parts.reservation_io import Document, change_reservations_steps
 from tessarr.core.asynchronous import clock
-from tessarr.core.asynchronous.sans_io import Call, Steps, lock_call, store_call
+from tessarr.core.asynchronous.sans_io import Call, Steps, store_call
 from tessarr.core.stored import metadata_io, read_nodes
+from tessarr.core.stored.shape_locks import hold_shape_locks_steps
 from tessarr.engine.bound import BoundArray
 from tessarr.errors import BaseZarrError, ConflictError, ZarrUserWarning
 from tessarr.indexing.selection import Outer
 from tessarr.metadata import reservations
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.reservations import Reservations
-from tessarr.stores.base import LockContext, Store
 from tessarr.stores.functions import notices_writes
 from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import Delete, Lock, Remote
@@ -44,9 +43,6 @@ T = TypeVar("T")
 
 _FEW = 10_000
 """Up to so many chunk keys are deleted by name; for more the stored keys are listed instead."""
-_HOLDERS: dict[tuple[str, str], int] = {}
-"""``(store URL, path)`` → thread that holds the lock of the shape. The lock is not re-entrant: a second acquisition by the
-same thread would be a deadlock, and is an error instead."""
 
 
 async def resize_steps(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear: bool) -> None:
@@ -65,35 +61,9 @@ async def resize_steps(array: Array, new_shape: Shape, delete_outside_chunks: bo
     await hold_shape_lock_steps(array, _resize_locked_steps(array, new_shape, delete_outside_chunks, clear))
 
 
-def shape_lock(store: Store, path: str) -> LockContext:
-    """Return the lock of the shape of the array at `path`."""
-    return store.lock(prefix_of(path) + "shape")
-
-
 async def hold_shape_lock_steps(array: Array, steps: Steps[T]) -> T:
     """Run `steps` while the lock of the array's shape is held."""
-    place = (array._store.url, array.path)
-    lock = shape_lock(array._store, array.path)
-    taken = lock_call(lock, array._store)
-
-    def take() -> None:
-        if _HOLDERS.get(place) == threading.get_ident():
-            raise ConflictError(
-                "this thread is changing the shape of the array already", store=array._store.url, path=array.name
-            )
-        taken.now()
-        _HOLDERS[place] = threading.get_ident()
-
-    try:
-        await taken._replace(now=take)
-    except BaseException:
-        steps.close()  # which never started
-        raise
-    try:
-        return await steps
-    finally:
-        _HOLDERS.pop(place, None)
-        lock.__exit__(None, None, None)
+    return await hold_shape_locks_steps(array._store, [array.path], steps)
 
 
 async def _resize_locked_steps(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear: bool) -> None:

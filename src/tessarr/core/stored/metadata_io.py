@@ -16,6 +16,7 @@ from tessarr.core.asynchronous.sans_io import Call, gather_calls, run_steps, sto
 from tessarr.core.claims.settle import update_settled_steps
 from tessarr.core.stored.consolidated import HOLDERS, follow_change_steps
 from tessarr.core.stored.read_nodes import NodeMetadata
+from tessarr.core.stored.shape_locks import hold_node_steps
 from tessarr.core.stored.walk import Entry, read_entries_steps
 from tessarr.core.stored.write_new import write_new_steps
 from tessarr.errors import (
@@ -89,7 +90,7 @@ async def create_documents_steps(
     made = await _create_ancestors_steps(store, path, zarr_format, kinds)
     clears = overwrite and store.supports_deletes and settings.get("zarr_python.overwrite_all")
     if overwrite and (existing is not None or clears):
-        await store_call(store, "replace_prefix", prefix_of(path), documents)
+        await hold_node_steps(store, path, _replace_steps(store, path, documents), entries[-1])
     else:
         in_the_way = (zarr_format,) if beside else (3, 2)
         other = await write_new_steps(
@@ -98,10 +99,14 @@ async def create_documents_steps(
         if other is not None:
             if not overwrite:
                 raise _contains(store, other, (await read_kinds_steps(store, other))[other])
-            await store_call(store, "replace_prefix", prefix_of(path), documents)
+            await hold_node_steps(store, path, _replace_steps(store, path, documents))
     below = dict.fromkeys(key.rpartition("/")[0] for key in reversed(documents))
     names = HOLDERS if overwrite or keep else _holders_of(zarr_format)
     await follow_change_steps(store, path, names=names, replaced=not keep, below=[*made, *below])
+
+
+async def _replace_steps(store: Store, path: str, documents: dict[str, bytes]) -> None:
+    await store_call(store, "replace_prefix", prefix_of(path), documents)
 
 
 def _holders_of(zarr_format: ZarrFormat) -> tuple[str]:
@@ -275,6 +280,11 @@ def delete_node(store: Store, path: str) -> None:
 async def delete_node_steps(store: Store, path: str) -> None:
     """Remove the node at `path` and everything below it, as `delete_node` does."""
     store._check_writable(path)
+    await hold_node_steps(store, path, delete_locked_steps(store, path))
+
+
+async def delete_locked_steps(store: Store, path: str) -> None:
+    """Remove the node at `path` and everything below it, while the locks of the shapes of arrays there are held."""
     await store_call(store, "delete_prefix", prefix_of(path))
     await follow_change_steps(store, path, replaced=True)
 

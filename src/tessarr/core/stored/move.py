@@ -6,6 +6,7 @@ from tessarr.core.asynchronous.sans_io import raise_if_cancelled, run_steps
 from tessarr.core.claims import intents
 from tessarr.core.stored import metadata_io, read_nodes
 from tessarr.core.stored.consolidated import follow_change_steps, follow_changes
+from tessarr.core.stored.shape_locks import arrays_to_lock_steps, hold_shape_locks_steps, shape_lock
 from tessarr.core.stored.walk import walk
 from tessarr.errors import BaseZarrError, ConflictError, ContainsArrayError, ContainsGroupError, NodeNotFoundError
 from tessarr.metadata import formats
@@ -54,15 +55,24 @@ def move_node(store: Store, source: str, dest: str) -> None:
     _require_free(store, dest)
     metadata_io.check_path(dest, node.zarr_format)
     metadata_io.require_ancestors(store, dest, node.zarr_format)
+    arrays = run_steps(arrays_to_lock_steps(store, source))
+    run_steps(hold_shape_locks_steps(store, arrays, _move_locked_steps(store, source, dest)))
+    for path in arrays if isinstance(store, RenamePrefix) else ():
+        with shape_lock(store, dest + path[len(source) :]):  # a lock file may have moved too, and is removed here
+            pass
+    follow_changes(store, [entry.path for entry in walk(store, dest)])
+
+
+async def _move_locked_steps(store: Store, source: str, dest: str) -> None:
+    """Move the node while the locks of the shapes of its arrays are held."""
     old, new = prefix_of(source), prefix_of(dest)
     if isinstance(store, RenamePrefix) and store.rename_prefix(old, new):
-        run_steps(follow_change_steps(store, source, replaced=True))
-    else:
-        _require_source(store, source)
-        _require_free(store, dest)
-        _copy_all(store, old, new)
-        metadata_io.delete_node(store, source)
-    follow_changes(store, [entry.path for entry in walk(store, dest)])
+        await follow_change_steps(store, source, replaced=True)
+        return
+    _require_source(store, source)
+    _require_free(store, dest)
+    _copy_all(store, old, new)
+    await metadata_io.delete_locked_steps(store, source)
 
 
 def _require_source(store: Store, source: str) -> read_nodes.NodeMetadata:

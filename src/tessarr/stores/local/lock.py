@@ -119,7 +119,10 @@ def _lock(descriptor: int, *, wait: bool) -> None:
 
 
 def release(path: str, descriptor: int) -> None:
-    """Remove the lock file and release the lock. A file that cannot be removed stays: it excludes no writer."""
+    """Remove the lock file and release the lock. A file that cannot be removed stays: it excludes no writer.
+
+    The directory may have been renamed or replaced meanwhile: the lock file of a new directory of that name is not touched.
+    """
     if sys.platform == "win32":
         # Windows cannot remove an open file; a process that has opened the file meanwhile removes it later.
         unlock(descriptor)
@@ -127,7 +130,8 @@ def release(path: str, descriptor: int) -> None:
             os.unlink(path)
         return
     with contextlib.suppress(OSError):
-        os.unlink(path)
+        if is_same_file(path, descriptor):
+            os.unlink(path)
     unlock(descriptor)
 
 

@@ -36,7 +36,7 @@ from tessarr.stores.local.transactions.journal import (
     parse_pointer,
     version_in_journal,
 )
-from tessarr.stores.local.transactions.keep import keep_names, living_above
+from tessarr.stores.local.transactions.keep import changed_at, keep_names, living_above
 from tessarr.stores.local.transactions.many import StagedFiles
 from tessarr.stores.local.transactions.nodes import list_nodes, nodes_of, parent
 from tessarr.stores.local.transactions.recovery import (
@@ -237,6 +237,9 @@ class _Change:
 
     def publish(self) -> None:
         """Rename the journal into place, the commit point; carry the steps out; remove the journal."""
+        watched = self._folders(["", *self.nodes])
+        if living_above(watched):  # the links by which files are kept will change them
+            self.steps = [step._replace(changed=changed_at(path_of(self.base, step.key))) for step in self.steps]
         journal = Journal(self.id, identity(self.base), self.steps)
         target = self.base + JOURNAL
         temporary = staged_path(target, self.id)
@@ -252,7 +255,6 @@ class _Change:
         try:
             if self.durable:
                 sync_directory(self.base)
-            watched = self._folders(["", *self.nodes])
             finish(self.base, journal, watched, self.batch if self.durable else None, is_first=True)
             self._clear(step.key for step in self.steps if step.new is None)
         except DurabilityError:

@@ -47,6 +47,8 @@ class Step(NamedTuple):
     """The version (`version_in_journal`) that the file had when the transaction committed; ``None``: there was no file."""
     new: str | None
     """The version of the staged file; ``None``: the file is removed."""
+    changed: int | None = None
+    """Where a snapshot lives: when the file was changed last (``st_ctime_ns``), before links to it were made."""
 
 
 def version_in_journal(version: str | None) -> str | None:
@@ -76,7 +78,11 @@ class Journal:
     def dump(self) -> bytes:
         """Return the content of the file."""
         # Formatted here, because a transaction has a line per chunk, and encoding a dictionary takes ten times as long.
-        lines = [f'{{"key":{_spell(key)},"old":{_spell(old)},"new":{_spell(new)}}}\n' for key, old, new in self.steps]
+        lines = [
+            f'{{"key":{_spell(key)},"old":{_spell(old)},"new":{_spell(new)}'
+            + ("}\n" if changed is None else f',"changed":{changed}}}\n')
+            for key, old, new, changed in self.steps
+        ]
         body = _dumps({_FORM: 1, "id": self.id, "directory": self.directory}) + "".join(lines).encode()
         return body + _dumps({"sha256": _digest(body)})
 
@@ -149,7 +155,7 @@ def parse_pointer(data: bytes) -> tuple[str, int] | None:
 
 
 def _step(found: dict[str, object]) -> Step:
-    key, old, new = found["key"], found["old"], found["new"]
+    key, old, new, changed = found["key"], found["old"], found["new"], found.get("changed")
     if not isinstance(key, str):
         raise TypeError("a key is not a string")
     check_key(key)
@@ -157,7 +163,9 @@ def _step(found: dict[str, object]) -> Step:
         raise ValueError(f"{key!r} is the name of a temporary file")
     if not isinstance(old, str | None) or not isinstance(new, str | None):
         raise TypeError(f"a version of {key!r} is not a string")
-    return Step(key, old, new)
+    if not isinstance(changed, int | None):
+        raise TypeError(f"the time of {key!r} is not an integer")
+    return Step(key, old, new, changed)
 
 
 def _names(found: object) -> tuple[str, ...]:

@@ -220,13 +220,20 @@ def keep_values(snapshots: Iterable[Living], committed: int, steps: Iterable[tup
     for path, step in steps if older else ():
         if step.old is None:
             continue
-        try:
-            changed = os.stat(path).st_ctime_ns  # before the first link, which is a change of the file
-        except OSError:
+        changed = changed_at(path) if step.changed is None else step.changed
+        if changed is None:
             continue
         for snapshot in older:
             if changed < snapshot.moment and path.startswith(snapshot.base):
                 _keep(path, step.old, snapshot.kept(path))
+
+
+def changed_at(path: str) -> int | None:
+    """Return when the file at `path` was changed; a link to it, by which it is kept, is a change too."""
+    try:
+        return os.stat(path).st_ctime_ns
+    except OSError:
+        return None
 
 
 def _keep(path: str, version: str, kept: str) -> None:

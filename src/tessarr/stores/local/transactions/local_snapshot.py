@@ -10,8 +10,9 @@ from typing import NoReturn
 
 from tessarr.errors import SnapshotChangedError, UnsupportedOperationError
 from tessarr.stores.base import ConditionalStore, Listing, Version
-from tessarr.stores.local.file import FileValue, version_of
+from tessarr.stores.local.file import ABSENT, READ, FileValue, version_of
 from tessarr.stores.local.transactions import keep
+from tessarr.stores.local.transactions.journal import Journal, parse, version_in_journal
 from tessarr.stores.local.transactions.recovery import find, path_of, settled
 from tessarr.stores.local.trouble import trouble
 from tessarr.stores.path import check_key, check_prefix
@@ -123,12 +124,38 @@ class LocalSnapshot(ConditionalStore):
         path = path_of(self._base, key)
         try:
             self._look_for_journals(os.path.dirname(path))
-            found = keep.open_at(self._living, path)
+            found = self._open(path)
         except keep.ChangedError:
             self._raise_changed(key)
         except OSError as error:
             raise trouble("read", self.url, key, error) from error
         return None if found is None else FileValue(*found)
+
+    def _open(self, path: str) -> tuple[int, os.stat_result] | None:
+        try:
+            return keep.open_at(self._living, path)
+        except keep.ChangedError:
+            return self._open_before_replacement(path) or keep.open_at(self._living, path)
+
+    def _open_before_replacement(self, path: str) -> tuple[int, os.stat_result] | None:
+        """Open a file that a committed transaction is about to replace, and has changed already by a link to keep it."""
+        folder = os.path.dirname(path)
+        while (found := find(folder)) is None:
+            folder = os.path.dirname(folder)
+            if len(folder) + 1 < len(self._base):
+                return None
+        journal = parse(found[1])
+        for step in journal.steps if isinstance(journal, Journal) else ():
+            if path_of(found[0], step.key) == path and (step.changed or self._living.moment) < self._living.moment:
+                try:
+                    descriptor = os.open(path, READ)
+                except ABSENT:
+                    return None  # removed now
+                status = os.fstat(descriptor)
+                if version_in_journal(version_of(status)) == step.old:
+                    return descriptor, status
+                os.close(descriptor)
+        return None
 
     def _look_for_journals(self, folder: str) -> None:
         """Raise `SnapshotChangedError` for a transaction below the root that was incomplete when the snapshot was taken."""

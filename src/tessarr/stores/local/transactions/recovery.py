@@ -90,10 +90,7 @@ def hold_journal(folder: str, *, durable: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        if filelock.is_same_file(lock, descriptor):
-            filelock.release(lock, descriptor)
-        else:
-            filelock.unlock(descriptor)
+        filelock.release(lock, descriptor)
 
 
 def find(folder: str) -> tuple[str, bytes] | None:

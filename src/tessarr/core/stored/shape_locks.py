@@ -1,0 +1,98 @@
+"""Hold the locks of the shapes of arrays: while a shape changes, and while arrays are replaced, removed or moved.
+
+An append stores its rows before the shape that covers them. Were the array replaced in between, the rows would be part of the
+new array; were it removed, they would stay, and be part of the next array there.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Sequence
+from typing import TypeVar
+
+from tessarr.core import open_transactions
+from tessarr.core.asynchronous.sans_io import Steps, lock_call
+from tessarr.core.stored.walk import Entry, read_entries_steps, walk_below_steps
+from tessarr.errors import ConflictError
+from tessarr.stores.base import LockContext, Store
+from tessarr.stores.path import prefix_of
+from tessarr.stores.protocols import List, Lock
+
+T = TypeVar("T")
+
+MOST = 200
+"""Of a hierarchy with more arrays none is locked: each lock of a local store is an open file."""
+_HOLDERS: dict[tuple[str, str], int] = {}
+"""``(store URL, path)`` → thread that holds the lock of the shape. The lock is not re-entrant: a second acquisition by the
+same thread would be a deadlock, and is an error instead."""
+
+
+def shape_lock(store: Store, path: str) -> LockContext:
+    """Return the lock of the shape of the array at `path`."""
+    return store.lock(prefix_of(path) + "shape")
+
+
+async def hold_shape_locks_steps(store: Store, paths: Sequence[str], steps: Steps[T]) -> T:
+    """Run `steps` while the locks of the shapes of the arrays at `paths`, in sorted order, are held.
+
+    Raises `ConflictError` where this thread holds one of them already.
+    """
+    held: list[tuple[str, LockContext]] = []
+    try:
+        try:
+            for path in paths:
+                held.append((path, await _take_steps(store, path)))
+        except BaseException:
+            steps.close()  # which never started
+            raise
+        return await steps
+    finally:
+        for path, lock in reversed(held):
+            _HOLDERS.pop((store.url, path), None)
+            lock.__exit__(None, None, None)
+
+
+async def _take_steps(store: Store, path: str) -> LockContext:
+    lock = shape_lock(store, path)
+    place = (store.url, path)
+    taken = lock_call(lock, store)
+
+    def take() -> None:
+        if _HOLDERS.get(place) == threading.get_ident():
+            what = "this thread is changing the shape of the array already"
+            raise ConflictError(what, store=store.url, path=f"/{path}")
+        taken.now()
+        _HOLDERS[place] = threading.get_ident()
+
+    await taken._replace(now=take)
+    return lock
+
+
+async def arrays_to_lock_steps(store: Store, path: str, top: Entry | None = None) -> list[str]:
+    """List the arrays at and below `path`, which is to be replaced, removed or moved: locks of their shapes exclude appends.
+
+    `top`: the node's documents, if they were read just now. None are listed where the store has no such locks (`Lock`), in a
+    transaction, whose commit takes them, of more than `MOST`, and on Windows, where a directory with an open file cannot be
+    renamed.
+    """
+    can_list = isinstance(store, List)
+    if sys.platform == "win32" or not isinstance(store, Lock) or open_transactions.is_overlay(store):
+        return []
+    if top is None:
+        (top,) = await read_entries_steps(store, [path])
+    if top.kind != "group":
+        return [path] if top.kind == "array" else []
+    below = await walk_below_steps(store, top, None) if can_list else []
+    arrays = sorted(entry.path for entry in below if entry.kind == "array")
+    return arrays if len(arrays) <= MOST else []
+
+
+async def hold_node_steps(store: Store, path: str, steps: Steps[T], top: Entry | None = None) -> T:
+    """Run `steps`, which replace or remove the node at `path` and all below it, while no append is storing rows there."""
+    try:
+        arrays = await arrays_to_lock_steps(store, path, top)
+    except BaseException:
+        steps.close()  # which never started
+        raise
+    return await hold_shape_locks_steps(store, arrays, steps)
