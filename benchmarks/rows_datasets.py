@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from layouts import DATA
-from peers.base import Peer
+from peers.base import NotSupportedError, Peer
 from rows_latency import measured, url_of
 from task import Task, row
 
@@ -67,6 +67,8 @@ def dataset(variant: str) -> str:
 
 def opening(peer: Peer, variant: str, *, requests: bool) -> Task:
     """Open a dataset, coordinates included."""
+    if type(peer).open_dataset is Peer.open_dataset:
+        raise NotSupportedError("no engine of xarray")
     base = url_of(LATENCY_MS)
     bucket = dataset(variant)
 

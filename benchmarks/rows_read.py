@@ -234,10 +234,9 @@ def read_in_grid(peer: Peer, name: str) -> Task:
 @row("D1", "8 threads of dask, one task per shard", NAMES_SHARDED, bar=1.0)
 def read_by_dask(peer: Peer, name: str) -> Task:
     """Read all of a sharded array as a dask array whose blocks are shards, with dask's threads."""
-    import dask
-
     layout = layout_for(peer, name)
     array = peer.dask_array(layout.path, layout.shard or layout.chunk)
+    import dask
 
     def run() -> np.ndarray:
         with dask.config.set(scheduler="threads", num_workers=8):
