@@ -84,7 +84,7 @@ class _Slots(Executor):
     def submit(self, work: Any, *arguments: Any) -> Any:  # type: ignore[override]
         future: Future[Any] = Future()
         self.waiting.append((future, work, arguments))
-        self.most, self.asked = max(self.most, len(self.waiting)), self.asked + 1
+        self.most, self.asked = max(self.most, len(self.waiting)), self.asked + len(arguments[1])
         if len(self.waiting) == 3 or self.asked >= 10:
             for one, call, given in self.waiting:
                 self.failing -= 1

@@ -8,7 +8,9 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -19,8 +21,9 @@ import tessarr
 import tessarr.plan
 from tessarr.cli import main, progress
 from tessarr.errors import FailedTasksError
-from tessarr.plan import Plan
-from tessarr.plan.executors import DaskExecutor, executor_from
+from tessarr.plan import Plan, executors
+from tessarr.plan.executors import DaskExecutor, executor_from, in_turn, submitted
+from tessarr.plan.strategies.ready import Ready
 from tests.plan.conftest import assert_carried_out
 from tests.pseudo_terminal import drawn_on_terminal
 
@@ -114,13 +117,13 @@ class _Killing(Executor):
     def __init__(self, error: BaseException) -> None:
         self.error, self.sent = error, Counter[int]()
 
-    def submit(self, work: Any, document: Any, task: Any, /) -> Any:  # type: ignore[override]
-        self.sent[task] += 1
+    def submit(self, work: Any, document: Any, /, *tasks: Any) -> Any:  # type: ignore[override]
+        self.sent.update(tasks)
         future: Future[Any] = Future()
-        if task == 1 and self.sent[task] <= 2:
+        if 1 in tasks and self.sent[1] <= 2:
             future.set_exception(self.error)
         else:
-            future.set_result(work(document, task))
+            future.set_result(work(document, *tasks))
         return future
 
 
@@ -130,6 +133,93 @@ def test_a_task_that_is_lost_with_killed_workers_of_dask_is_sent_again(plan: Pla
     assert plan.run(executor, slots=1).finished
     assert executor.sent == Counter({task: 3 if task == 1 else 1 for task in range(plan.tasks)})
     assert_carried_out(tmp_path)
+
+
+class _Here(Executor):
+    """Carries out each call when it is submitted, and keeps what was asked."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[int]] = []
+
+    def submit(self, work: Any, tasks: Any, /) -> Any:  # type: ignore[override]
+        self.calls.append(list(tasks))
+        future: Future[Any] = Future()
+        try:
+            future.set_result(in_turn(work, tasks))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def _carried_out(work: Callable[[int], int], tasks: int, retries: int = 2) -> tuple[list[list[int]], dict[int, Any]]:
+    """Carry tasks out one call after the other; return the calls, and what came of each task."""
+    executor, came = _Here(), dict[int, Any]()
+    ready = Ready([(0, [range(tasks)])], lambda _block, _last: None)
+    for task, result in submitted(partial(executor.submit, work), ready, 1, retries):
+        assert task not in came
+        came[task] = result
+    return executor.calls, came
+
+
+def test_short_tasks_are_sent_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "CALL_SECONDS", 1e6)
+    calls, came = _carried_out(lambda task: task * task, 1000)
+    assert came == {task: task * task for task in range(1000)}
+    assert [len(tasks) for tasks in calls[:7]] == [1, 1, 1, 2, 2, 2, 4]
+    assert len(calls) < 30
+
+
+def test_long_tasks_are_sent_alone_and_a_call_leaves_what_it_does_not_come_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "CALL_SECONDS", 1e6)
+
+    def work(task: int) -> int:
+        if task == 20:  # from here on, tasks take longer than a call may
+            monkeypatch.setattr(executors, "CALL_SECONDS", -1.0)
+        return task
+
+    calls, came = _carried_out(work, 60)
+    assert came == {task: task for task in range(60)}
+    assert max(map(len, calls)) > 1
+    assert [len(tasks) for tasks in calls[-10:]] == [1] * 10
+
+
+def test_a_task_that_fails_among_others_is_repeated_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "CALL_SECONDS", 1e6)
+    ran = Counter[int]()
+
+    def work(task: int) -> int:
+        ran[task] += 1
+        if task == 40 or (task == 50 and ran[task] == 1):
+            raise OSError(f"task {task}")
+        return task
+
+    calls, came = _carried_out(work, 100)
+    assert str(came.pop(40)) == "task 40"
+    assert came == {task: task for task in range(100) if task != 40}
+    assert ran == Counter({task: {40: 3, 50: 2}.get(task, 1) for task in range(100)})
+    assert [tasks for tasks in calls if 40 in tasks][1:] == [[40], [40]]
+
+
+def test_the_tasks_of_a_call_that_is_lost_are_sent_again_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "CALL_SECONDS", 1e6)
+    lost = Counter[int]()
+
+    class Losing(_Here):
+        def submit(self, work: Any, tasks: Any, /) -> Any:  # type: ignore[override]
+            if 40 not in tasks:
+                return super().submit(work, tasks)
+            lost.update(tasks)
+            future: Future[Any] = Future()
+            future.set_exception(OSError("the worker was killed"))
+            return future
+
+    executor = Losing()
+    ready = Ready([(0, [range(100)])], lambda _block, _last: None)
+    came = dict(submitted(partial(executor.submit, abs), ready, 1, 2))
+    assert str(came.pop(40)) == "the worker was killed"
+    assert came == {task: task for task in range(100) if task != 40}
+    assert lost[40] == 4  # once with others, then as often as a task that fails alone
+    assert set(lost.values()) == {1, 4}
 
 
 def test_failures_are_told_while_a_plan_runs(plan: Plan) -> None:

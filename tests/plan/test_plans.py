@@ -135,14 +135,15 @@ class _Failing(Executor):
         self.failures = failures
         self.ran: list[int] = []
 
-    def submit(self, work: Any, document: Any, task: Any, /) -> Any:  # type: ignore[override]
+    def submit(self, work: Any, document: Any, /, *tasks: Any) -> Any:  # type: ignore[override]
         future: Future[Any] = Future()
-        self.ran.append(task)
-        if self.failures.get(task, 0) > 0:
-            self.failures[task] -= 1
-            future.set_exception(OSError(f"worker of task {task} was killed"))
+        self.ran += tasks
+        failing = next((task for task in tasks if self.failures.get(task, 0) > 0), None)
+        if failing is not None:
+            self.failures[failing] -= 1
+            future.set_exception(OSError(f"worker of task {failing} was killed"))
         else:
-            future.set_result(work(document, task))
+            future.set_result(work(document, *tasks))
         return future
 
 
@@ -170,7 +171,8 @@ def test_never_more_than_a_few_tasks_per_slot_are_submitted(source: str, tmp_pat
             future: Future[Any] = Future()
             waiting.append(future)
             most.append(sum(not one.done() for one in waiting))
-            if most[-1] >= 3 or len(waiting) >= plan.tasks:
+            sent.update(arguments[1:])
+            if most[-1] >= 3 or len(sent) == plan.tasks:
                 for one, call in [*zip(waiting, calls, strict=False), (future, lambda: work(*arguments))]:
                     if not one.done():
                         one.set_result(call())
@@ -178,6 +180,7 @@ def test_never_more_than_a_few_tasks_per_slot_are_submitted(source: str, tmp_pat
             return future
 
     most: list[int] = []
+    sent: set[int] = set()
     calls: list[Any] = []
     plan = _plan(source, tmp_path / "dest.zarr")
     plan.run(Slow(), slots=1)

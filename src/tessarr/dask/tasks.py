@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -23,7 +23,7 @@ from tessarr.dask.alignment import aligned
 from tessarr.dask.targets import target_of
 from tessarr.errors import FailedTasksError
 from tessarr.indexing.boxes import Box
-from tessarr.plan.executors import executor_from, submitted
+from tessarr.plan.executors import Ended, executor_from, in_turn, submitted
 from tessarr.plan.strategies.ready import Ready
 from tessarr.plan.tiling import Tiling, unravelled
 from tessarr.stores.virtual.icechunk import forked, merge
@@ -46,6 +46,15 @@ class Write(NamedTuple):
     region: Box
 
 
+class Block(NamedTuple):
+    """A block: the part of a graph that computes it, its key there, and the box of a target that it is written to."""
+
+    graph: Mapping[Key, object]
+    key: Key
+    target: Target
+    box: Box
+
+
 class _Blocks:
     """The blocks of one write."""
 
@@ -60,25 +69,25 @@ class _Blocks:
         self._target = target
         self.count = 0 if 0 in source.shape else self._tiling.count
 
-    def task(self, number: int) -> tuple[Callable[..., Store | None], Mapping[Key, object], Key, Target, Box]:
-        """Return `store_block` and its arguments for a block."""
+    def block(self, number: int) -> Block:
+        """Return the block of a number."""
         key: Key = (self._name, *unravelled(number, self._tiling.grid))
         graph, _ = cull(self._graph, [key])
         box = (
             slice(low.start + part.start, low.start + part.stop)
             for low, part in zip(self._region, self._tiling.box(number), strict=True)
         )
-        return store_block, graph, key, self._target, tuple(box)
+        return Block(graph, key, self._target, tuple(box))
 
 
-def store_block(graph: Mapping[Key, object], key: Key, target: Target, box: Box) -> Store | None:
-    """Compute a block, and write it to `target`. Returns the fork that was written to."""
-    values = get_sync(graph, key)
-    if isinstance(target, bytes):
-        array: Array = pickle.loads(target)
-        array[box or ...] = values
+def store_block(block: Block) -> Store | None:
+    """Compute a block, and write it to its target. Returns the fork that was written to."""
+    values = get_sync(block.graph, block.key)
+    if isinstance(block.target, bytes):
+        array: Array = pickle.loads(block.target)
+        array[block.box or ...] = values
         return array._store
-    target[box or ...] = values
+    block.target[block.box or ...] = values
     return None
 
 
@@ -107,9 +116,12 @@ def carry_out(writes: Sequence[Write], executor: object, fork: Store | None = No
     failed: dict[int, BaseException] = {}
     with context as chosen:
 
-        def submit(task: int) -> Future[Store | None]:
+        def block(task: int) -> Block:
             number = bisect_right(starts, task) - 1
-            return chosen.submit(*blocks[number].task(task - starts[number]))
+            return blocks[number].block(task - starts[number])
+
+        def submit(tasks: Sequence[int]) -> Future[Ended[Store | None]]:
+            return chosen.submit(in_turn, store_block, list(map(block, tasks)))
 
         ready = Ready([(0, [range(starts[-1])])], lambda _block, _last: None)
         for task, result in submitted(submit, ready, slots, retries):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -15,7 +17,7 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar, cast, runtime_checkable
 
 from tessarr.errors import MissingDependencyError, UnsupportedOperationError
 from tessarr.plan.strategies.ready import Hands
@@ -24,9 +26,19 @@ if TYPE_CHECKING:
     from distributed import Client
     from distributed.cfexecutor import ClientExecutor
 
+A = TypeVar("A")
 T = TypeVar("T")
-Submit: TypeAlias = Callable[[int], Future[T]]
-"""Submits the task of a number, which returns its receipt."""
+
+
+class Ended(NamedTuple, Generic[T]):
+    """What came of the first tasks of those that one call carries out, and the seconds that these took."""
+
+    results: list[T | BaseException]
+    seconds: float
+
+
+Submit: TypeAlias = Callable[[Sequence[int]], Future[Ended[T]]]
+"""Submits tasks as one call, which `in_turn` carries out."""
 
 
 @runtime_checkable
@@ -39,7 +51,10 @@ class Submits(Protocol):
 
 
 WINDOW = 3
-"""Tasks in flight per slot: the scheduler of an executor never sees more, and no slot waits for the next task."""
+"""Calls in flight per slot: the scheduler of an executor never sees more, and no slot waits for the next one."""
+CALL_SECONDS = 0.1
+"""What short tasks are sent together for: more is not lost with a worker that is killed. A call costs some milliseconds."""
+_MOST_IN_CALL = 256
 _LOOK_S = 1
 """Seconds after which a client of dask is looked at again."""
 
@@ -121,38 +136,111 @@ def _client() -> Client:
         ) from error
 
 
-def submitted(submit: Submit[T], ready: Hands, slots: int, retries: int) -> Iterator[tuple[int, T | BaseException]]:
-    """Run tasks, at most ``WINDOW * slots`` in flight, and yield each with its receipt, or with the error of its last attempt.
+def in_turn(run: Callable[[A], T], tasks: Sequence[A]) -> Ended[T]:
+    """Carry out the first of `tasks`, and more of them for `CALL_SECONDS`. The error of one that is alone is raised."""
+    began = time.monotonic()
+    results: list[T | BaseException] = []
+    for task in tasks:
+        try:
+            results.append(run(task))
+        except Exception as error:
+            if len(tasks) == 1:
+                raise
+            results.append(error)
+        if time.monotonic() - began > CALL_SECONDS:
+            break
+    return Ended(results, time.monotonic() - began)
 
-    A task that fails is sent again, `retries` times. A broken executor, or one that refuses a task, gets no more.
+
+def submitted(submit: Submit[T], ready: Hands, slots: int, retries: int) -> Iterator[tuple[int, T | BaseException]]:
+    """Run tasks, at most ``WINDOW * slots`` calls in flight, and yield each with its receipt, or with its last error.
+
+    A task that fails is sent again, `retries` times, alone; so are those of a call that fails, whichever of them is the reason.
+    A broken executor, or one that refuses a call, gets no more.
     """
+    calls = _Calls(ready)
     takes_more = True
-    running: dict[Future[T], tuple[int, int]] = {}
+    running: dict[Future[Ended[T]], list[int]] = {}
     try:
         while True:
-            while takes_more and len(running) < WINDOW * slots and (task := ready.take()) is not None:
-                running[_sent(submit, task)] = task, 0
+            while takes_more and len(running) < WINDOW * slots and (tasks := calls.take()):
+                running[_sent(submit, tasks)] = tasks
             if not running:
                 return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
-                task, attempts = running.pop(future)
+                tasks = running.pop(future)
                 error = CancelledError() if future.cancelled() else future.exception()
                 takes_more = takes_more and not isinstance(error, BrokenExecutor)
-                if error is not None and attempts < retries and takes_more:
-                    running[_sent(submit, task)] = task, attempts + 1
+                if error is None:
+                    results = calls.ended(tasks, future.result())
+                elif len(tasks) > 1 and takes_more:
+                    calls.separate(tasks)
                     continue
-                yield task, error or future.result()
-                ready.ended(task, failed=error is not None)
+                else:
+                    results = [error] * len(tasks)
+                for task, result in zip(tasks, results, strict=False):
+                    failed = isinstance(result, BaseException)
+                    if failed and takes_more and calls.repeats(task, retries):
+                        continue
+                    yield task, result
+                    ready.ended(task, failed=failed)
     finally:
         for future in running:
             future.cancel()
         wait(running)
 
 
-def _sent(submit: Submit[T], task: int) -> Future[T]:
+class _Calls:
+    """Chooses the tasks that are sent as one call: as many as end within `CALL_SECONDS`, by what came of those before."""
+
+    def __init__(self, ready: Hands) -> None:
+        self._ready = ready
+        self._again: deque[int] = deque()
+        self._attempts: dict[int, int] = {}
+        """How often tasks failed that are sent alone."""
+        self._count = 1
+
+    def take(self) -> list[int]:
+        """Return the tasks of the next call; none where none may start before another has ended."""
+        tasks: list[int] = []
+        while len(tasks) < self._count:
+            task = self._again.popleft() if self._again else self._ready.take()
+            if task is None:
+                break
+            if tasks and task in self._attempts:
+                self._again.appendleft(task)
+                break
+            tasks.append(task)
+            if task in self._attempts:
+                break
+        return tasks
+
+    def ended(self, tasks: Sequence[int], ended: Ended[T]) -> list[T | BaseException]:
+        """Note how long a call took, and take back the tasks that it did not come to. Returns the results of the others."""
+        done = len(ended.results)
+        self._again.extend(tasks[done:])
+        fitting = int(done * CALL_SECONDS / max(ended.seconds, 1e-9))
+        self._count = max(1, min(fitting, 2 * len(tasks), _MOST_IN_CALL))
+        return ended.results
+
+    def separate(self, tasks: Sequence[int]) -> None:
+        """Send the tasks of a call that failed again, each alone."""
+        self._attempts.update(dict.fromkeys(tasks, 0))
+        self._again.extend(tasks)
+
+    def repeats(self, task: int, retries: int) -> bool:
+        """Note that a task failed; return whether it is sent again."""
+        failures = self._attempts.get(task, 0) + 1
+        self._attempts[task] = failures
+        if failures <= retries:
+            self._again.append(task)
+        return failures <= retries
+
+
+def _sent(submit: Submit[T], tasks: Sequence[int]) -> Future[Ended[T]]:
     try:
-        return submit(task)
+        return submit(tasks)
     except Exception as error:
-        broken: Future[T] = Future()
+        broken: Future[Ended[T]] = Future()
         broken.set_exception(BrokenExecutor(f"the executor takes no more tasks: {error!r}"))
         return broken

@@ -14,8 +14,8 @@ from tessarr.core.stored.walk import read_entries
 from tessarr.errors import BaseZarrError, ConflictError, FailedTasksError, UnsupportedOperationError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan import kinds
-from tessarr.plan.executors import Submit, Submits, executor_from, submitted
-from tessarr.plan.kinds import KINDS, RunTask
+from tessarr.plan.executors import Submit, Submits, executor_from, in_turn, submitted
+from tessarr.plan.kinds import KINDS, RunTasks
 from tessarr.plan.manifest import DOCUMENT, Manifest, Place
 from tessarr.plan.markers import FOLDER, Milestones, Ranges, Receipt, done_in, mark, results_in
 from tessarr.plan.predict import Description, task_costs
@@ -294,10 +294,9 @@ class Plan:
     def _submit(self, executor: Submits, here: bool) -> Submit[Receipt]:
         marked = self._place is not None
         if here:
-            return partial(executor.submit, partial(self._opened().run, marked=marked))
-        document = self._manifest.dumps()
-        folder = self._folder()
-        return partial(executor.submit, RunTask(self._manifest.operation, folder, marked=marked), document)
+            return partial(executor.submit, in_turn, partial(self._opened().run, marked=marked))
+        work, document = RunTasks(self._manifest.operation, self._folder(), marked=marked), self._manifest.dumps()
+        return lambda tasks: executor.submit(work, document, *tasks)
 
     def _folder(self) -> Place | None:
         """Return where workers find the table of the scanned files; that of a plan that is not saved is written now."""

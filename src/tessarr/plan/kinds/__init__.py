@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias, get_args
 
 from tessarr.errors import MetadataValidationError
+from tessarr.plan.executors import Ended, in_turn
 from tessarr.plan.kinds.check_manifest import check_manifest
 from tessarr.plan.kinds.checking import open_check
 from tessarr.plan.kinds.copying import Copying
@@ -115,8 +116,8 @@ def _work_of(document: bytes, folder: Place | None) -> Work:
     return KINDS[manifest.operation].open(manifest, None, saved)
 
 
-class RunTask:
-    """Carry out a task of the plan in a document, in any process. The opened places are kept for further tasks.
+class RunTasks:
+    """Carry out tasks of the plan in a document, in any process. The opened places are kept for further tasks.
 
     `folder`: where the plan is saved; ``None``: it is not. `marked`: markers will hold the receipts. Dashboards of executors
     show its name, that of the operation.
@@ -127,5 +128,5 @@ class RunTask:
         self._folder = folder
         self._marked = marked
 
-    def __call__(self, document: bytes, task: int) -> Receipt:
-        return _work_of(document, self._folder).run(task, marked=self._marked)
+    def __call__(self, document: bytes, *tasks: int) -> Ended[Receipt]:
+        return in_turn(partial(_work_of(document, self._folder).run, marked=self._marked), tasks)
