@@ -216,7 +216,7 @@ class _Calls:
         return tasks
 
     def ended(self, tasks: Sequence[int], ended: Ended[T]) -> list[T | BaseException]:
-        """Note how long a call took, and take back the tasks that it did not come to. Returns the results of the others."""
+        """Note how long a call took, and keep the tasks that it did not come to. Returns the results of the others."""
         done = len(ended.results)
         self._again.extend(tasks[done:])
         fitting = int(done * CALL_SECONDS / max(ended.seconds, 1e-9))
