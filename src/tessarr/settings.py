@@ -31,7 +31,7 @@ DEFAULTS: dict[str, Any] = {
         "allow_nan": False,  # write, and in v3 read, NaN and infinity as tokens outside JSON, as zarr-python does
         "write_empty": False,  # write the .zattrs of v2 nodes that have no attributes, as zarr-python 3 does
     },
-    "names": {"warn_reserved": True},  # warn of new names that begin with "__", which Zarr v3 reserves
+    "names": {"warn_reserved": True},  # warn of names that begin with "__", which Zarr v3 reserves
     "strict": False,  # refuse violations of a specification that are otherwise read with a warning
     "json_indent": 2,  # indentation of metadata documents; None for one line
     # Append to stores that have neither locks for all writers nor conditional writes: only one process may do so at a time.

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
 import warnings
 from collections.abc import Callable
+from unittest import mock
 
 import pytest
 
 import tessarr
+from tessarr.codecs.numcodecs import v3
 from tessarr.errors import ZarrUserWarning
 
 
@@ -18,6 +21,12 @@ def consolidated(zarr_format: int, *, members: bool = True) -> tessarr.Group:
     if members:
         group.create_array("a", shape=4, dtype="u1")
     return tessarr.consolidate_metadata(group.store)
+
+
+def numcodecs_zlib(*, warns: bool) -> object:
+    """A codec of numcodecs, made where zarr-python's release for the running Python warns of it, or does not."""
+    with mock.patch.object(v3, "ZARR_PYTHON_WARNS", new=warns):
+        return v3.Zlib(level=1)
 
 
 OF_ZARR_PYTHON: dict[str, tuple[str, str, Callable[[], object]]] = {
@@ -35,7 +44,7 @@ OF_ZARR_PYTHON: dict[str, tuple[str, str, Callable[[], object]]] = {
     "numcodecs": (
         "zarr.codecs.numcodecs._codecs",
         "Numcodecs codecs are not in the Zarr version 3 specification",
-        lambda: tessarr.codecs.numcodecs.Zlib(level=1),
+        lambda: numcodecs_zlib(warns=True),
     ),
 }
 """Warnings that zarr-python 3.1.6 attributes to a module of its own: this module, the message, what provokes it."""
@@ -82,3 +91,12 @@ def test_tessarr_s_own_surface_does_not_give_zarr_python_s_warnings(
     _, message, provoke = OF_ZARR_PYTHON[kind]
     provoke()
     assert not [item for item in recwarn.list if message in str(item.message)]
+
+
+def test_codecs_of_numcodecs_are_not_warned_of_where_zarr_python_no_longer_warns(
+    as_zarr: None, recwarn: pytest.WarningsRecorder
+) -> None:
+    """zarr-python 3.1, the last for CPython 3.11, warns; 3.2 and later, for 3.12 and newer, do not."""
+    numcodecs_zlib(warns=False)
+    assert not [item for item in recwarn.list if "Numcodecs" in str(item.message)]
+    assert v3.ZARR_PYTHON_WARNS is (sys.version_info < (3, 12))

@@ -6,6 +6,7 @@ import os
 import pathlib
 import warnings
 import zipfile
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -167,12 +168,24 @@ def test_names_with_two_underscores_work_with_a_warning_and_are_refused_when_str
     root = tessarr.group(store)
     with pytest.warns(ZarrUserWarning, match="reserves"):
         root.create_array(name, shape=2, dtype="i1")[...] = 1
-    assert list(root) == [name]
-    assert array_of(tessarr.open_group(store, mode="r")[name])[...].tolist() == [1, 1]
+    with pytest.warns(ZarrUserWarning, match="reserves"):
+        assert list(root) == [name]
+    openings: list[Callable[[], object]] = [
+        lambda: tessarr.open_group(store, mode="r")[name],
+        lambda: tessarr.open_array(store, path=name, mode="r"),
+        lambda: tessarr.open(store, path=name, mode="r"),
+        lambda: dict(tessarr.open_group(store, mode="r").members())[name],
+    ]
+    for opening in openings:
+        with pytest.warns(ZarrUserWarning, match="reserves"):
+            found = opening()
+        assert array_of(found)[...].tolist() == [1, 1]
     findings = [finding for finding in check(store).findings if finding.rule == "DOC-NAME"]
     assert [finding.path for finding in findings] == [name]
     with tessarr.config.set({"strict": True}):
         assert list(tessarr.open_group(store, mode="r")) == []
+        with pytest.raises(NodeNameError, match="reserved"):
+            tessarr.open_array(store, path=name, mode="r")
         for other in (name, "__other"):
             with pytest.raises(NodeNameError, match="reserved"):
                 root.create_group(other)

@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -29,6 +30,7 @@ import pytest
 import tessarr
 import tessarr.facade.zarr3.codecs
 from tessarr import conventions, model
+from tessarr.codecs.numcodecs import v3 as v3_codecs
 from tessarr.common import warn as warning
 from tessarr.common.strict_json import dumps
 from tessarr.conventions import known
@@ -349,6 +351,12 @@ def as_zarr_python(call: Callable[[], object]) -> Callable[[Path, pytest.MonkeyP
     return provoke
 
 
+def zlib_that_zarr_python_warns_of() -> object:
+    """A codec of numcodecs, made as if zarr-python's release for the running Python warned of it."""
+    with mock.patch.object(v3_codecs, "ZARR_PYTHON_WARNS", new=True):
+        return tessarr.codecs.numcodecs.Zlib(level=1)
+
+
 class Other(Enum):
     """An enumeration of another package."""
 
@@ -474,8 +482,9 @@ CASES = [
         )
     ),
     *(
-        Case("stores/path.py:check_node_name", ZarrUserWarning, "which Zarr v3 reserves", provoke)
+        Case("stores/path.py:_warn_of_reserved", ZarrUserWarning, "which Zarr v3 reserves", provoke)
         for provoke in (
+            lambda *_: tessarr.open_group(stored({"zarr.json": GROUP, "__a/zarr.json": V3}))["__a"],
             lambda *_: tessarr.create_array({}, name="__a", **SMALL),
             lambda *_: tessarr.create_group_async(Distant(), path="__a"),
         )
@@ -571,7 +580,7 @@ CASES = [
                 "codecs/numcodecs/v3.py:__init__",
                 ZarrUserWarning,
                 "Numcodecs codecs are not in the Zarr version 3 specification",
-                lambda: tessarr.codecs.numcodecs.Zlib(level=1),
+                zlib_that_zarr_python_warns_of,
             ),
         )
     ),

@@ -172,12 +172,8 @@ class Array(VersionMethods, Exported):
 
     @property
     def config(self) -> ArrayConfig:
-        """The runtime options: ``order``, ``write_empty_chunks``, ``read_missing_chunks``."""
-        return ArrayConfig(
-            order=self.order,
-            write_empty_chunks=self._options.write_empty_chunks,
-            read_missing_chunks=self._options.read_missing_chunks,
-        )
+        """The runtime options: ``order``, ``write_empty_chunks``, ``read_missing_chunks``, and those that are only kept."""
+        return ArrayConfig.of(self.order, self._options)
 
     def with_config(self, config: ArrayConfigLike | None) -> Array:
         """Return the same array with other runtime options."""

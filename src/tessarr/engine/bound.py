@@ -36,6 +36,8 @@ class RuntimeOptions(NamedTuple):
     """Store chunks that are all fill value; otherwise such chunks are not stored, and are deleted if present."""
     read_missing_chunks: bool = True
     """A missing chunk reads as fill value; otherwise it raises `ChunkNotFoundError`."""
+    coalescing: tuple[int, int] | None = None
+    """The limits of coalescing in the `ArrayConfig` that was given, kept for it; those of the settings have the effect."""
 
 
 class Access(NamedTuple):

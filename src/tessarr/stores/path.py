@@ -37,6 +37,7 @@ _FIRST, _LATER = r"\.?[^/.\0\ud800-\udfff]", r"[^/\0\ud800-\udfff]*"
 is_plain_key = re.compile(f"{_FIRST}{_LATER}(?:/{_FIRST}{_LATER})*").fullmatch
 """Matches most well-formed keys and no malformed one, in a third of a microsecond; `check_key` decides about the others."""
 
+_RESERVED = 'it begins with "__", which is reserved'
 _V2_DOCUMENTS = frozenset({".zarray", ".zgroup", ".zattrs", ".zmetadata"})
 _RECOMMENDED = r"[A-Za-z0-9_.-]+"
 _WINDOWS_DEVICE = r"(?:CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[0-9¹²³])(?:\.|\Z)"
@@ -169,14 +170,30 @@ def check_node_name(name: str, zarr_format: ZarrFormat = 3) -> None:
     problem = _name_problem(name) or (_v3_name_problem(name) if zarr_format == 3 else _v2_name_problem(name))
     if problem is not None:
         raise NodeNameError(f"node name {_short(name)!r} is not allowed: {problem} (Zarr v{zarr_format})")
-    if zarr_format == 3 and name.startswith("__") and config.get("names.warn_reserved"):
-        warn(
-            f'node name {name!r} begins with "__", which Zarr v3 reserves; other readers may not find it',
-            ZarrUserWarning,
-        )
+    if zarr_format == 3:
+        _warn_of_reserved(name)
     if zarr_format != 3 and not name.isascii():
         warn(
             f"node name {name!r} is not ASCII, as Zarr v{zarr_format} keys should be; other readers may not find it",
+            ZarrUserWarning,
+        )
+
+
+def check_stored_name(path: str) -> None:
+    """Warn (`ZarrUserWarning`) of a stored v3 node at `path` whose name begins with ``__``; `NodeNameError` when strict.
+
+    >>> check_stored_name("model/temperature")
+    """
+    name = path.rpartition("/")[2]
+    if name.startswith("__") and is_strict():
+        raise NodeNameError(f"node name {_short(name)!r} is not allowed: {_RESERVED} (Zarr v3)")
+    _warn_of_reserved(name)
+
+
+def _warn_of_reserved(name: str) -> None:
+    if name.startswith("__") and config.get("names.warn_reserved"):
+        warn(
+            f'node name {name!r} begins with "__", which Zarr v3 reserves; other readers may not find it',
             ZarrUserWarning,
         )
 
@@ -205,7 +222,7 @@ def _v3_name_problem(name: str) -> str | None:
     if not name.strip("."):
         return "it is only periods"
     if is_reserved_name(name):
-        return 'it begins with "__", which is reserved'
+        return _RESERVED
     if name == "zarr.json":
         return "it is the name of the metadata document"
     return None

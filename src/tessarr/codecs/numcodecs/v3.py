@@ -9,6 +9,7 @@ may be left out and are filled in when an array is created. Elements reach the f
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from math import prod
 from typing import Any, ClassVar, Self
@@ -26,6 +27,9 @@ from tessarr.common.warn import warn_as_zarr_python
 from tessarr.errors import CodecError, MetadataValidationError, Problem
 from tessarr.types import JSON, AnyArray, AnyDType, Buffer, JSONObject
 
+ZARR_PYTHON_WARNS = sys.version_info < (3, 12)
+"""Whether zarr-python warns of these codecs: up to 3.1, its last release for CPython 3.11, and no longer from 3.2 on."""
+
 
 class NumcodecsCodec(Codec):
     """Base class of the codecs of all three kinds. Immutable, equal by configuration."""
@@ -42,11 +46,12 @@ class NumcodecsCodec(Codec):
             raise MetadataValidationError(f"invalid {self.name} codec", [problem])
         members = {name: _plain(value) for name, value in configuration.items() if name != "id"}
         self.coder = make_coder(self.codec_id, members)
-        warn_as_zarr_python(
-            "Numcodecs codecs are not in the Zarr version 3 specification and may not be supported by other zarr "
-            "implementations.",
-            module="zarr.codecs.numcodecs._codecs",
-        )
+        if ZARR_PYTHON_WARNS:
+            warn_as_zarr_python(
+                "Numcodecs codecs are not in the Zarr version 3 specification and may not be supported by other zarr "
+                "implementations.",
+                module="zarr.codecs.numcodecs._codecs",
+            )
 
     def __init_subclass__(cls, *, codec_name: str | None = None) -> None:
         """Name the codec. `codec_name` is the id, given as packages for zarr-python give it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,15 +27,36 @@ DEFAULT = Default()
 class ArrayConfig:
     """Runtime options of an array; never stored."""
 
-    order: str = "C"
+    order: str = field(default="C", kw_only=False)
     """Memory layout of the arrays that reading returns: "C" or "F"."""
-    write_empty_chunks: bool = False
+    write_empty_chunks: bool = field(default=False, kw_only=False)
     read_missing_chunks: bool = True
+    sharding_coalesce_max_gap_bytes: int = 512 << 10
+    """Kept for programs that read it; the setting of the same name has the effect, for all arrays."""
+    sharding_coalesce_max_bytes: int = 16 << 20
+    """Likewise."""
 
     @property
     def options(self) -> RuntimeOptions:
-        """The options that engines take."""
-        return RuntimeOptions(self.write_empty_chunks, self.read_missing_chunks)
+        """The options that engines take, with those that are only kept."""
+        limits = self.sharding_coalesce_max_gap_bytes, self.sharding_coalesce_max_bytes
+        return RuntimeOptions(self.write_empty_chunks, self.read_missing_chunks, limits)
+
+    @classmethod
+    def of(cls, order: str, options: RuntimeOptions) -> ArrayConfig:
+        """Make the options of an array from what it has."""
+        empty, missing, kept = options
+        gap, most = kept or (
+            _from_settings().sharding_coalesce_max_gap_bytes,
+            _from_settings().sharding_coalesce_max_bytes,
+        )
+        return cls(
+            order,
+            empty,
+            read_missing_chunks=missing,
+            sharding_coalesce_max_gap_bytes=gap,
+            sharding_coalesce_max_bytes=most,
+        )
 
     @classmethod
     def from_dict(cls, data: Mapping[str, object]) -> ArrayConfig:
@@ -50,8 +71,6 @@ class ArrayConfig:
 ArrayConfigLike: TypeAlias = "ArrayConfig | Mapping[str, object]"
 """What users give as ``config``."""
 
-_IGNORED_OPTIONS = ("sharding_coalesce_max_gap_bytes", "sharding_coalesce_max_bytes")
-
 _defaults: tuple[int, ArrayConfig] | None = None
 """The number of changes of the settings (`Config.changes`), and the options that followed from them then."""
 
@@ -60,11 +79,7 @@ def _from_settings() -> ArrayConfig:
     global _defaults
     changes, known = settings.changes, _defaults
     if known is None or known[0] != changes:
-        options = ArrayConfig(
-            order=settings.get("array.order", "C"),
-            write_empty_chunks=settings.get("array.write_empty_chunks", False),
-            read_missing_chunks=settings.get("array.read_missing_chunks", True),
-        )
+        options = ArrayConfig(**{name: settings.get(f"array.{name}") for name in ArrayConfig.__slots__})
         known = _defaults = (changes, options)
     return known[1]
 
@@ -81,13 +96,15 @@ def array_config(given: ArrayConfigLike | None, base: ArrayConfig | None = None,
         return base
     wanted: dict[str, Any] = {name: value for name, value in legacy.items() if value is not None}
     wanted |= dict(given or {})
-    unknown = wanted.keys() - {*ArrayConfig.__slots__, *_IGNORED_OPTIONS}
+    unknown = wanted.keys() - set(ArrayConfig.__slots__)
     if unknown:
         raise TypeError(f"Unknown array config keys: {sorted(unknown)}; known: {', '.join(ArrayConfig.__slots__)}")
-    known = {name: value for name, value in wanted.items() if name in ArrayConfig.__slots__}
-    if known.get("order", "C") not in ("C", "F"):
-        raise ValueError(f"order must be 'C' or 'F', got {known['order']!r}")
+    if wanted.get("order", "C") not in ("C", "F"):
+        raise ValueError(f"order must be 'C' or 'F', got {wanted['order']!r}")
     for name in ("write_empty_chunks", "read_missing_chunks"):
-        if not isinstance(known.get(name, False), bool | np.bool):
-            raise ValueError(f"Expected instance of bool for {name}, got {known[name]!r}")
-    return ArrayConfig(**{**base.to_dict(), **known})
+        if not isinstance(wanted.get(name, False), bool | np.bool):
+            raise ValueError(f"Expected instance of bool for {name}, got {wanted[name]!r}")
+    for name in ("sharding_coalesce_max_gap_bytes", "sharding_coalesce_max_bytes"):
+        if not isinstance(wanted.get(name, 0), int | np.integer):
+            raise TypeError(f"Expected an integer for {name}, got {wanted[name]!r}")
+    return ArrayConfig(**{**base.to_dict(), **wanted})

@@ -21,7 +21,7 @@ from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import config, is_strict
-from tessarr.stores.path import join
+from tessarr.stores.path import check_stored_name, join
 from tessarr.types import ZarrFormat
 
 if TYPE_CHECKING:
@@ -47,8 +47,11 @@ _known_settings: tuple[int, _Settings] | None = None
 def parse_entry(entry: Entry, zarr_format: ZarrFormat, store: Store | None = None) -> ArrayMetadata | GroupMetadata:
     """Parse the stored documents of one format of a node; a cache hit skips the JSON as well.
 
-    Warns of unusual documents, some with the name of the node in `store`. Raises `MetadataValidationError`.
+    Warns of unusual documents, some with the name of the node in `store`, and of reserved names. Raises
+    `MetadataValidationError`.
     """
+    if zarr_format == 3 and "__" in entry.path:
+        check_stored_name(entry.path)
     key = _stored_key(entry, zarr_format)
     if key is not None and (found := _stored.get(key)) is not None:
         metadata, attributes = found
@@ -68,9 +71,11 @@ def parse_node(
 ) -> ArrayMetadata | GroupMetadata:
     """Parse the documents (relative key → JSON) of one node; a cache hit skips the interpretation.
 
-    Warns of unusual documents, some with the name of the node, which is at `path` of `store`. Raises
-    `MetadataValidationError`.
+    Warns of unusual documents, some with the name of the node, which is at `path` of `store`, and of reserved names.
+    Raises `MetadataValidationError`.
     """
+    if zarr_format == 3 and "__" in path:
+        check_stored_name(path)
     return _parse(zarr_format, documents, store, path)[0]
 
 
