@@ -32,10 +32,14 @@ STRESS_SECONDS ?= 2
 # For `make test-apps`.
 APPS := build/apps
 
+# For `make test-zarr-python`: releases of zarr-python 3, the oldest and the newest that tessarr is put inside, and those between.
+INSIDE := build/inside
+RELEASES ?= 3.1.6 3.2.1 3.3.0 3.4.0 3.4.1 3.4.2
+
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup demo screenshots test test-busy test-apps test-browser servers check format conformance fixtures bench bench-serving campaign ecosystem freethreaded fuzz wheel docs docs-serve viewer changelog api-snapshot clean
+.PHONY: help setup demo screenshots test test-busy test-apps test-zarr-python test-browser servers check format conformance fixtures bench bench-serving campaign ecosystem freethreaded fuzz wheel docs docs-serve viewer changelog api-snapshot clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -82,6 +86,16 @@ test-apps: ## napari, iohub, PyTorch and anndata with tessarr, in an environment
 	$(APPS)/bin/python -m pip install --quiet --upgrade "pip>=24"
 	$(APPS)/bin/python -m pip install --quiet -e '.[apps]'
 	$(APPS)/bin/python -m pytest -q -p no:npe2 -p no:napari -W default tests/applications </dev/null
+
+test-zarr-python: ## the patch, the codec pipeline and the entry points in RELEASES="3.1.6 3.4.2" of zarr-python (PYTHON=python3.12 or newer)
+	test -x $(INSIDE)/bin/python || $(PYTHON) -m venv $(INSIDE)
+	$(INSIDE)/bin/python -m pip install --quiet --upgrade "pip>=24"
+	$(INSIDE)/bin/python -m pip install --quiet -e '.[cloud,codecs,fsspec,ml]' "hypothesis>=6.100" "pytest>=8.2" "pytest-xdist>=3.6"
+	for release in $(RELEASES); do \
+		$(INSIDE)/bin/python -m pip install --quiet "zarr==$$release"; \
+		echo "zarr-python $$release"; \
+		$(INSIDE)/bin/python -m pytest -q -n $(JOBS) tests/zarr_python </dev/null; \
+	done
 
 servers: $(STAMP) ## the servers that the tests of remote stores talk to, in build/test-servers
 	PYTHON=$(abspath $(PY)) scripts/install_test_servers.sh </dev/null

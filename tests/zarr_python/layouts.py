@@ -67,6 +67,17 @@ class Layout(NamedTuple):
         return z
 
 
+def errs(layout: Layout, kind: str) -> bool:
+    """Whether this zarr-python writes a wrong value to such an array, or refuses one that fits (tessarr does not).
+
+    Before 3.3 it stores text of results in Fortran order transposed. Before 3.4 it refuses values for part of a shard that is
+    selected by an integer and an array.
+    """
+    release = tuple(map(int, zarr.__version__.split(".")[:2]))
+    text = layout.dtype is str and layout.order == "F" and release < (3, 3)
+    return text or (layout.shards is not None and kind == "orthogonal" and release < (3, 4))
+
+
 def made(kind: str) -> Any:
     """A new store of zarr-python."""
     if kind == "memory":

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from zarr.codecs import GzipCodec
 
@@ -25,7 +25,7 @@ from tessarr.zarr_python.counts import COUNTS
 from tessarr.zarr_python.piped import array as piped_array
 from tessarr.zarr_python.pipeline import TessarrCodecPipeline
 from tessarr.zarr_python.serve import engine_read as real_engine_read
-from tests.zarr_python.layouts import Layout, kept, outcome
+from tests.zarr_python.layouts import Layout, errs, kept, outcome
 from tests.zarr_python.test_patch import FORMS, cases, get, put, written_to
 
 NAME = "tessarr.zarr_python.pipeline.TessarrCodecPipeline"
@@ -60,6 +60,7 @@ def test_reading_is_the_same(case: tuple[Layout, str, Any]) -> None:
 @given(cases(), st.sampled_from(FORMS), st.integers(0, 9))
 def test_writing_is_the_same(case: tuple[Layout, str, Any], form: str, seed: int) -> None:
     layout, kind, selection = case
+    assume(not errs(layout, kind))
     a, b = layout.make(), layout.make()
     value = written_to(a, kind, selection, form, seed)
     plain = outcome(lambda: put(a, kind, selection, value))
