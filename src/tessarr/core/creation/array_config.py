@@ -79,7 +79,13 @@ def _from_settings() -> ArrayConfig:
     global _defaults
     changes, known = settings.changes, _defaults
     if known is None or known[0] != changes:
-        options = ArrayConfig(**{name: settings.get(f"array.{name}") for name in ArrayConfig.__slots__})
+        options = ArrayConfig(
+            settings.get("array.order", "C"),
+            settings.get("array.write_empty_chunks", False),
+            read_missing_chunks=settings.get("array.read_missing_chunks", True),
+            sharding_coalesce_max_gap_bytes=settings.get("array.sharding_coalesce_max_gap_bytes"),
+            sharding_coalesce_max_bytes=settings.get("array.sharding_coalesce_max_bytes"),
+        )
         known = _defaults = (changes, options)
     return known[1]
 
