@@ -422,7 +422,7 @@ CASES = [
         )
     ),
     *(
-        Case("core/creation/metadata.py:_check_chain", ZarrUserWarning, "disables partial reads and writes", provoke)
+        Case("core/creation/metadata.py:_fitted", ZarrUserWarning, "disables partial reads and writes", provoke)
         for provoke in (
             lambda *_: tessarr.create(**around(store={})),
             lambda *_: tessarr.create_async(**around(store={})),

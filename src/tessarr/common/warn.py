@@ -41,6 +41,8 @@ class Location(NamedTuple):
 _caller: ContextVar[Location | None] = ContextVar("tessarr_caller", default=None)
 """Set only in contexts made by `context_with_caller`, for threads that do not have the caller on their stack."""
 
+_issued = 0
+"""Changed by every warning; two at once may count as one."""
 _OURS = __name__.partition(".")[0]
 _DRIVERS = frozenset(("asyncio", "concurrent", "contextlib", "functools", "threading"))
 """Modules of the standard library that call functions on behalf of other code, whose line the warning names."""
@@ -53,10 +55,17 @@ def warn(
 
     `module` is what filters by module compare, in place of the caller's module.
     """
+    global _issued
+    _issued += 1
     place = caller(through)
     warnings.warn_explicit(
         message, category, place.filename, place.lineno, module=module or place.module, registry=place.registry
     )
+
+
+def warnings_issued() -> int:
+    """Return a number that every warning changes: who keeps a result compares it, so that the next caller is warned too."""
+    return _issued
 
 
 def warn_as_zarr_python(message: str, category: type[Warning] = ZarrUserWarning, *, module: str | None = None) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from typing import Any
 
 from tessarr.codecs.base import Codec
@@ -23,10 +22,9 @@ from tessarr.types import JSON, AnyDType, JSONObject, Shape, ZarrFormat
 
 DIMENSIONS = "_ARRAY_DIMENSIONS"
 """The attribute that holds the dimension names of v1 and v2 arrays."""
-_set = object.__setattr__
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ArrayMetadata:
     """The metadata of one array. Immutable; equal when the documents it would be written as are equal."""
 
@@ -127,24 +125,18 @@ class ArrayMetadata:
         """
         # Quicker than `replace`, which would check the fill value again; every member of a large group passes here.
         changed = object.__new__(type(self))
-        for put, value in zip(_PUT, _values(self), strict=True):
-            put(changed, value)
-        _set(changed, "attributes", attributes)
+        fields = changed.__dict__
+        fields.update(self.__dict__)
+        fields["attributes"] = attributes
         if self.zarr_format != 3:
             report(map(Diagnostic, misstated_dimensions(attributes, self.ndim)))
-            _set(changed, "dimension_names", stated_dimensions(attributes, self.ndim))
+            fields["dimension_names"] = stated_dimensions(attributes, self.ndim)
         return changed
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ArrayMetadata) and self.to_dict() == other.to_dict()
 
     __hash__ = None  # type: ignore[assignment]
-
-
-_NAMES = ArrayMetadata.__slots__
-_values = attrgetter(*_NAMES)
-_PUT = [getattr(ArrayMetadata, name).__set__ for name in _NAMES]
-"""Functions that set the fields, in the order of `_NAMES`; `object.__setattr__` would look each up."""
 
 
 def stated_dimensions(attributes: Mapping[str, Any], ndim: int) -> tuple[str | None, ...] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -16,7 +17,7 @@ from tessarr.codecs.fit import fit_chain
 from tessarr.codecs.parse import CodecLike, CodecsLike, codec_from, named_config
 from tessarr.codecs.sharding import ShardingCodec
 from tessarr.common import strict_json
-from tessarr.common.warn import Diagnostic, report, warn, warn_as_zarr_python
+from tessarr.common.warn import Diagnostic, report, warn, warn_as_zarr_python, warnings_issued
 from tessarr.core.creation.array_config import DEFAULT
 from tessarr.core.creation.zarr_python_arguments import check_v2_compressor, check_v2_unit, default_fill
 from tessarr.dtypes.base import DataType, Scalar
@@ -65,6 +66,12 @@ def new_array_metadata(
     storage_transformers: Sequence[JSONObject] = (),
 ) -> ArrayMetadata:
     """Make the metadata of a new array. Arguments and errors are those of `tessarr.create_array`."""
+    given = (shape, chunks, shards, filters, compressors, serializer, codecs, chunk_key_encoding, dimension_names)
+    rest = (zarr_format, order, object_codec, storage_transformers, None if fill_value is DEFAULT else [fill_value])
+    key = _key(isinstance(dtype, np.dtype), _plain(dtype), given, rest)
+    if key is not None and (known := _known.get(key)) is not None:
+        return known.with_attributes(strict_json.plain(dict(attributes or {})))
+    issued = warnings_issued()
     lengths = _shape(shape)
     data_type, filters = _data_type(dtype, object_codec, filters, zarr_format)
     endian = _byteorder(dtype) if zarr_format == 3 else None
@@ -87,19 +94,62 @@ def new_array_metadata(
         _report_diagnostics(chain)
         if inner is not None:
             chain = (ShardingCodec(inner, chain, **_shard_options(shards)),)
-        spec = ChunkSpec(_first_chunk(grid, lengths), data_type, common["fill_value"])
-        chain = fit_chain(chain, spec)
-        _check_chain(chain, spec)
-        return ArrayMetadata(
+        chain = _fitted(chain, ChunkSpec(_first_chunk(grid, lengths), data_type, common["fill_value"]))
+        made = ArrayMetadata(
             **common,
             chunk_grid=grid,
             chunk_key_encoding=_key_encoding(chunk_key_encoding, "default", len(lengths)),
             codecs=chain,
             storage_transformers=new_transformers(storage_transformers),
         )
+        return _remembered(made, key, issued)
     return _older_metadata(
         common, chunks, shards, filters, compressors, codecs, order, chunk_key_encoding, itemsize, storage_transformers
     )
+
+
+_known: dict[tuple[int, bytes], ArrayMetadata] = {}
+"""Arguments → v3 metadata without attributes, of whose objects equal arguments make metadata again, as the parse cache does."""
+_MAX_KNOWN = 512
+"""The cache is emptied when it would exceed this size."""
+_MAX_KEY_NBYTES = 4096
+"""Long arguments (of rectilinear grids) are not kept."""
+_PLAIN = frozenset((str, int, bool, float, type(None)))
+
+
+def _key(*arguments: object) -> tuple[int, bytes] | None:
+    """Make a key of arguments that are JSON, with the settings as they are; ``None``: of others, or of what may change."""
+    if registry.is_extended() or not _is_plain(arguments):
+        return None
+    # Integers, booleans and floats that are equal give different bytes; version 2 writes no back-references.
+    key = marshal.dumps(arguments, 2)  # type: ignore[arg-type]  # `_is_plain`
+    return (settings.changes, key) if len(key) <= _MAX_KEY_NBYTES else None
+
+
+def _is_plain(value: object) -> bool:
+    kind = type(value)
+    if kind in _PLAIN:
+        return True
+    if kind is tuple or kind is list:
+        return all(map(_is_plain, value))  # type: ignore[call-overload]
+    return kind is dict and all(map(_is_plain, value.items()))  # type: ignore[attr-defined]
+
+
+def _plain(dtype: DTypeLike) -> object:
+    """Return what tells a dtype of NumPy's own numbers from all others, as JSON; others as they are."""
+    if isinstance(dtype, np.dtype) and dtype.isbuiltin == 1 and dtype.kind in "biufc" and dtype.metadata is None:
+        return [dtype.char]
+    return dtype
+
+
+def _remembered(made: ArrayMetadata, key: tuple[int, bytes] | None, issued: int) -> ArrayMetadata:
+    """Return `made`, and keep it for equal arguments, unless making it caused a warning since `issued` were counted."""
+    is_lasting = not made.storage_transformers and not any(codec.is_foreign for codec in made.codecs)
+    if key is not None and is_lasting and issued == warnings_issued():
+        if len(_known) >= _MAX_KNOWN:
+            _known.clear()
+        _known[key] = made.with_attributes({})
+    return made
 
 
 def _data_type(
@@ -122,11 +172,12 @@ def _report_diagnostics(chain: tuple[Codec, ...]) -> None:
     report(Diagnostic(message) for codec in chain for message in codec.diagnostics)
 
 
-def _check_chain(chain: tuple[Codec, ...], spec: ChunkSpec) -> None:
-    """Raise for a chain that cannot encode such chunks or states no byte order.
+def _fitted(chain: tuple[Codec, ...], spec: ChunkSpec) -> tuple[Codec, ...]:
+    """Fit a chain to such chunks. Raises for one that cannot encode them or states no byte order.
 
-    Warn of codecs that prevent partial reads of shards.
+    Warns of codecs that prevent partial reads of shards.
     """
+    chain = fit_chain(chain, spec)
     bound = BoundChain(chain, spec)
     check_endian(bound, strict=True)
     if bound.shard is not None and not bound.partial:
@@ -135,6 +186,7 @@ def _check_chain(chain: tuple[Codec, ...], spec: ChunkSpec) -> None:
             "performance, where a filter or compressor is around it; give them to the inner chunks"
         )
         warn(message, ZarrUserWarning)
+    return chain
 
 
 def _older_metadata(
