@@ -1,8 +1,9 @@
-"""Plots that H5Web draws, by WebGL: loaded when they are opened, moved and selected; and what the page says without WebGL."""
+"""Plots that H5Web draws, by WebGL: loaded when one is opened, moved, selected; what is drawn before, and without WebGL."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ import tessarr
 from tessarr.storage import MemoryStore
 from tests.browser.chromium import Browser, Page, pixels_of
 from tests.browser.conftest import serving
-from tests.browser.looking import bounds_of, choose, dragged, readout, saved
+from tests.browser.looking import bounds_of, choose, dragged, pixel, place_of, pointed, readout, saved
+from tests.waiting import until
 
 HEIGHTS = np.tile(np.linspace(0, 1, 41), (41, 1))
 HEIGHTS[15:26, 15:26] = np.nan
@@ -27,6 +29,16 @@ def plots() -> Iterator[str]:
     group.create_array("mass_errors", data=np.array([20.0, 0, 0, 0, 0]), dimension_names=row)
     group.create_array("size", data=np.array([3.0, 1, 2, 5, 4]), dimension_names=row)
     group.create_array("heights", data=HEIGHTS)
+    scales = [{"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [1.0, 1.0, 1.0]}]}]
+    axes = [{"name": "c", "type": "channel"}, {"name": "y", "type": "space"}, {"name": "x", "type": "space"}]
+    channels = [
+        {"color": color, "window": {"start": 0, "end": 40, "min": 0, "max": 40}} for color in ("FF0000", "00FF00")
+    ]
+    image = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": scales}], "omero": {"channels": channels}}
+    light = np.indices((41, 41), "u1")
+    group.create_group("image", attributes={"ome": image}).create_array("0", data=light, chunks=(1, 16, 16))
+    colors = np.stack([*np.indices((40, 50)), np.full((40, 50), 9)], axis=-1).astype("u1")
+    group.create_array("rgb", data=4 * colors)
     group.create_array("wave", data=np.sin(np.arange(100)))
     server, address = serving(store)
     with server:
@@ -60,24 +72,101 @@ def test_h5web_is_loaded_when_a_plot_of_it_is_opened(browser: Browser, plots: st
     assert page.problems == []
 
 
-def test_without_webgl_the_picture_of_a_plane_is_the_one_of_the_server(
-    browser_without_graphics: Browser, plots: str
-) -> None:
-    page = browser_without_graphics.open(f"{plots}#/heights?view=heatmap")
-    page.wait("document.querySelector('.error.data')?.textContent.includes('no WebGL')")
-    page.wait("document.querySelector('img.plane')?.naturalWidth >= 41")
-    assert page.evaluate("document.querySelector('img.plane').alt") == "Picture of heights"
+def test_the_first_picture_is_drawn_before_h5web_is_there(browser: Browser, plots: str) -> None:
+    page = browser.open(f"{plots}#/heights?view=table")
+    page.wait("document.querySelector('.table td')")
+    held: list[str] = []
+
+    def hold(message: dict[str, Any]) -> None:
+        if message["method"] == "Fetch.requestPaused":
+            held.append(message["params"]["requestId"])
+
+    browser.listen(hold)
+    page.call("Fetch.enable", patterns=[{"urlPattern": "*h5web.css"}])
+    page.evaluate("location.hash = '#/heights?view=heatmap&map=gray'")
+    page.wait("document.querySelector('canvas.flat')?.dataset.pending === '0'")
+    until(lambda: len(held) == 1, "H5Web is asked for")
+    assert page.evaluate("document.querySelector('canvas.plot')") is None
+    bounds, pixels = bounds_of(page, "canvas.flat"), page.screenshot()
+    row = pixels[int(bounds["y"]) + 20, int(bounds["x"]) + 2 :: 20][:20]
+    assert row[0].tolist() == [0, 0, 0]
+    assert (np.diff(row[:, 0].astype(int)) >= 0).all()
+    assert row[-1, 0] > 200
+    page.call("Fetch.continueRequest", requestId=held[0])
+    page.settled()
+    assert page.evaluate("document.querySelectorAll('canvas').length") == 2  # the plot, and the colour bar
+    browser.ignore(hold)
     assert page.problems == []
 
 
-@pytest.mark.parametrize("view", ["surface", "scatter", "line"])
-def test_a_browser_without_webgl_is_told_in_words_what_else_there_is(
-    browser_without_graphics: Browser, plots: str, view: str
+@pytest.mark.parametrize("place", ["heights?map=viridis", "image?flipx=1&flipy=1", "rgb?fill=1"])
+def test_without_webgl_elements_have_the_same_colours(
+    browser: Browser, browser_without_graphics: Browser, plots: str, place: str
 ) -> None:
-    page = browser_without_graphics.open(f"{plots}#/heights?view={view}")
+    found = []
+    for one in (browser, browser_without_graphics):
+        page = one.open(f"{plots}#/{place}")
+        page.settled()
+        pixels = page.screenshot()
+        found.append([pixel(page, pixels, column, row) for row in range(0, 40, 4) for column in range(0, 40, 4)])
+        assert page.problems == []
+    assert found[0] == found[1]
+    assert len({tuple(color) for color in found[0]}) >= 10
+
+
+@pytest.mark.parametrize(
+    "place", ["wave", "wave?shape=both", "mass?view=scatter&against=size&tint=mass&shape=both&errors=0"]
+)
+def test_without_webgl_lines_and_points_are_at_the_same_places(
+    browser: Browser, browser_without_graphics: Browser, plots: str, place: str
+) -> None:
+    drawn = []
+    for browser_of_one in (browser, browser_without_graphics):
+        page = browser_of_one.open(f"{plots}#/{place}")
+        page.wait("Object.keys(document.querySelector('canvas.plot')?.dataset ?? {}).length > 0")
+        page.evaluate("new Promise((done) => setTimeout(done, 300))")
+        left, top, width, height = (int(bounds_of(page, "canvas.plot")[one]) for one in ("x", "y", "width", "height"))
+        pixels = page.screenshot()[top : top + height, left : left + width].astype(int)
+        drawn.append(abs(pixels - 255).max(axis=2) > 100)
+        assert page.problems == []
+    for one, other in (drawn, drawn[::-1]):
+        assert one.sum() > 500
+        near = np.zeros_like(other)
+        for down, right in np.ndindex(7, 7):
+            near |= np.roll(other, (down - 3, right - 3), (0, 1))
+        assert not (one & ~near).any()
+
+
+def test_without_webgl_a_plane_is_moved_zoomed_and_read(browser_without_graphics: Browser, plots: str) -> None:
+    page = browser_without_graphics.open(f"{plots}#/heights?view=heatmap")
+    page.settled()
+    text = pointed(page, lambda: place_of(page, 8, 5), "dim_0 5, dim_1 8: .*")
+    assert text == f"dim_0 5, dim_1 8: {HEIGHTS[5, 8]}"
+    x, y = middle_of(page)
+    dragged(page, (x, y), (x - 60, y), shift=False)
+    page.wait("location.hash.includes('box=')")
+    page.evaluate("document.querySelector('canvas.plot').focus()")
+    page.press("0")
+    page.wait("!location.hash.includes('box=')")
+    assert page.problems == []
+
+
+def test_without_webgl_a_line_has_a_cursor_and_is_saved(browser_without_graphics: Browser, plots: str) -> None:
+    page = browser_without_graphics.open(f"{plots}#/wave")
+    page.wait("document.querySelector('canvas.plot')?.dataset.frame")
+    page.evaluate("document.querySelector('canvas.plot').focus()")
+    page.press("ArrowRight")
+    assert readout(page, "dim_0 0: .*") == "dim_0 0: 0"
+    assert (pixels_of(saved(page, "Save the line as a picture")) == ACCENT).all(axis=2).sum() > 50
+    assert page.problems == []
+
+
+def test_a_browser_without_webgl_is_told_in_words_what_surfaces_need(
+    browser_without_graphics: Browser, plots: str
+) -> None:
+    page = browser_without_graphics.open(f"{plots}#/heights?view=surface")
     page.wait("document.querySelector('.error.data')?.textContent.includes('no WebGL')")
     assert "Table" in page.evaluate("document.querySelector('.error.data').textContent")
-    assert page.evaluate("document.querySelector('.downloads a').href").endswith((".png?", ".npy?0=0", ".png"))
     page.evaluate("[...document.querySelectorAll('.tabs button')].find((one) => one.textContent === 'Table').click()")
     page.wait("document.querySelector('.table td') && !document.querySelector('.error.data')")
     assert page.problems == []
@@ -106,6 +195,11 @@ def test_points_are_moved_zoomed_and_follow_the_colours_of_the_page(browser: Bro
     assert domain_of(page)[4:6] == pytest.approx([2, 5], abs=0.02)
     page.call("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=-120)
     page.wait("Number(document.querySelector('canvas.plot').dataset.domain.split(',')[4]) > 2.02")
+    west, east, low, high = domain_of(page)[4:]
+    page.call("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=-120, modifiers=1)  # with Alt
+    page.wait(f"Number(document.querySelector('canvas.plot').dataset.domain.split(',')[4]) > {west + 0.02}")
+    assert domain_of(page)[5] < east
+    assert domain_of(page)[6:] == pytest.approx([low, high])
     page.evaluate("document.querySelector('canvas.plot').focus()")
     page.press("0")
     page.wait("!location.hash.includes('domain')")
@@ -129,7 +223,7 @@ def test_a_bar_below_0_reaches_the_edge_of_a_logarithmic_axis(browser: Browser, 
     pixels = page.screenshot()
     assert pixels[bottom, x - 1 : x + 2].tolist() != [[255, 255, 255]] * 3
     assert pixels[bottom, x + 20].tolist() == [255, 255, 255]
-    texts = page.evaluate("[...document.querySelectorAll('[data-type=ordinate] text')].map((one) => one.textContent)")
+    texts = page.evaluate("[...document.querySelectorAll('svg.axes text')].map((one) => one.textContent)")
     assert {"1", "10", "100", "1000", "mass"} <= set(texts)
     assert page.problems == []
 
@@ -185,7 +279,7 @@ def test_the_keyboard_marks_a_point(browser: Browser, plots: str) -> None:
     page.evaluate("document.querySelector('canvas.plot').focus()")
     page.press("ArrowRight")
     readout(page, "row 0: .*")
-    page.wait("document.querySelectorAll('.h5web svg path').length === 1")
+    page.wait("document.querySelectorAll('.h5web .over rect').length === 2")
     choose(page, "select[aria-label='How points are joined']", "steps")
     page.wait("location.hash.includes('shape=steps')")
     page.evaluate("new Promise((done) => setTimeout(done, 300))")

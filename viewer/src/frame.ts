@@ -1,6 +1,8 @@
-/** The frame of a plot: where the plot is in its element, and the marks of its axes. */
+/** What is drawn of a plot, in pixels: its axes, what is in the plot, and what lies over it. */
 
 import { shortText } from "./elements.js";
+import type { Texels } from "./layer.js";
+import type { Lines } from "./overlay.js";
 import type { Scaling } from "./scales.js";
 
 /** Space beside a plot, in pixels. */
@@ -26,12 +28,83 @@ export interface Frame {
   bottom: number;
   x: Axis;
   y: Axis;
-  /** Whether lines cross the plot at the marks. */
-  hasGuides: boolean;
+  /** Whether lines cross the plot at the marks: below what is drawn, or over it. */
+  guides: "below" | "over" | null;
   label: string;
   /** Facts about what is drawn, which become `data-…` of the canvas. */
   facts: Record<string, string>;
   onCanvas: (canvas: HTMLCanvasElement) => void;
+}
+
+/** A picture in the plot: edges in pixels from the left and the top, and the shares of the picture that are there. */
+export interface Patch {
+  texels: Texels;
+  left: number;
+  right: number;
+  top: number;
+  bottom: number;
+  /** Where the edges are in the picture: 0 at its first column and row, 1 at its end. */
+  share: { left: number; right: number; top: number; bottom: number };
+  /** Layers are drawn one over the other, the first below. */
+  layer: number;
+  /** A patch covers those of its layer with a larger number, also where it is transparent. */
+  behind: number;
+  /** Its light is added to what is below. */
+  isAdded: boolean;
+  isSmooth: boolean;
+}
+
+/** Where places are drawn: each is stretched, then moved. */
+export interface Moved {
+  left: number;
+  top: number;
+  scaleX: number;
+  scaleY: number;
+}
+
+/** Places in pixels from the left and the top of the plot; NaN parts lines. */
+export interface Stroke {
+  x: Float64Array;
+  y: Float64Array;
+  /** Absent: the places are where they are drawn. */
+  moved?: Moved;
+  color: string;
+  width: number;
+  opacity: number;
+  hasLine: boolean;
+  /** Side of a point at each place, in pixels; 0: there are none. */
+  side: number;
+  /** Colours of the points: shares of a colour map, and the colour of what has no share; absent: they are of the colour of the line. */
+  tint?: { shares: Float64Array; map: string; none: string } | undefined;
+}
+
+/** A rectangle about an element, in pixels. */
+export interface Marked {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+  color: string;
+}
+
+/** What lies over a plot. */
+export interface Over {
+  lines?: Lines[];
+  /** Coast lines: a path in elements, and where it is; negative scales: it runs the other way. */
+  coast?: { path: string; place: Moved } | null;
+  marks?: Marked[];
+  /** Lines from the top to the bottom, by their class in the style of the page. */
+  rules?: { at: number; kind: "marked" | "cursor" }[];
+  /** Names of curves, in their colours. */
+  names?: { text: string; color: string }[];
+  selection?: Selection | null;
+}
+
+export interface Look {
+  frame: Frame;
+  patches: Patch[];
+  strokes: Stroke[];
+  over: Over;
 }
 
 /** Return the size of the plot within an element, in pixels; `null`: the element is not shown. */
@@ -40,9 +113,10 @@ export function roomOf(element: HTMLElement): { width: number; height: number } 
   return { width: Math.max(1, element.clientWidth - MARGIN.left - MARGIN.right), height: Math.max(1, element.clientHeight - MARGIN.top - MARGIN.bottom) };
 }
 
-/** Return the marks of an axis of values, which rises over a height in pixels. */
-export function valueMarks(scaling: Scaling, height: number): Mark[] {
-  return scaling.ticks(Math.max(2, Math.floor(height / 36))).map((value) => ({ at: (1 - scaling.share(value)) * height, text: shortText(value) }));
+/** Return the marks of an axis of values, which runs to the right, or rises, over a length in pixels. */
+export function valueMarks(scaling: Scaling, length: number, isRising: boolean): Mark[] {
+  const count = Math.max(2, Math.floor(length / (isRising ? 36 : 90)));
+  return scaling.ticks(count).map((value) => ({ at: (isRising ? 1 - scaling.share(value) : scaling.share(value)) * length, text: shortText(value) }));
 }
 
 /** A rectangle that a person draws with Shift: the first corner and the last, in pixels of the plot. */

@@ -1,6 +1,10 @@
-/** Plots that H5Web draws, by WebGL: whether the browser has it, and H5Web's parts, which are loaded when the first plot needs them. */
+/** Plots that H5Web draws, by WebGL: whether the browser has it, and H5Web's parts, which are loaded when a plot needs them. */
 
-import { el, onLook } from "./dom.js";
+import { el, fill, onLook } from "./dom.js";
+import { drawFlat } from "./flat.js";
+import type { Look } from "./frame.js";
+import type { FramedLook } from "./h5web_framed.js";
+import { Shapes } from "./shapes.js";
 
 type H5Web = typeof import("./h5web.js");
 
@@ -15,24 +19,19 @@ export class NoGraphicsError extends Error {
   override name = "NoGraphicsError";
 
   constructor() {
-    super("This browser gives pages no WebGL, by which the page draws. Table shows the same elements, and the links below have them as files.");
+    super("This browser gives pages no WebGL, by which surfaces are drawn. Heat map and Table show the same elements.");
   }
 }
 
-let parts: Promise<H5Web> | null = null;
+/** H5Web's parts; a promise while they are loaded. */
+let parts: Promise<H5Web> | H5Web | null = null;
 
 /** Load H5Web's parts and their style, once; again after a failure. */
-function h5web(): Promise<H5Web> {
-  parts ??= load().catch((error: unknown) => {
+function h5web(): Promise<H5Web> | H5Web {
+  return (parts ??= load().then((found) => (parts = found)).catch((error: unknown) => {
     parts = null;
     throw error;
-  });
-  return parts;
-}
-
-/** Load H5Web's parts while the numbers are read that they are to draw; a failure is told by the plot. */
-export function prepare(): void {
-  void h5web().catch(() => undefined);
+  }));
 }
 
 /** Whether the browser gives pages WebGL 2; remote desktops and machines without a graphics processor may not. */
@@ -54,37 +53,42 @@ async function load(): Promise<H5Web> {
   return found;
 }
 
-/** Make a canvas that H5Web has made one that the keyboard reaches. */
+/** Make a canvas one that the keyboard reaches. */
 export function reachable(canvas: HTMLCanvasElement, description: string): void {
   canvas.classList.add("plot");
   for (const [name, value] of [["tabindex", "0"], ["role", "application"], ["aria-roledescription", description]] as const) canvas.setAttribute(name, value);
 }
 
-/** A plot of H5Web: drawn in the next frame, however often that was asked for, and again when its size or the colours of the page change. */
-export class Plot<Look> {
+/** A plot: drawn in the next frame, however often that was asked for, and again when its size or the colours of the page change. */
+export class Plot<Seen> {
   readonly element = el("div", { class: "h5web" });
   private readonly ignore: () => void;
   private isClosed = false;
-  private drawn: Drawn<Look> | null = null;
+  private isAsked = false;
+  private drawn: Drawn<Seen> | null = null;
   private frame = 0;
 
   /** `look`: what is drawn now; `null`: nothing yet. */
   constructor(
-    private readonly start: (parts: H5Web, host: HTMLElement, look: Look) => Drawn<Look>,
-    private readonly look: () => Look | null,
-    private readonly onError: (error: unknown) => void,
+    private readonly start: (parts: H5Web, host: HTMLElement, look: Seen) => Drawn<Seen>,
+    private readonly look: () => Seen | null,
+    protected readonly onError: (error: unknown) => void,
   ) {
     this.ignore = onLook(this.element, () => this.draw());
   }
 
-  /** Return the canvas that H5Web draws on; `undefined`: nothing is drawn yet. */
+  /** Return the canvas that a person acts on; `undefined`: there is none yet. */
   get canvas(): HTMLCanvasElement | undefined {
-    return this.element.querySelector("canvas") ?? undefined;
+    return this.element.querySelector<HTMLCanvasElement>("canvas.plot") ?? undefined;
   }
 
   draw(): void {
     if (this.frame !== 0 || this.isClosed) return;
-    this.frame = requestAnimationFrame(() => void this.update().catch(this.onError).finally(() => (this.frame = 0)));
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      const look = this.look();
+      if (look !== null) this.show(look);
+    });
   }
 
   close(): void {
@@ -94,11 +98,92 @@ export class Plot<Look> {
     this.drawn?.close();
   }
 
-  private async update(): Promise<void> {
-    const parts = await h5web();
-    const look = this.look();
-    if (this.isClosed || look === null) return;
-    if (this.drawn === null) this.drawn = this.start(parts, this.element, look);
-    else this.drawn.update(look);
+  /** Draw by H5Web, as soon as it is there. */
+  protected show(look: Seen): void {
+    if (this.drawn !== null) this.drawn.update(look);
+    else if (isLoaded(parts)) this.drawn = this.start(parts, this.host, look);
+    else this.ask();
   }
+
+  protected get host(): HTMLElement {
+    return this.element;
+  }
+
+  /** Load H5Web, and draw again when it is there. */
+  protected ask(): void {
+    if (this.isAsked || this.isClosed) return;
+    this.isAsked = true;
+    Promise.resolve(h5web()).then(() => this.draw(), (error: unknown) => {
+      if (!this.isClosed) this.refuse(error);
+    });
+  }
+
+  /** H5Web cannot be had. */
+  protected refuse(error: unknown): void {
+    this.isAsked = false;
+    this.onError(error);
+  }
+}
+
+/** Milliseconds after which H5Web is loaded though the first picture is not there yet. */
+const LONG = 400;
+
+/**
+ * A plot in a frame. Its first picture is drawn without H5Web, which is loaded after that, so that it is there at once; where there is no WebGL,
+ * so are the others.
+ */
+export class FramePlot extends Plot<FramedLook> {
+  private readonly shapes: Shapes;
+  /** What is drawn on without H5Web; `null`: H5Web draws. */
+  private flat: HTMLCanvasElement | null = isLoaded(parts) ? null : el("canvas", { class: "flat", role: "img" });
+  private readonly parts = el("div");
+  private isAlone = false;
+  private timer = 0;
+
+  constructor(look: () => Look | null, onError: (error: unknown) => void) {
+    const onDrawn = (): void => {
+      this.flat?.remove();
+      this.flat = null;
+    };
+    const framed = (): FramedLook | null => {
+      const found = look();
+      return found === null ? null : { ...found, onDrawn };
+    };
+    super((h5web, host, seen) => h5web.drawFramed(host, seen), framed, onError);
+    this.shapes = new Shapes(this.element);
+    fill(this.shapes.middle, this.parts, this.flat);
+  }
+
+  override close(): void {
+    clearTimeout(this.timer);
+    super.close();
+  }
+
+  protected override get host(): HTMLElement {
+    return this.parts;
+  }
+
+  protected override show(look: FramedLook): void {
+    this.shapes.draw(look);
+    if (this.flat !== null) drawFlat(this.flat, look);
+    if (this.flat === null || !this.isAlone) this.waited(look);
+    else if (this.canvas === undefined) look.frame.onCanvas(this.flat);
+  }
+
+  private waited(look: FramedLook): void {
+    if (isLoaded(parts)) super.show(look);
+    else if (this.timer === 0) this.timer = window.setTimeout(() => this.ask(), LONG);
+    if (Number(look.frame.facts["pending"] ?? 0) === 0) window.setTimeout(() => this.ask()); // once this picture is on the screen
+  }
+
+  /** Go on without H5Web, and let a person act on what is drawn. */
+  protected override refuse(error: unknown): void {
+    this.isAlone = true;
+    if (!(error instanceof NoGraphicsError)) this.onError(error);
+    this.draw();
+  }
+}
+
+function isLoaded(found: typeof parts): found is H5Web {
+  return found !== null && !(found instanceof Promise);
 }

@@ -3,9 +3,7 @@
 import { createElement, type FunctionComponent } from "react";
 import { createRoot } from "react-dom/client";
 import type { Drawn } from "./graphics.js";
-import { LinePlot, type LineLook } from "./h5web_line.js";
-import { PlanePlot, type PlaneLook } from "./h5web_plane.js";
-import { PointsPlot, type PointsLook } from "./h5web_points.js";
+import { FramedPlot, type FramedLook } from "./h5web_framed.js";
 import { SurfacePlot, type SurfaceLook } from "./h5web_surface.js";
 
 function draw<Look extends object>(part: FunctionComponent<Look>, host: HTMLElement, look: Look): Drawn<Look> {
@@ -18,11 +16,5 @@ function draw<Look extends object>(part: FunctionComponent<Look>, host: HTMLElem
 /** Draw a surface in an element. */
 export const drawSurface = (host: HTMLElement, look: SurfaceLook): Drawn<SurfaceLook> => draw(SurfacePlot, host, look);
 
-/** Draw points in an element. */
-export const drawPoints = (host: HTMLElement, look: PointsLook): Drawn<PointsLook> => draw(PointsPlot, host, look);
-
-/** Draw lines in an element. */
-export const drawLine = (host: HTMLElement, look: LineLook): Drawn<LineLook> => draw(LinePlot, host, look);
-
-/** Draw a plane in an element. */
-export const drawPlane = (host: HTMLElement, look: PlaneLook): Drawn<PlaneLook> => draw(PlanePlot, host, look);
+/** Draw what is in the frame of a plot in an element. */
+export const drawFramed = (host: HTMLElement, look: FramedLook): Drawn<FramedLook> => draw(FramedPlot, host, look);

@@ -3,9 +3,8 @@
 import type { Api, ChunkMap } from "./api.js";
 import { CLICK, Drags, pixelOf } from "./drags.js";
 import { type Element, type Elements, elements } from "./elements.js";
-import { type Mark, roomOf, type Selection } from "./frame.js";
-import { Plot, reachable } from "./graphics.js";
-import type { Marked, Patch, PlaneLook } from "./h5web_plane.js";
+import { type Frame, type Look, type Mark, type Marked, type Patch, roomOf, type Selection } from "./frame.js";
+import { FramePlot, reachable } from "./graphics.js";
 import type { Layer, Shown } from "./layer.js";
 import { chunkLines } from "./overlay.js";
 import { type Box, type Placed, overview, type Plane, sizeOf } from "./plane.js";
@@ -51,11 +50,9 @@ export interface HeatmapOptions {
 }
 
 const MAX_SIZE = 64;
-/** Depths of one layer. */
-const LAYER = 50;
 
 export class Heatmap {
-  readonly plot: Plot<PlaneLook>;
+  readonly plot: FramePlot;
   private left = 0;
   private top = 0;
   /** Pixels of the page per element. */
@@ -75,7 +72,7 @@ export class Heatmap {
     private readonly api: Api,
     private options: HeatmapOptions,
   ) {
-    this.plot = new Plot((h5web, host, look) => h5web.drawPlane(host, look), () => this.look(), options.onError);
+    this.plot = new FramePlot(() => this.look(), options.onError);
     this.setOptions(options);
   }
 
@@ -86,7 +83,7 @@ export class Heatmap {
     this.isFitted = options.box === undefined;
     if (options.box !== undefined) [this.left, this.top, this.size] = options.box;
     this.cursor = null;
-    for (const layer of options.layers) layer.request([overview(layer.plane)]); // while H5Web is loaded
+    for (const layer of options.layers) layer.request([overview(layer.plane)]);
     this.draw();
   }
 
@@ -219,7 +216,7 @@ export class Heatmap {
     this.draw();
   }
 
-  private look(): PlaneLook | null {
+  private look(): Look | null {
     if (roomOf(this.plot.element) === null) return null;
     if (this.isFitted) this.place();
     const { plane, layers, isUpwards, isMirrored, hasGuides, label } = this.options;
@@ -233,13 +230,15 @@ export class Heatmap {
     const pending = layers.reduce((sum, layer) => sum + layer.pending, 0);
     const box = [0, 0, left, top, size, isUpwards ? rows : 0, sizeY, isMirrored ? columns : 0].join(",");
     return {
-      frame: { width, height, ...this.axes(placed), hasGuides: false, label, facts: { pending: String(pending), box }, onCanvas: this.listen },
+      frame: { width, height, ...this.axes(placed), guides: hasGuides ? "over" : null, label, facts: { pending: String(pending), box }, onCanvas: this.listen },
       patches: this.patches,
-      lines: this.chunkMap === null ? [] : chunkLines(plane, this.chunkMap, placed),
-      coast: this.coast === null ? null : { path: this.coast, left: x(0), top: y(0), scaleX: isMirrored ? -size : size, scaleY: isUpwards ? -sizeY : sizeY, columns, rows },
-      marks: [markOf(placed, this.picked, "#ff5d5d"), markOf(placed, this.cursor, "#ffffff")].filter((one) => one !== null),
-      selection: this.drags?.selection ?? null,
-      hasGuides,
+      strokes: [],
+      over: {
+        lines: this.chunkMap === null ? [] : chunkLines(plane, this.chunkMap, placed),
+        coast: this.coast === null ? null : { path: this.coast, place: { left: x(0), top: y(0), scaleX: isMirrored ? -size : size, scaleY: isUpwards ? -sizeY : sizeY } },
+        marks: [markOf(placed, this.picked, "#ff5d5d"), markOf(placed, this.cursor, "#ffffff")].filter((one) => one !== null),
+        selection: this.drags?.selection ?? null,
+      },
     };
   }
 
@@ -249,15 +248,15 @@ export class Heatmap {
     const patches = layers.flatMap((layer, at) => {
       const wanted = layer.wanted(this.visible(), this.size, this.sizeY);
       layer.request(wanted);
-      return layer.shown(wanted, placed).flatMap((tile) => patchOf(tile, placed, LAYER * (at + 2) - tile.behind, at < added));
+      return layer.shown(wanted, placed).flatMap((tile) => patchOf(tile, placed, at + 2, at < added));
     });
     if (added === 0 || patches.length === 0) return patches;
     const [columns, rows] = sizeOf(this.options.plane);
-    const whole = { texels: BLACK, left: placed.x(0), right: placed.x(columns), top: placed.y(0), bottom: placed.y(rows), isSmooth: false };
-    return [...patchOf(whole, placed, LAYER, false), ...patches];
+    const whole = { texels: BLACK, left: placed.x(0), right: placed.x(columns), top: placed.y(0), bottom: placed.y(rows), isSmooth: false, behind: 0 };
+    return [...patchOf(whole, placed, 1, false), ...patches];
   }
 
-  private axes({ width, height }: Placed): Pick<PlaneLook["frame"], "right" | "bottom" | "x" | "y"> {
+  private axes({ width, height }: Placed): Pick<Frame, "right" | "bottom" | "x" | "y"> {
     const [columns, rows] = sizeOf(this.options.plane);
     const box = this.visible();
     const { titleX, titleY, ticksX, ticksY } = this.options;
@@ -386,11 +385,11 @@ export class Heatmap {
 const BLACK = { id: -1, width: 1, height: 1, data: new Uint8ClampedArray([0, 0, 0, 255]) };
 
 /** Return the part of a tile that is in sight; nothing where it is outside. Pure. */
-export function patchOf({ texels, isSmooth, ...edges }: Omit<Shown, "behind">, { width, height }: Placed, depth: number, isAdded: boolean): Patch[] {
+export function patchOf({ texels, isSmooth, behind, ...edges }: Shown, { width, height }: Placed, layer: number, isAdded: boolean): Patch[] {
   const [x, y] = [clipped(edges.left, edges.right, width), clipped(edges.top, edges.bottom, height)];
   if (x === null || y === null) return [];
   const share = { left: x.share[0], right: x.share[1], top: y.share[0], bottom: y.share[1] };
-  return [{ texels, isSmooth, depth, isAdded, left: x.from, right: x.to, top: y.from, bottom: y.to, share }];
+  return [{ texels, isSmooth, layer, behind, isAdded, left: x.from, right: x.to, top: y.from, bottom: y.to, share }];
 }
 
 /** Cut a side, from its first to its last edge in either direction, to a length: what is left, and its shares of the side. */

@@ -2,9 +2,8 @@
 
 import { el } from "./dom.js";
 import { Drags, pixelOf } from "./drags.js";
-import { type Selection, roomOf, valueMarks } from "./frame.js";
-import { Plot, reachable } from "./graphics.js";
-import type { LineLook, Stroke } from "./h5web_line.js";
+import { type Look, type Selection, type Stroke, roomOf, valueMarks } from "./frame.js";
+import { FramePlot, reachable } from "./graphics.js";
 import { edgesOf, type Scaling, scalingOf } from "./scales.js";
 import type { Tick } from "./ticks.js";
 
@@ -63,6 +62,8 @@ export interface LineOptions {
 /** Colours of further lines: custom properties of the page's style. */
 const COLORS = ["--accent", "--curve-1", "--curve-2", "--curve-3", "--curve-4", "--curve-5"];
 const LEAST = 4;
+/** Side of a point, in pixels. */
+const SIDE = 4;
 
 /** Return what is shown after zooming about an element, or after moving by elements; `null`: everything. Pure. */
 export function spanAfter([from, to]: Span, length: number, change: { factor?: number; at?: number; by?: number }): Span | null {
@@ -88,7 +89,7 @@ export function ranges(values: Float64Array, columns: number): { low: Float64Arr
 }
 
 export class Line {
-  readonly plot: Plot<LineLook>;
+  readonly plot: FramePlot;
   readonly element: HTMLElement;
   private curves: Curve[];
   private style: LineStyle;
@@ -101,7 +102,7 @@ export class Line {
 
   constructor(private readonly options: LineOptions) {
     ({ curves: this.curves, style: this.style, span: this.span, mark: this.mark } = options);
-    this.plot = new Plot((h5web, host, look) => h5web.drawLine(host, look), () => this.look(), options.onError);
+    this.plot = new FramePlot(() => this.look(), options.onError);
     this.element = el("div", { class: "plots lines" }, this.plot.element);
     this.plot.draw();
   }
@@ -224,7 +225,7 @@ export class Line {
     this.plot.draw();
   }
 
-  private look(): LineLook | null {
+  private look(): Look | null {
     const room = roomOf(this.plot.element);
     if (room === null) return null;
     const { width, height } = room;
@@ -232,24 +233,26 @@ export class Line {
     const { strokes, edges, scaling } = this.drawn;
     const [from, to] = this.shown();
     const x = (place: number): number => ((place - from) / (to - from)) * width;
-    const at = (index: number | null): number | null => (index === null ? null : x(index + 0.5));
+    const rule = (index: number | null, kind: "marked" | "cursor"): NonNullable<Look["over"]["rules"]> => (index === null ? [] : [{ at: x(index + 0.5), kind }]);
     const ticks = this.options.ticks(from, to, Math.floor(width / 90)).filter((tick) => tick.at + 0.5 >= from && tick.at + 0.5 <= to);
     const { selection } = this.drags ?? { selection: null };
     return {
       frame: {
         width, height, right: width, bottom: height,
         x: { title: this.options.title, marks: ticks.map((tick) => ({ at: x(tick.at + 0.5), text: tick.text })) },
-        y: { title: this.options.titleY, marks: valueMarks(scaling, height) },
-        hasGuides: this.style.hasGuides,
+        y: { title: this.options.titleY, marks: valueMarks(scaling, height, true) },
+        guides: this.style.hasGuides ? "below" : null,
         label: this.options.label,
         facts: { frame: [0, 0, width, height, from, to, ...edges].join(",") },
         onCanvas: this.listen,
       },
+      patches: [],
       strokes: strokes.map((stroke) => ({ ...stroke, color: this.colorOf(stroke.curve) })),
-      mark: at(this.mark),
-      cursor: at(this.cursor),
-      selection: selection === null ? null : { from: [selection.from[0], 0], to: [selection.to[0], height] }, // over the whole height
-      names: this.curves.length < 2 ? [] : this.curves.map(({ name }, curve) => ({ text: name, color: this.colorOf(curve) })),
+      over: {
+        rules: [...rule(this.mark, "marked"), ...rule(this.cursor, "cursor")],
+        names: this.curves.length < 2 ? [] : this.curves.map(({ name }, curve) => ({ text: name, color: this.colorOf(curve) })),
+        selection: selection === null ? null : { from: [selection.from[0], 0], to: [selection.to[0], height] }, // over the whole height
+      },
     };
   }
 
@@ -318,7 +321,7 @@ function errorStroke({ below, above }: { below: Float64Array; above: Float64Arra
       path.add(place, bottom(low[column] ?? NaN)).add(place, y(high[column] ?? NaN)).end();
     }
   }
-  return { ...path.lists(), width: 1, opacity: below.length <= width / 4 ? 0.8 : 0.3, hasLine: true, hasPoints: false };
+  return { ...path.lists(), width: 1, opacity: below.length <= width / 4 ? 0.8 : 0.3, hasLine: true, side: 0 };
 }
 
 /** Draw values in a shape, or the range of each pixel where there are more values than pixels. */
@@ -340,7 +343,7 @@ function valueStroke(shape: string, values: Float64Array, x: Places, y: Places, 
       else path.add(x(at), to);
     }
   }
-  return { ...path.lists(), width: 1.5, opacity: 1, hasLine: isDense || shape !== "points", hasPoints: !isDense && (shape === "points" || shape === "both" || values.length < width / 8) };
+  return { ...path.lists(), width: 1.5, opacity: 1, hasLine: isDense || shape !== "points", side: !isDense && (shape === "points" || shape === "both" || values.length < width / 8) ? SIDE : 0 };
 }
 
 /** Places in pixels, one after the other. */

@@ -10,7 +10,6 @@ import { type Cursor, Heatmap, type HeatmapOptions, type Point } from "./heatmap
 import { type Channel, channelsOf, labelPaths } from "./image.js";
 import { Layer, type Tile } from "./layer.js";
 import { limitsOf } from "./colors.js";
-import { NoGraphicsError, prepare } from "./graphics.js";
 import { gridText } from "./overlay.js";
 import { lineStyleOf } from "./line_controls.js";
 import { numberOf, paintChannel, paintLabels, paintNumbers, paintParts, paintPhases } from "./paint.js";
@@ -62,7 +61,6 @@ export class Picture {
           this.takeValues();
         } })
       : null;
-    prepare();
     void this.readImage().catch(options.onError);
   }
 
@@ -148,7 +146,7 @@ export class Picture {
         else state.box = box;
         this.options.onChange({});
       },
-      onError: (error) => this.refuse(plane, error),
+      onError: this.options.onError,
       label: `Picture of ${this.node.path === "" ? this.node.name : this.node.path}; arrow keys move a cursor, Enter shows a series`,
     };
     if (this.heatmap === null) {
@@ -161,16 +159,6 @@ export class Picture {
     this.showSeries();
     if (state.grid === true) void this.showChunks();
     await this.showCoast();
-  }
-
-  /** Say what went wrong; without WebGL, show the picture that the server makes. */
-  private refuse(plane: Plane, error: unknown): void {
-    this.options.onError(error);
-    if (!(error instanceof NoGraphicsError) || this.api.isStatic) return;
-    const picks = this.node.shape.map((_, axis) => ([plane.x, plane.y, plane.color].includes(axis) ? "" : `${axis}=${plane.indices[axis] ?? 0}`));
-    const url = this.api.url(this.node.path, "png", picks.filter((one) => one !== "").join("&"));
-    if (this.plots.querySelector("img")?.getAttribute("src") === url) return;
-    fill(this.plots, el("img", { class: "plane", src: url, alt: `Picture of ${this.node.path === "" ? this.node.name : this.node.path}` }));
   }
 
   private mainLayer(plane: Plane): Layer {

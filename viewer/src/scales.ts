@@ -17,11 +17,14 @@ export interface Scaling {
   ticks(count: number): number[];
 }
 
-/** Make the scale of a kind (`SCALES`) between two edges, the first below the last; those of `log` are above 0. */
-export function scalingOf(kind: string, [low, high]: [number, number]): Scaling {
+/**
+ * Make the scale of a kind (`SCALES`) between two edges, the first below the last; those of `log` are above 0. `all`: the edges of all numbers,
+ * from which follows where `symlog` becomes linear, so that two parts of an axis differ by a shift and a factor.
+ */
+export function scalingOf(kind: string, [low, high]: [number, number], all: [number, number] = [low, high]): Scaling {
   if (kind === "log") return scaledBy(Math.log10, (one) => 10 ** one, low, high, (count) => decades(low, high, count));
   if (kind === "symlog") {
-    const unit = symlogUnit(low, high);
+    const unit = symlogUnit(...all);
     return scaledBy((one) => Math.asinh(one / unit), (one) => unit * Math.sinh(one), low, high, (count) => aboutZero(low, high, unit, count));
   }
   return scaledBy((one) => one, (one) => one, low, high, (count) => valueTicks(low, high, count));

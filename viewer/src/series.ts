@@ -5,7 +5,6 @@ import type { Axes } from "./axes.js";
 import { button, el, fill } from "./dom.js";
 import { readArray } from "./companions.js";
 import { bytesText, type Elements, elements, elementText, shortText } from "./elements.js";
-import { prepare } from "./graphics.js";
 import { type Curve, Line, type LineStyle, type Samples, type Span } from "./line.js";
 import { numberOf, unwrapped } from "./paint.js";
 import { csvFile, pngOf, saveButton } from "./save.js";
@@ -113,7 +112,6 @@ export class Series {
     private readonly axes: Axes,
     private readonly options: SeriesOptions,
   ) {
-    prepare();
     this.span = options.span ?? null;
     this.csv = saveButton("Save the numbers of the line", "CSV", () => `${node.name}.csv`, () => csvFile(this.columns()));
   }

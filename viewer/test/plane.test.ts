@@ -89,11 +89,11 @@ test("channels of an image have the colours and limits that it says, and some wh
 test("of a tile the part in sight is drawn, also where columns run to the left", () => {
   const texels = { id: 0, width: 4, height: 4, data: new Uint8ClampedArray(64) };
   const placed = { x: (column: number) => column, y: (row: number) => row, size: 1, sizeY: 1, width: 100, height: 50 };
-  const [right] = patchOf({ texels, isSmooth: false, left: -50, right: 150, top: 0, bottom: 40 }, placed, 1, false);
+  const [right] = patchOf({ texels, isSmooth: false, behind: 0, left: -50, right: 150, top: 0, bottom: 40 }, placed, 1, false);
   assert.deepEqual([right?.left, right?.right, right?.share], [0, 100, { left: 0.25, right: 0.75, top: 0, bottom: 1 }]);
-  const [left] = patchOf({ texels, isSmooth: false, left: 150, right: -50, top: 40, bottom: 0 }, placed, 1, false);
+  const [left] = patchOf({ texels, isSmooth: false, behind: 0, left: 150, right: -50, top: 40, bottom: 0 }, placed, 1, false);
   assert.deepEqual([left?.left, left?.right, ...Object.values(left?.share ?? {}).map((one) => one + 0)], [0, 100, 0.75, 0.25, 1, 0]);
-  assert.deepEqual(patchOf({ texels, isSmooth: false, left: 100, right: 120, top: 0, bottom: 40 }, placed, 1, false), []);
+  assert.deepEqual(patchOf({ texels, isSmooth: false, behind: 0, left: 100, right: 120, top: 0, bottom: 40 }, placed, 1, false), []);
 });
 
 test("the grid has the lines in sight, and one rectangle for neighbours that are not stored", () => {

@@ -38,8 +38,10 @@ test("the edges of an axis are a little beyond the numbers that it can show", ()
 });
 
 test("an axis is zoomed on its scale", () => {
-  assert.deepEqual(edgesAfter([0, 10], "linear", 2), [2.5, 7.5]);
-  const [low, high] = edgesAfter([1, 10000], "log", 2);
+  assert.deepEqual(edgesAfter([0, 10], "linear", { factor: 2 }), [2.5, 7.5]);
+  assert.deepEqual(edgesAfter([0, 10], "linear", { factor: 2, at: 0 }), [0, 5]);
+  assert.deepEqual(edgesAfter([0, 10], "linear", { by: 0.5 }), [5, 15]);
+  const [low, high] = edgesAfter([1, 10000], "log", { factor: 2 });
   assert.ok(Math.abs(low - 10) < 1e-9 && Math.abs(high - 1000) < 1e-6);
 });
 
