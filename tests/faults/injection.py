@@ -182,8 +182,9 @@ class Bench:
 
     @contextmanager
     def _place(self) -> Iterator[str]:
-        root = os.path.join(self._folder, "data")
-        shutil.rmtree(root, ignore_errors=True)
+        root = os.path.join(self._folder, "place", "data")  # a swap makes a directory beside it
+        shutil.rmtree(os.path.dirname(root), ignore_errors=True)
+        os.mkdir(os.path.dirname(root))
         shutil.copytree(self._template, root)
         if self.workload.begin is not None:
             self.workload.begin(root)

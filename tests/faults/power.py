@@ -21,6 +21,7 @@ from typing import NamedTuple
 from unittest import mock
 
 from tessarr.storage import LocalStore
+from tessarr.stores.local.swap import late
 from tessarr.stores.local.transactions import journal, keep, recovery, root
 from tests.faults.disk import Disk, Inode, Tree
 from tests.faults.injection import Bench, _wait
@@ -82,6 +83,7 @@ def rewritten() -> Iterator[None]:
     with mock.patch.multiple(recovery, version_in_journal=version, identity=lambda _: _Any("any")):  # noqa: SIM117
         with (
             mock.patch.object(root, "version_in_journal", version),
+            mock.patch.multiple(late, version_in_journal=version, identity=lambda _: _Any("any")),
             mock.patch.object(journal, "version_in_journal", version),
         ):
             with mock.patch.object(keep, "version_in_journal", version, create=True):
@@ -94,9 +96,10 @@ class PowerBench(Bench):
     def moments(self) -> Iterator[Moment]:
         """The states after each call that changes or syncs something."""
         assert self.clean.code == 0
-        with self._place() as place:
+        with self._place() as data:
+            place = os.path.dirname(data)
             disk = Disk(Path(place))
-            log = self._record(place)
+            log = self._record(data)
             there = _tree_at(Path(place))
         replay = _Replay(disk, place)
         yield Moment(0, "", [*disk.states()])
@@ -130,11 +133,12 @@ class PowerBench(Bench):
         place = os.path.join(self._folder, "state")
         shutil.rmtree(place, ignore_errors=True)
         _write(place, tree)
+        data = os.path.join(place, "data")
         with rewritten():
             try:
-                found = observe(place)
-                LocalStore(place).settle("")
-                again = observe(place)
+                found = observe(data)
+                LocalStore(data).settle("")
+                again = observe(data)
             except Exception as error:
                 return f"what is there cannot be read: {error!r}"
         if again != found:

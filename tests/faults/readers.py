@@ -62,9 +62,10 @@ def read_snapshot(taken: Store) -> State | None:
 
 
 def clean_up(root: str) -> list[str]:
-    """Remove what was left, and return the hidden names that are still there."""
+    """Remove what was left, and return the hidden names that are still there, or beside the root."""
     LocalStore(root).remove_leftovers(older_than_s=0)
     names = [os.path.join(folder, name) for folder, *both in os.walk(root) for name in (*both[0], *both[1])]
+    names += os.listdir(os.path.dirname(root))
     return [name for name in names if is_hidden(os.path.basename(name)) and SNAPSHOT_SUFFIX not in name]
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from tessarr.core.stored.consolidated import is_staged
 from tessarr.core.stored.walk import walk
 from tessarr.storage import LocalStore
 from tessarr.stores.local.lock import JOURNAL
+from tessarr.stores.local.swap import late
 from tessarr.stores.local.transactions import commit
 from tessarr.tools.convert import convert
 from tessarr.tools.migrate import migrate
@@ -169,8 +171,8 @@ def _three_arrays(root: str) -> None:
     tessarr.consolidate_metadata(LocalStore(root))
 
 
-def _transaction_of_arrays(root: str) -> None:
-    with tessarr.transaction(_store(root)) as transaction:
+def _transaction_of_arrays(root: str, mode: Any = "auto") -> None:
+    with tessarr.transaction(_store(root), mode) as transaction:
         group: Any = transaction.group
         group["many"][:] = np.arange(1, 37)
         group["a"][:16] = 0  # a chunk that is fill value is removed
@@ -182,14 +184,27 @@ def _transaction_of_arrays(root: str) -> None:
         group.create_array("new", data=np.arange(1, 5, dtype="i4"), chunks=(2,), fill_value=0)
 
 
+def _swap(root: str) -> None:
+    _transaction_of_arrays(root, "swap")
+
+
 def _commit_and_end(root: str) -> None:
     """Let a process commit the transaction and end before it carries out any step."""
+    _end_in(commit, _transaction_of_arrays, root)
+
+
+def _swap_and_end(root: str) -> None:
+    """Let a process exchange the root and end before it removes anything of the old tree."""
+    _end_in(late, _swap, root)
+
+
+def _end_in(module: ModuleType, act: Callable[[str], object], root: str) -> None:
     from unittest import mock
 
     child = os.fork()
     if child == 0:
-        with mock.patch.object(commit, "finish", side_effect=lambda *_, **__: os._exit(0)):
-            _transaction_of_arrays(root)
+        with mock.patch.object(module, "finish", side_effect=lambda *_, **__: os._exit(0)):
+            act(root)
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert Path(root, JOURNAL).exists()
@@ -236,6 +251,11 @@ WORKLOADS = (
     Workload("kept", _transaction_of_arrays, _three_arrays, is_one_step=True, is_transaction=True, has_snapshot=True),
     Workload(
         "recovery", _open_for_writing, _three_arrays, is_one_step=True, is_transaction=True, begin=_commit_and_end
+    ),
+    Workload("swap", _swap, _three_arrays, is_one_step=True, is_transaction=True),
+    Workload("swap kept", _swap, _three_arrays, is_one_step=True, is_transaction=True, has_snapshot=True),
+    Workload(
+        "swap recovery", _open_for_writing, _three_arrays, is_one_step=True, is_transaction=True, begin=_swap_and_end
     ),
     Workload("zip", _flush_zip, _prepare_zip, is_local=False),
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tessarr.stores.local import exchange
 from tessarr.stores.local.transactions.many import StagedFiles
 
 CHANGES = ("write", "replace", "rename", "link", "unlink", "mkdir", "rmdir", "ftruncate", "utime", "fsync")
@@ -57,6 +58,13 @@ def process(monkeypatch: pytest.MonkeyPatch, ends_at: int | None = None) -> Iter
         running.descriptors.add(descriptor)
         return descriptor
 
+    exchange_names = exchange._renameat2()
+
+    def exchanging(one: bytes, other: bytes) -> int:
+        running.step()
+        assert exchange_names is not None
+        return exchange_names(one, other)
+
     def closing(descriptor: int) -> None:
         running.descriptors.discard(descriptor)
         original["close"](descriptor)
@@ -66,6 +74,7 @@ def process(monkeypatch: pytest.MonkeyPatch, ends_at: int | None = None) -> Iter
             patch.setattr(os, name, changing(name))
         patch.setattr(StagedFiles, "write", lambda *_: None)  # in Python, step by step
         patch.setattr(StagedFiles, "place", lambda *_: False)
+        patch.setattr(exchange, "_renameat2", lambda: exchanging)
         patch.setattr(os, "open", opening)
         patch.setattr(os, "close", closing)
         try:

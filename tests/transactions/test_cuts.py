@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr.storage import LocalStore
+from tessarr.stores.local import exchange
 from tessarr.stores.local import sync as filesync
 from tessarr.stores.local.lock import is_hidden
 from tests.transactions.cuts import process
@@ -27,8 +29,8 @@ def make(place: Path) -> None:
     tessarr.consolidate_metadata(place)
 
 
-def change(place: Path, durable: bool = False) -> None:
-    with tessarr.transaction(place, durable=durable) as tx:
+def change(place: Path, durable: bool = False, mode: Any = "auto") -> None:
+    with tessarr.transaction(place, mode, durable=durable) as tx:
         group: Any = tx.group
         group["t"][0:4] = 7
         group["t"].append(np.array([9], "i4"))
@@ -64,12 +66,12 @@ def copy_of(template: Path, name: str) -> Path:
     return place
 
 
-def steps_of_a_commit(template: Path, monkeypatch: pytest.MonkeyPatch, durable: bool) -> int:
+def steps_of_a_commit(template: Path, monkeypatch: pytest.MonkeyPatch, durable: bool, mode: str = "auto") -> int:
     place = copy_of(template, "whole")
     with process(monkeypatch) as whole:
-        change(place, durable)
+        change(place, durable, mode)
     assert content(place) == NEW
-    assert hidden(place) == []
+    assert hidden(place.parent) == []
     return whole.count
 
 
@@ -88,15 +90,23 @@ def commit_point(template: Path, monkeypatch: pytest.MonkeyPatch, steps: int) ->
     return first
 
 
-@pytest.mark.parametrize("durable", [False, True], ids=["not durable", "durable"])
+needs_exchange = pytest.mark.skipif(exchange._renameat2() is None, reason="RENAME_EXCHANGE is a call of Linux")
+COMMITS = [
+    pytest.param("journal", False, id="not durable"),
+    pytest.param("journal", True, id="durable"),
+    pytest.param("swap", True, id="swap", marks=needs_exchange),
+]
+
+
+@pytest.mark.parametrize(("mode", "durable"), COMMITS)
 def test_a_commit_that_ends_at_any_step_is_whole_or_left_out(
-    template: Path, monkeypatch: pytest.MonkeyPatch, durable: bool
+    template: Path, monkeypatch: pytest.MonkeyPatch, mode: str, durable: bool
 ) -> None:
     seen = []
-    for ends_at in range(steps_of_a_commit(template, monkeypatch, durable)):
+    for ends_at in range(steps_of_a_commit(template, monkeypatch, durable, mode)):
         place = copy_of(template, "cut")
         with process(monkeypatch, ends_at):
-            change(place, durable)
+            change(place, durable, mode)
         before = {path: path.stat().st_mtime_ns for path in place.rglob("*")}
         read_only = content(place)
         assert {path: path.stat().st_mtime_ns for path in place.rglob("*")} == before, "reading wrote"
@@ -104,6 +114,9 @@ def test_a_commit_that_ends_at_any_step_is_whole_or_left_out(
         tessarr.open_group(place, mode="r+")
         assert content(place) == read_only, ends_at
         assert not (place / ".tessarr-journal").exists()
+        LocalStore(place).remove_leftovers(older_than_s=0)
+        assert content(place) == read_only, ends_at
+        assert hidden(place.parent) == []
         seen.append(read_only == NEW)
     assert seen == sorted(seen), "there is one commit point"
     assert any(seen)

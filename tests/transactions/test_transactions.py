@@ -280,8 +280,8 @@ def test_stores_that_cannot_commit_refuse(tmp_path: Path) -> None:
     for store in (MappingStore(Values()), DBMStore(tmp_path / "a.dbm")):
         with pytest.raises(UnsupportedOperationError, match="has no transactions"), tessarr.transaction(store):
             pass
-    with pytest.raises(UnsupportedOperationError, match="swap"):
-        tessarr.transaction(tmp_path, mode="swap")  # type: ignore[arg-type]
+    with pytest.raises(UnsupportedOperationError, match="flip"):
+        tessarr.transaction(tmp_path, mode="flip")  # type: ignore[arg-type]
     with pytest.raises(ReadOnlyError), tessarr.transaction(MemoryStore(read_only=True)):
         pass
 

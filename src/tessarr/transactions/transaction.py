@@ -18,7 +18,7 @@ ARCHITECTURE.md, "Transactions", says how; ``docs/transactions.md``, what is pro
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
@@ -33,7 +33,8 @@ from tessarr.core.locate import locate
 from tessarr.core.node import Node
 from tessarr.core.open import open as open_node
 from tessarr.core.stored import read_nodes
-from tessarr.core.stored.shape_locks import MOST, shape_lock
+from tessarr.core.stored.shape_locks import MOST, shape_key, shape_lock
+from tessarr.core.stored.walk import walk
 from tessarr.errors import ConflictError, TransactionError, UnsupportedOperationError
 from tessarr.stores.base import Store, Version
 from tessarr.stores.functions import check_versions, publishes
@@ -46,8 +47,8 @@ from tessarr.stores.wrappers.base import ForwardingStore, WrapperStore, innermos
 from tessarr.transactions.document_merge import is_consolidated, is_document, removed, resized
 from tessarr.transactions.overlay import OverlayStore
 
-Mode: TypeAlias = Literal["auto", "journal", "publish"]
-Level: TypeAlias = Literal["journal", "store", "publish"]
+Mode: TypeAlias = Literal["auto", "journal", "publish", "swap"]
+Level: TypeAlias = Literal["journal", "store", "publish", "swap"]
 OnConflict: TypeAlias = Literal["error", "merge"]
 _MERGES = 20
 """How often documents are merged, while other writers change them again."""
@@ -69,13 +70,15 @@ class Plan:
 
     level: Level
     """"journal": by a journal in the directory; "store": by one operation of the store; "publish": rows are stored beyond the
-    shape, and published by conditional requests."""
+    shape, and published by conditional requests; "swap": the directory is exchanged with another one."""
     set: tuple[str, ...]
     """The keys that are set."""
     removed: tuple[str, ...]
     """The keys that are removed."""
     nbytes: int
     """The bytes of the values that are set."""
+    links: int
+    """How many files that do not change are linked into the other directory: level "swap" alone."""
     durable: bool | None
     """Whether the commit is synced; ``None``: as the store is set."""
     plain_readers: str
@@ -86,6 +89,7 @@ _PLAIN_READERS: Mapping[str, str] = {
     "journal": "each value old or new; while the commit is carried out (milliseconds), old and new values beside each other",
     "store": "all old or all new values, in one read of the store",
     "publish": "per document old or new; of all arrays at once by consolidated metadata",
+    "swap": "all old or all new values, whenever they look for a file by its path: one read that has begun may get both",
 }
 
 
@@ -105,7 +109,7 @@ class Transaction:
         on_conflict: OnConflict = "error",
         storage_options: Mapping[str, object] | None = None,
     ) -> None:
-        if mode not in ("auto", "journal", "publish"):
+        if mode not in ("auto", "journal", "publish", "swap"):
             raise _not_offered(mode)
         if on_conflict not in ("error", "merge"):
             raise ValueError(f"on_conflict must be 'error' or 'merge', not {on_conflict!r}")
@@ -252,7 +256,8 @@ class Transaction:
             tuple(key for key, value in changes.items() if value is not None),
             tuple(key for key, value in changes.items() if value is None),
             sum(len(value) for value in changes.values() if value is not None),
-            self._durable,
+            sum(key not in changes for key in self._store.list()) if self.level == "swap" else 0,
+            True if self.level == "swap" else self._durable,
             _PLAIN_READERS[self.level],
         )
 
@@ -269,11 +274,12 @@ class Transaction:
             return Commit(self.level, (), 0)
         before = self._old_documents(changes)
         with ExitStack() as held:
-            for path in self._arrays_to_lock(changes, before):
+            arrays = self._arrays_to_lock(changes, before)
+            for path in arrays:
                 held.enter_context(shape_lock(self._store, path))
             for attempt in range(_MERGES):
                 try:
-                    self._commit_once(changes, expected, before)
+                    self._commit_once(changes, expected, before, arrays)
                     break
                 except ConflictError as conflict:
                     if self._on_conflict == "error" or not conflict.keys or attempt == _MERGES - 1:
@@ -285,7 +291,7 @@ class Transaction:
     def _arrays_to_lock(
         self, changes: Mapping[str, bytes | StagedValue | None], before: Mapping[str, bytes]
     ) -> list[str]:
-        """List the arrays whose shapes change, and those that are removed, as far as these are few.
+        """List the arrays whose shapes change, and those that are removed, as far as these are few; for a swap all arrays.
 
         An append that is storing rows beyond the old shape would overwrite those of a committed append, or leave them where
         no array is.
@@ -295,6 +301,11 @@ class Transaction:
         documents = {key: value for key, value in changes.items() if value is None or isinstance(value, bytes)}
         paths = resized(documents, before)
         gone = removed(documents)
+        if self.level == "swap" and isinstance(self._store, LocalStore):
+            # It waits for every lock, and appends in quick succession would leave it no moment. Links: an array has one lock.
+            root, arrays = self._store.directory, (entry.path for entry in walk(self._store) if entry.kind == "array")
+            gone = {*{os.path.realpath(root + path): path for path in (*arrays, *gone, *paths)}.values()}
+            paths &= gone
         return sorted(paths | gone if len(gone) <= MOST else paths)
 
     def _commit_once(
@@ -302,11 +313,15 @@ class Transaction:
         changes: Mapping[str, bytes | StagedValue | None],
         expected: Mapping[str, Version | None],
         before: Mapping[str, bytes],
+        locked: Sequence[str],
     ) -> None:
         if self.level == "publish":
             from tessarr.transactions.publication import Publication
 
             Publication(self._store, self._path, self._overlay).commit(_in_memory(changes), expected, before)
+        elif self.level == "swap":
+            assert isinstance(self._store, LocalStore)
+            self._store.swap(_in_memory(changes), expected, [*map(shape_key, locked)])
         elif self._overlay.stage is not None and isinstance(self._store, LocalStore):
             self._store.commit_staged(changes, expected, self._overlay.stage, durable=self._durable)
         else:
@@ -362,23 +377,26 @@ def _in_memory(changes: Mapping[str, bytes | StagedValue | None]) -> dict[str, b
 
 
 def _not_offered(mode: str) -> Exception:
-    if mode in ("flip", "swap"):
+    if mode == "flip":
         return UnsupportedOperationError(
             f"transactions do not have the mode {mode!r}",
             hint="Use mode='auto': in a local directory any change is committed by a journal",
         )
-    return ValueError(f"mode must be 'auto', 'journal' or 'publish', not {mode!r}")
+    return ValueError(f"mode must be 'auto', 'journal', 'publish' or 'swap', not {mode!r}")
 
 
 def _level(store: Store, mode: Mode) -> Level:
     """Return the level at which `store` commits. Raises `UnsupportedOperationError`."""
     base = innermost(store)
+    if mode == "swap" and isinstance(store, LocalStore) and isinstance(store, CanCommit):
+        store.check_swap()
+        return "swap"
     if isinstance(store, CanCommit):
-        if isinstance(base, LocalStore) and mode != "publish":
+        if isinstance(base, LocalStore) and mode in ("auto", "journal"):
             return "journal"
         if mode == "auto":
             return "store"
-    elif mode != "journal" and publishes(store) and _is_direct(store):
+    elif mode in ("auto", "publish") and publishes(store) and _is_direct(store):
         return "publish"
     raise UnsupportedOperationError(
         f"{type(base).__name__} has no transactions" + (f" of mode {mode!r}" if mode != "auto" else ""),

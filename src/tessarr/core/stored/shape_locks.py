@@ -30,7 +30,12 @@ same thread would be a deadlock, and is an error instead."""
 
 def shape_lock(store: Store, path: str) -> LockContext:
     """Return the lock of the shape of the array at `path`."""
-    return store.lock(prefix_of(path) + "shape")
+    return store.lock(shape_key(path))
+
+
+def shape_key(path: str) -> str:
+    """Return the key, of no value, whose lock is that of the shape of the array at `path`."""
+    return prefix_of(path) + "shape"
 
 
 async def hold_shape_locks_steps(store: Store, paths: Sequence[str], steps: Steps[T]) -> T:

@@ -96,6 +96,52 @@ def commit(
     return change.id
 
 
+class Marks:
+    """The marks that the transaction `identifier` of the directory `base` leaves in lock files."""
+
+    def __init__(self, base: str, identifier: str, *, durable: bool) -> None:
+        self.base, self.id, self.durable = base, identifier, durable
+        self.locks: list[str] = []
+        """The lock files that have a mark."""
+
+    def leave(self, locks: Iterable[str]) -> None:
+        """Leave a mark in lock files, in the order of their paths."""
+        for lock in sorted(locks):
+            self.locks.append(lock)
+            folder = os.path.dirname(lock)
+            acquire = functools.partial(filelock.acquire, lock)
+            descriptor = self._acquired(
+                lock, functools.partial(opened, folder, self.base, acquire, durable=self.durable)
+            )
+            try:
+                if os.fstat(descriptor).st_size:
+                    os.ftruncate(descriptor, 0)
+                localfile.write(descriptor, dump_pointer(self.id, depth(self.base, folder)))
+            finally:
+                filelock.unlock(descriptor)
+
+    def wait_for(self, lock: str) -> None:
+        """Wait until the process that holds a lock file has released it. Later ones find the mark of the node."""
+        with contextlib.suppress(*ABSENT):
+            filelock.release(lock, self._acquired(lock, lambda: filelock.acquire(lock, flags=LOCKED)))
+
+    def _acquired(self, lock: str, acquire: Callable[[], int]) -> int:
+        """Acquire a lock file that has no mark of another root."""
+        while True:
+            descriptor = acquire()
+            try:
+                left = localfile.pread(descriptor, MARK_NBYTES, 0)
+                other = parse_pointer(left)
+            except BaseException:
+                filelock.unlock(descriptor)
+                raise
+            # A mark of this root is of a process that ended before its commit point.
+            if other is None or root_above(os.path.dirname(lock), other[1]) == self.base:
+                return descriptor
+            filelock.unlock(descriptor)
+            settle_mark(lock, left, durable=self.durable)
+
+
 class _Change:
     """One commit."""
 
@@ -108,8 +154,7 @@ class _Change:
         """Key → version of the staged file; ``None``: the key is removed."""
         self.nodes: list[str] = []
         """The directories of nodes between the root and the keys that are changed, without the root."""
-        self.locks: list[str] = []
-        """The lock files that have a mark."""
+        self.marks = Marks(base, self.id, durable=durable)
         self.steps: list[Step] = []
 
     def keep(self, nodes: Iterable[str], keys: Iterable[str]) -> None:
@@ -153,11 +198,11 @@ class _Change:
         tops = [os.path.join(folder, filelock.lock_name(JOURNAL)) for folder in self._folders(["", *self.nodes])]
         own = [*self.staged, *kept]
         if self.batch.kind is None:
-            self._leave_marks([*map(self._lock, own), *tops])
+            self.marks.leave([*map(self._lock, own), *tops])
             locks = 0
         else:
             marks = nodes_of(own, {"", *self.nodes, *map(parent, kept)})
-            self._leave_marks([*tops, *(os.path.join(folder, filelock.NODE_MARK) for folder in self._folders(marks))])
+            self.marks.leave([*tops, *(os.path.join(folder, filelock.NODE_MARK) for folder in self._folders(marks))])
             locks = len(own)
         keys = [*dict.fromkeys([*own, *expected])]
         # Opened again: since values were staged, another directory may have come in the place of the root.
@@ -166,7 +211,7 @@ class _Change:
         compared = files.compare(pairs, locks)
         if compared.locked:
             for key in sorted(compared.locked):
-                self._wait_for(self._lock(key))
+                self.marks.wait_for(self._lock(key))
             compared = files.compare(pairs, 0)
         found = dict(zip(keys, compared.versions, strict=True))
         check_versions(self.url, expected, found.__getitem__)
@@ -186,43 +231,6 @@ class _Change:
             trouble.keys = tuple(changed)
             raise trouble
 
-    def _leave_marks(self, locks: Iterable[str]) -> None:
-        """Leave a mark in lock files, in the order of their paths."""
-        for lock in sorted(locks):
-            self.locks.append(lock)
-            folder = os.path.dirname(lock)
-            acquire = functools.partial(filelock.acquire, lock)
-            descriptor = self._acquired(
-                lock, functools.partial(opened, folder, self.base, acquire, durable=self.durable)
-            )
-            try:
-                if os.fstat(descriptor).st_size:
-                    os.ftruncate(descriptor, 0)
-                localfile.write(descriptor, dump_pointer(self.id, _depth(self.base, folder)))
-            finally:
-                filelock.unlock(descriptor)
-
-    def _wait_for(self, lock: str) -> None:
-        """Wait until the process that holds a lock file has released it. Later ones find the mark of the node."""
-        with contextlib.suppress(*ABSENT):
-            filelock.release(lock, self._acquired(lock, lambda: filelock.acquire(lock, flags=LOCKED)))
-
-    def _acquired(self, lock: str, acquire: Callable[[], int]) -> int:
-        """Acquire a lock file that has no mark of another root."""
-        while True:
-            descriptor = acquire()
-            try:
-                left = localfile.pread(descriptor, MARK_NBYTES, 0)
-                other = parse_pointer(left)
-            except BaseException:
-                filelock.unlock(descriptor)
-                raise
-            # A mark of this root is of a process that ended before its commit point.
-            if other is None or root_above(os.path.dirname(lock), other[1]) == self.base:
-                return descriptor
-            filelock.unlock(descriptor)
-            settle_mark(lock, left, durable=self.durable)
-
     def write_pointers(self) -> None:
         """Write the pointers to the journal."""
         pointers = [os.path.join(folder, JOURNAL) for folder in self._folders(self.nodes)]
@@ -230,7 +238,7 @@ class _Change:
             folder = os.path.dirname(pointer)
             temporary = staged_path(pointer, self.id)
             descriptor = _create(temporary, self.base, durable=self.durable)
-            localfile.write_value(descriptor, [dump_pointer(self.id, _depth(self.base, folder))], durable=self.durable)
+            localfile.write_value(descriptor, [dump_pointer(self.id, depth(self.base, folder))], durable=self.durable)
             os.replace(temporary, pointer)
         if self.durable:
             self.batch.sync([], folders_above(self.base, pointers))
@@ -276,7 +284,9 @@ class _Change:
         """Remove pointers and marks, and the directories of `keys` that are empty now."""
         folders = folders_above(self.base, [path_of(self.base, key) for key in keys])
         pointers = [os.path.join(folder, JOURNAL) for folder in self._folders(self.nodes)]
-        clear_known(self.locks, pointers, (folder for folder in folders if len(folder) >= len(self.base)), self.id)
+        clear_known(
+            self.marks.locks, pointers, (folder for folder in folders if len(folder) >= len(self.base)), self.id
+        )
 
     def _lock(self, key: str) -> str:
         folder, separator, name = path_of(self.base, key).rpartition(os.sep)
@@ -291,7 +301,7 @@ def _is_kept(key: str, version: Version | None) -> bool:
     return is_document(key) and (version is not None or key.rpartition("/")[2] == ".zmetadata")
 
 
-def _depth(base: str, folder: str) -> int:
+def depth(base: str, folder: str) -> int:
     """Count the directories from the root down to `folder`."""
     inside = folder[len(base) :].strip(os.sep)
     return inside.count(os.sep) + 1 if inside else 0

@@ -10,7 +10,8 @@ A journal is text: a header, one line per step in order, and a line with the dig
 >>> parse(text).steps
 [Step(key='a/c/0', old=None, new='30:1:5')]
 
-`RootJournal` is another form, of the replacement of everything in a root.
+`RootJournal` is another form, of the replacement of everything in a root, and `SwapJournal` a third one, of a root that was
+exchanged with a second tree.
 
 In the directories of nodes that a journal changes there are *pointers*, files of the same name, which say how many
 directories above the journal is. A *mark* in a lock file has the form of a pointer.
@@ -23,10 +24,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from tessarr.errors import JournalError, TessarrError
-from tessarr.stores.local.lock import is_hidden
+from tessarr.stores.local.lock import TEMPORARY_SUFFIX, is_hidden
 from tessarr.stores.path import check_key
 
 MAX_NBYTES = 1 << 30
@@ -77,13 +78,8 @@ class Journal:
 
     def dump(self) -> bytes:
         """Return the content of the file."""
-        # Formatted here, because a transaction has a line per chunk, and encoding a dictionary takes ten times as long.
-        lines = [
-            f'{{"key":{_spell(key)},"old":{_spell(old)},"new":{_spell(new)}'
-            + ("}\n" if changed is None else f',"changed":{changed}}}\n')
-            for key, old, new, changed in self.steps
-        ]
-        body = _dumps({_FORM: 1, "id": self.id, "directory": self.directory}) + "".join(lines).encode()
+        lines = "".join(map(_line, self.steps)).encode()
+        body = _dumps({_FORM: 1, "id": self.id, "directory": self.directory}) + lines
         return body + _dumps({"sha256": _digest(body)})
 
 
@@ -106,8 +102,37 @@ class RootJournal:
         return body + _dumps({"sha256": _digest(body)})
 
 
-def parse(data: bytes) -> Journal | RootJournal:
-    """Parse the content of a journal of either form. Raises `JournalError`, also for keys that are none."""
+@dataclass(frozen=True, slots=True)
+class SwapJournal:
+    """The root was exchanged with a second tree, and the old tree is not removed yet."""
+
+    id: str
+    """Twelve hexadecimal digits, in the name of the old tree."""
+    directory: str
+    """See `Journal`: the inode of the new root."""
+    name: str
+    """The name of the old tree, which is beside the root."""
+    old_directory: str
+    """The inode of the old tree."""
+    steps: Sequence[Step]
+    """What is in both trees: a key, its version in the old tree (``None``: no file), and in the new one. A key of the old tree
+    that has another version is a late write."""
+    over: Sequence[str]
+    """The keys that the transaction changed and had not read: late writes of them were before it."""
+
+    def dump(self) -> bytes:
+        """Return the content of the file."""
+        header = {_FORM: 3, "id": self.id, "directory": self.directory, "name": self.name}
+        lines = "".join(map(_line, self.steps)).encode()
+        body = _dumps({**header, "old_directory": self.old_directory, "over": self.over}) + lines
+        return body + _dumps({"sha256": _digest(body)})
+
+
+AnyJournal: TypeAlias = Journal | RootJournal | SwapJournal
+
+
+def parse(data: bytes) -> AnyJournal:
+    """Parse the content of a journal of any form. Raises `JournalError`, also for keys that are none."""
     lines = data.splitlines(keepends=True)
     try:
         if len(lines) < 2:
@@ -119,18 +144,27 @@ def parse(data: bytes) -> Journal | RootJournal:
         identifier, directory = _id(header["id"]), str(header["directory"])
         if header[_FORM] == 2:
             return RootJournal(identifier, directory, *(_names(header[which]) for which in ("old", "new")))
-        if header[_FORM] != 1:
-            raise ValueError(f"its form is {header[_FORM]!r}, and this version of tessarr reads 1 and 2")
+        if header[_FORM] not in (1, 3):
+            raise ValueError(f"its form is {header[_FORM]!r}, and this version of tessarr reads 1 to 3")
         steps = [_step(_loads(line)) for line in lines[1:-1]]
         if len({step.key for step in steps}) < len(steps):
             raise ValueError("a key occurs twice")
-        return Journal(identifier, directory, steps)
+        if header[_FORM] == 1:
+            return Journal(identifier, directory, steps)
+        name, old_directory = _tree_name(header["name"], identifier), str(header["old_directory"])
+        return SwapJournal(identifier, directory, name, old_directory, steps, _keys(header["over"]))
     except (ValueError, KeyError, TypeError, TessarrError) as error:
         raise JournalError(
             "the journal of a transaction is damaged, and nothing of it was carried out",
             got=str(error),
             hint="Rename the file: the values stay as they are",
         ) from error
+
+
+def _line(step: Step) -> str:
+    # Formatted here, because a transaction has a line per chunk, and encoding a dictionary takes ten times as long.
+    end = "" if step.changed is None else f',"changed":{step.changed}'
+    return f'{{"key":{_spell(step.key)},"old":{_spell(step.old)},"new":{_spell(step.new)}{end}}}\n'
 
 
 def _spell(text: str | None) -> str:
@@ -155,17 +189,39 @@ def parse_pointer(data: bytes) -> tuple[str, int] | None:
 
 
 def _step(found: dict[str, object]) -> Step:
-    key, old, new, changed = found["key"], found["old"], found["new"], found.get("changed")
-    if not isinstance(key, str):
-        raise TypeError("a key is not a string")
-    check_key(key)
-    if any(map(is_hidden, key.split("/"))):
-        raise ValueError(f"{key!r} is the name of a temporary file")
+    key, old, new, changed = _key(found["key"]), found["old"], found["new"], found.get("changed")
     if not isinstance(old, str | None) or not isinstance(new, str | None):
         raise TypeError(f"a version of {key!r} is not a string")
     if not isinstance(changed, int | None):
         raise TypeError(f"the time of {key!r} is not an integer")
     return Step(key, old, new, changed)
+
+
+def _key(found: object) -> str:
+    if not isinstance(found, str):
+        raise TypeError("a key is not a string")
+    check_key(found)
+    if any(map(is_hidden, found.split("/"))):
+        raise ValueError(f"{found!r} is the name of a temporary file")
+    return found
+
+
+def _keys(found: object) -> tuple[str, ...]:
+    if not isinstance(found, list):
+        raise TypeError("the keys are not a list")
+    return tuple(map(_key, found))
+
+
+def _tree_name(found: object, identifier: str) -> str:
+    """Parse the name of the old tree of a swap."""
+    if (
+        not isinstance(found, str)
+        or "/" in found
+        or "\0" in found
+        or not (found[:1] == "." and found.endswith(f".{identifier}{TEMPORARY_SUFFIX}"))
+    ):
+        raise ValueError(f"{found!r} is not the name of an old tree")
+    return found
 
 
 def _names(found: object) -> tuple[str, ...]:

@@ -42,6 +42,13 @@ class Living(NamedTuple):
     """Where values are kept for it."""
     moment: int
     """In nanoseconds."""
+    directory: int | None = None
+    """Of a snapshot of this process: a descriptor of the directory, which a transaction may exchange with another one."""
+
+    @property
+    def is_exchanged(self) -> bool:
+        """Whether the path leads to another directory now: then only what was kept is of the moment."""
+        return self.directory is not None and not filelock.is_same_file(self.base, self.directory)
 
     def kept(self, path: str) -> str:
         """Return where the file at `path` is kept."""
@@ -72,6 +79,8 @@ class Registered(NamedTuple):
         """Release the lock, and remove what was kept."""
         _forget(self.living.folder, self.lock)
         filelock.unlock(self.descriptor)
+        if self.living.directory is not None:
+            os.close(self.living.directory)
 
 
 def register(base: str) -> Registered:
@@ -90,10 +99,11 @@ def register(base: str) -> Registered:
             continue  # another process has removed the empty directory
     else:
         raise FileNotFoundError(2, "other processes keep removing the directory of snapshots", top)
+    directory = os.open(base, READ)
     try:
         os.mkdir(folder)
         for _ in range(_TRIES):
-            living = Living(base, folder, _tick(temporary))
+            living = Living(base, folder, _tick(temporary), directory)
             keep_names([living], [base])
             if os.path.lexists(living.names(base.rstrip(os.sep))):
                 break  # else a transaction that waits for the lock has staged a file there meanwhile
@@ -102,6 +112,7 @@ def register(base: str) -> Registered:
     except BaseException:
         _forget(folder, temporary)
         filelock.unlock(descriptor)
+        os.close(directory)
         raise
     return Registered(living, lock, descriptor)
 
@@ -259,7 +270,8 @@ def open_at(snapshot: Living, path: str) -> tuple[int, os.stat_result] | None:
             except ABSENT:
                 continue
             status = os.fstat(descriptor)
-            if is_kept or (status.st_ctime_ns < snapshot.moment and stat.S_ISREG(status.st_mode)):
+            is_old = status.st_ctime_ns < snapshot.moment and not snapshot.is_exchanged
+            if is_kept or (is_old and stat.S_ISREG(status.st_mode)):
                 return descriptor, status
             os.close(descriptor)
         if was_absent(snapshot, path):
@@ -281,7 +293,8 @@ def was_absent(snapshot: Living, path: str) -> bool:
             return name not in kept[0 if is_file else 1]
         is_there = os.path.isfile if is_file else os.path.isdir
         with contextlib.suppress(OSError):
-            if not is_there(path) and os.stat(folder).st_mtime_ns < snapshot.moment:
+            is_old = not is_there(path) and os.stat(folder).st_mtime_ns < snapshot.moment
+            if is_old and not snapshot.is_exchanged:
                 return True
         path, is_file = folder, False
     return False
@@ -300,8 +313,9 @@ def children_at(snapshot: Living, folder: str) -> tuple[list[str], list[str]]:
     """List the files and directories that were in `folder` at the moment of the snapshot. Raises `ChangedError`."""
     folder = folder.rstrip(os.sep)
     for _ in range(2):
-        found = _kept_names(snapshot, folder) or names_at(folder, snapshot.moment)
-        if found is not None:
+        kept = _kept_names(snapshot, folder)
+        found = kept or names_at(folder, snapshot.moment)
+        if found is not None and (kept or not snapshot.is_exchanged):
             return found
         if was_absent(snapshot, folder):
             return [], []

@@ -9,7 +9,7 @@ import contextlib
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tessarr.errors import StoreError
@@ -64,6 +64,35 @@ class Transactional(ConditionalStore):
             commit.commit(self._base, self.url, changes, expected, durable=durable, stage=stage)
         except OSError as error:
             raise self._trouble("commit", "", error) from error
+
+    def swap(
+        self,
+        changes: Mapping[str, Buffer | None],
+        expected: Mapping[str, Version | None],
+        held: Collection[str],
+    ) -> None:
+        """Commit, as `commit` does, by exchanging the directory with a second tree. `held`: keys whose locks the caller holds.
+
+        Always durable. Raises `UnsupportedOperationError` where that is not possible.
+        """
+        from tessarr.stores.local.swap.swap_root import swap
+
+        self._check_writable("")
+        for key in changes:
+            self._writable_path(key)
+        try:
+            swap(self._base, self.url, changes, expected, held)
+        except OSError as error:
+            raise self._trouble("commit", "", error) from error
+
+    def check_swap(self) -> None:
+        """Raise `UnsupportedOperationError` if `swap` is not possible here."""
+        from tessarr.stores.local.swap.swap_root import check_place
+
+        try:
+            check_place(self._base, self.url)
+        except OSError as error:
+            raise self._trouble("look beside", "", error) from error
 
     def stage(self) -> Stage:
         """Begin to stage values for `commit_staged`. Raises `OSError`."""
@@ -154,7 +183,11 @@ class Transactional(ConditionalStore):
         if not dry_run:
             self._check_writable("")
             self._settle_below()
-        return localtree.remove_leftovers(self._base, older_than_s, time.time(), dry_run=dry_run)
+        from tessarr.stores.local.swap.late import remove_trees
+
+        now_s = time.time()
+        count = remove_trees(self._base, older_than_s, now_s, dry_run=dry_run)
+        return count + localtree.remove_leftovers(self._base, older_than_s, now_s, dry_run=dry_run)
 
     # -- reading while a journal is pending -------------------------------------------------------------------------
 

@@ -20,12 +20,15 @@ from tessarr.stores.local import lock as filelock
 from tessarr.stores.local import replace as localswap
 from tessarr.stores.local.file import ABSENT, version_at, version_of
 from tessarr.stores.local.lock import JOURNAL
+from tessarr.stores.local.swap import late
 from tessarr.stores.local.sync import BatchSync, make_directories
 from tessarr.stores.local.transactions.journal import (
     MAX_NBYTES,
+    AnyJournal,
     Journal,
     RootJournal,
     Step,
+    SwapJournal,
     is_document,
     parse,
     parse_pointer,
@@ -36,7 +39,9 @@ from tessarr.stores.local.transactions.many import StagedFiles
 from tessarr.stores.local.transactions.root import carry_out, identity, pending
 from tessarr.stores.path import windows_path
 
-_LOCK = filelock.lock_name("tessarr-transaction")
+LOCK_OF_TRANSACTIONS = filelock.lock_name("tessarr-transaction")
+MARKS = (filelock.lock_name(JOURNAL), filelock.NODE_MARK)
+"""The lock files in a node's directory that transactions mark."""
 _NO_LINKS = localfile.READ | getattr(os, "O_NOFOLLOW", 0)
 LOCKED = _NO_LINKS | os.O_RDWR
 """Flags of `filelock.acquire` for a file that need not be there."""
@@ -49,10 +54,10 @@ MARK_NBYTES = 4096
 
 
 @contextlib.contextmanager
-def lock_transactions(base: str, *, durable: bool = False) -> Iterator[None]:
-    """Hold the lock of transactions of the root `base`. Raises `OSError`."""
-    path = base + _LOCK
-    descriptor = opened(base, base, lambda: filelock.acquire(path), durable=durable)
+def lock_transactions(base: str, *, durable: bool = False, wait: bool = True) -> Iterator[None]:
+    """Hold the lock of transactions of the root `base`. Raises `OSError`; `BlockingIOError` when not `wait` and it is held."""
+    path = base + LOCK_OF_TRANSACTIONS
+    descriptor = opened(base, base, lambda: filelock.acquire(path, wait=wait), durable=durable)
     try:
         yield
     finally:
@@ -143,6 +148,8 @@ def settle(folder: str, *, read_only: bool, durable: bool) -> Pending | None:
         journal = _believed(root, data)
         if isinstance(journal, RootJournal):
             return Pending(*pending(root, journal))
+        if isinstance(journal, SwapJournal):
+            return Pending(*late.pending(root, journal))
         paths = {step: path_of(root, step.key) for step in journal.steps}
         return Pending(
             {path: staged_path(path, journal.id) for step, path in paths.items() if step.new is not None},
@@ -197,12 +204,32 @@ def recover(root: str, *, durable: bool) -> None:
         if isinstance(journal, RootJournal):
             carry_out(root, journal, durable=durable)
             return
+        if isinstance(journal, SwapJournal):
+            complete_swap(root, journal)
+            return
         folders = {root, *(os.path.dirname(path_of(root, step.key)) for step in journal.steps)}
         finish(root, journal, folders, BatchSync(root) if durable else None)
         clear(root, [step.key for step in journal.steps], journal.id)
 
 
-def _believed(root: str, data: bytes) -> Journal | RootJournal:
+def complete_swap(root: str, journal: SwapJournal, held: Collection[str] = ()) -> None:
+    """Remove the old tree of a swap, and what says that there is one, while the lock of transactions is held.
+
+    `held`: further lock files that the caller holds, by their path below the root.
+    """
+    late.finish(root, journal, {LOCK_OF_TRANSACTIONS, *held})
+    unlink(root + JOURNAL)
+    folders = [root + inside for inside in nodes_in([*(step.key for step in journal.steps), *journal.over])]
+    pointers = [folder + JOURNAL for folder in folders if folder != root]
+    clear_known([folder + name for folder in folders for name in MARKS], pointers, (), journal.id)
+
+
+def nodes_in(keys: Iterable[str]) -> set[str]:
+    """Return the prefixes of the nodes whose documents are among `keys`, and that of the root."""
+    return {"", *(key[: key.rfind("/") + 1] for key in keys if is_document(key))}
+
+
+def _believed(root: str, data: bytes) -> AnyJournal:
     """Parse a journal. Raises `JournalError` for one that is damaged, or of another directory."""
     try:
         journal = parse(data)
@@ -326,10 +353,9 @@ def clear(base: str, keys: Iterable[str], identifier: str) -> None:
     """Remove pointers and marks of a transaction that has ended, and directories that are empty now."""
     paths = [path_of(base, key) for key in keys]
     locks = [os.path.join(folder, filelock.lock_name(name)) for folder, name in map(os.path.split, paths)]
-    clear_known([*locks, base + filelock.NODE_MARK, base + filelock.lock_name(JOURNAL)], (), (), identifier)
+    clear_known([*locks, *(base + name for name in MARKS)], (), (), identifier)
     folders = {folder for folder in folders_above(base, paths) if len(folder) >= len(base)}
-    names = (filelock.NODE_MARK, filelock.lock_name(JOURNAL))
-    locks = [os.path.join(folder, name) for folder in folders for name in names]
+    locks = [os.path.join(folder, name) for folder in folders for name in MARKS]
     clear_known(locks, [os.path.join(folder, JOURNAL) for folder in folders], folders, identifier)
 
 
