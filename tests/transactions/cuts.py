@@ -61,7 +61,7 @@ def process(monkeypatch: pytest.MonkeyPatch, ends_at: int | None = None) -> Iter
     exchange_names = exchange._renameat2()
 
     def exchanging(one: bytes, other: bytes) -> int:
-        running.step()
+        running.step("exchange")
         assert exchange_names is not None
         return exchange_names(one, other)
 
