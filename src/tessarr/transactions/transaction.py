@@ -379,8 +379,9 @@ def _in_memory(changes: Mapping[str, bytes | StagedValue | None]) -> dict[str, b
 def _not_offered(mode: str) -> Exception:
     if mode == "flip":
         return UnsupportedOperationError(
-            f"transactions do not have the mode {mode!r}",
-            hint="Use mode='auto': in a local directory any change is committed by a journal",
+            "transactions do not have the mode 'flip'",
+            hint="Use mode='swap', by which readers without tessarr see all old or all new values of a local directory; in "
+            "object storage arrays that keep versions (storage transformer tessarr.versioned), or Icechunk",
         )
     return ValueError(f"mode must be 'auto', 'journal', 'publish' or 'swap', not {mode!r}")
 

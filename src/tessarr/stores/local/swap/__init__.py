@@ -1,0 +1,1 @@
+"""Transactions that exchange the root with a second tree."""

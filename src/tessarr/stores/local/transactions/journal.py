@@ -8,7 +8,7 @@ A journal is text: a header, one line per step in order, and a line with the dig
 {"key":"a/c/0","old":null,"new":"30:1:5"}
 {"sha256":"..."}
 >>> parse(text).steps
-[Step(key='a/c/0', old=None, new='30:1:5')]
+[Step(key='a/c/0', old=None, new='30:1:5', changed=None)]
 
 `RootJournal` is another form, of the replacement of everything in a root, and `SwapJournal` a third one, of a root that was
 exchanged with a second tree.
