@@ -53,12 +53,6 @@ async function load(): Promise<H5Web> {
   return found;
 }
 
-/** Make a canvas one that the keyboard reaches. */
-export function reachable(canvas: HTMLCanvasElement, description: string): void {
-  canvas.classList.add("plot");
-  for (const [name, value] of [["tabindex", "0"], ["role", "application"], ["aria-roledescription", description]] as const) canvas.setAttribute(name, value);
-}
-
 /** A plot: drawn in the next frame, however often that was asked for, and again when its size or the colours of the page change. */
 export class Plot<Seen> {
   readonly element = el("div", { class: "h5web" });

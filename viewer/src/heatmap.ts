@@ -1,10 +1,10 @@
 /** A plane in colours, drawn by H5Web: layers of tiles; pan, zoom, axes, and the element under the cursor. */
 
+import { Acts, CLICK } from "./acts.js";
 import type { Api, ChunkMap } from "./api.js";
-import { CLICK, Drags, pixelOf } from "./drags.js";
 import { type Element, type Elements, elements } from "./elements.js";
 import { type Frame, type Look, type Mark, type Marked, type Patch, roomOf, type Selection } from "./frame.js";
-import { FramePlot, reachable } from "./graphics.js";
+import { FramePlot } from "./graphics.js";
 import type { Layer, Shown } from "./layer.js";
 import { chunkLines } from "./overlay.js";
 import { type Box, type Placed, overview, type Plane, sizeOf } from "./plane.js";
@@ -64,7 +64,7 @@ export class Heatmap {
   private timer = 0;
   private chunkMap: ChunkMap | null = null;
   private coast: string | null = null;
-  private drags: Drags | null = null;
+  private acts: Acts | null = null;
   /** What is drawn, and stays until something of other layers is there. */
   private patches: Patch[] = [];
 
@@ -237,7 +237,7 @@ export class Heatmap {
         lines: this.chunkMap === null ? [] : chunkLines(plane, this.chunkMap, placed),
         coast: this.coast === null ? null : { path: this.coast, place: { left: x(0), top: y(0), scaleX: isMirrored ? -size : size, scaleY: isUpwards ? -sizeY : sizeY } },
         marks: [markOf(placed, this.picked, "#ff5d5d"), markOf(placed, this.cursor, "#ffffff")].filter((one) => one !== null),
-        selection: this.drags?.selection ?? null,
+        selection: this.acts?.selection ?? null,
       },
     };
   }
@@ -331,13 +331,18 @@ export class Heatmap {
   }
 
   private readonly listen = (canvas: HTMLCanvasElement): void => {
-    reachable(canvas, "picture");
-    this.drags = new Drags(canvas, {
+    this.acts = new Acts(canvas, {
+      description: "picture",
       grab: () => {
         const { left, top } = this;
         return (right, down) => this.move(left - right / this.size, top - down / this.sizeY);
       },
-      hover: (at) => this.setCursor(this.elementAt(at)),
+      zoom: (factor, at) => this.zoom(factor, at),
+      fit: () => this.fit(),
+      key: (event) => this.key(event),
+      hover: (at) => {
+        if (at !== null) this.setCursor(this.elementAt(at));
+      },
       click: (at) => {
         const found = this.elementAt(at);
         if (this.isInside(found)) this.options.onPick(found);
@@ -345,16 +350,9 @@ export class Heatmap {
       take: (selection) => this.take(selection),
       draw: () => this.draw(),
     });
-    canvas.addEventListener("wheel", (event) => {
-      event.preventDefault();
-      this.zoom(2 ** (-event.deltaY / 300), pixelOf(event, canvas));
-    }, { passive: false });
-    canvas.addEventListener("dblclick", () => this.fit());
-    canvas.addEventListener("keydown", (event) => this.key(event));
   };
 
-  private key(event: KeyboardEvent): void {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+  private key(event: KeyboardEvent): boolean {
     const [width, height] = sizeOf(this.options.plane);
     const middle = this.visible();
     const at = this.cursor ?? {
@@ -373,11 +371,8 @@ export class Heatmap {
       const y = Math.min(height - 1, Math.max(0, at.y + (this.cursor === null ? 0 : move[1])));
       this.setCursor({ x, y });
     } else if (event.key === "Enter") this.options.onPick(at);
-    else if (event.key === "+" || event.key === "=") this.zoom(1.5);
-    else if (event.key === "-") this.zoom(1 / 1.5);
-    else if (event.key === "0") this.fit();
-    else return;
-    event.preventDefault();
+    else return false;
+    return true;
   }
 }
 

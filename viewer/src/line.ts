@@ -1,9 +1,9 @@
 /** Lines of numbers, drawn by H5Web: per pixel the range of the values there, so that no peak is lost; pan and zoom along the axis. */
 
+import { Acts, STEPS } from "./acts.js";
 import { el } from "./dom.js";
-import { Drags, pixelOf } from "./drags.js";
 import { type Look, type Selection, type Stroke, roomOf, valueMarks } from "./frame.js";
-import { FramePlot, reachable } from "./graphics.js";
+import { FramePlot } from "./graphics.js";
 import { edgesOf, type Scaling, scalingOf } from "./scales.js";
 import type { Tick } from "./ticks.js";
 
@@ -96,7 +96,7 @@ export class Line {
   private span: Span | null;
   private cursor: number | null = null;
   private mark: number | null;
-  private drags: Drags | null = null;
+  private acts: Acts | null = null;
   /** What is drawn of the curves; `null`: it is to be computed. */
   private drawn: Drawing | null = null;
 
@@ -156,13 +156,16 @@ export class Line {
   // -- the pointer and the keyboard ----------------------------------------------------------------------------------
 
   private readonly listen = (canvas: HTMLCanvasElement): void => {
-    reachable(canvas, "line");
-    this.drags = new Drags(canvas, {
+    this.acts = new Acts(canvas, {
+      description: "line",
       grab: () => {
         const [from, to] = this.shown();
         return (right) => this.show(spanAfter([from, to], this.options.length, { by: (-right / this.width()) * (to - from) }));
       },
-      hover: ([x]) => this.setCursor(this.indexAt(x)),
+      zoom: (factor, at) => this.zoom(factor, at === null ? (this.cursor ?? undefined) : this.placeAt(at[0])),
+      fit: () => this.fit(),
+      key: (event) => this.key(event),
+      hover: (at) => this.setCursor(at === null ? null : this.indexAt(at[0])),
       click: ([x]) => {
         const index = this.indexAt(x);
         if (index !== null) this.options.onPick(index);
@@ -170,13 +173,6 @@ export class Line {
       take: (selection) => this.take(selection),
       draw: () => this.plot.draw(),
     });
-    canvas.addEventListener("pointerleave", () => this.setCursor(null));
-    canvas.addEventListener("wheel", (event) => {
-      event.preventDefault();
-      this.zoom(2 ** (-event.deltaY / 300), this.placeAt(pixelOf(event, canvas)[0]));
-    }, { passive: false });
-    canvas.addEventListener("dblclick", () => this.fit());
-    canvas.addEventListener("keydown", (event) => this.key(event));
   };
 
   /** Show the elements in the part that was drawn. */
@@ -186,20 +182,18 @@ export class Line {
     if (span[1] - span[0] >= Math.min(LEAST, this.options.length)) this.show(span);
   }
 
-  private key(event: KeyboardEvent): void {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+  private key(event: KeyboardEvent): boolean {
     const [from, to] = this.shown();
     const pixel = Math.max(1, Math.round((to - from) / this.width()));
-    const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -100, PageDown: 100 }[event.key];
+    const step = STEPS[event.key];
     if (step !== undefined) {
       const at = this.cursor === null ? Math.ceil(from) : this.cursor + step * (event.shiftKey ? 10 : 1) * (Math.abs(step) > 1 ? pixel : 1);
       this.setCursor(Math.min(this.options.length - 1, Math.max(0, at)));
-    } else if (event.key === "Enter" && this.cursor !== null) this.options.onPick(this.cursor);
-    else if (event.key === "+" || event.key === "=") this.zoom(1.5, this.cursor ?? undefined);
-    else if (event.key === "-") this.zoom(1 / 1.5, this.cursor ?? undefined);
-    else if (event.key === "0") this.fit();
-    else return;
-    event.preventDefault();
+      return true;
+    }
+    if (event.key !== "Enter" || this.cursor === null) return false;
+    this.options.onPick(this.cursor);
+    return true;
   }
 
   /** Return where a pixel of the plot is, in elements from the first of the axis. */
@@ -235,7 +229,7 @@ export class Line {
     const x = (place: number): number => ((place - from) / (to - from)) * width;
     const rule = (index: number | null, kind: "marked" | "cursor"): NonNullable<Look["over"]["rules"]> => (index === null ? [] : [{ at: x(index + 0.5), kind }]);
     const ticks = this.options.ticks(from, to, Math.floor(width / 90)).filter((tick) => tick.at + 0.5 >= from && tick.at + 0.5 <= to);
-    const { selection } = this.drags ?? { selection: null };
+    const { selection } = this.acts ?? { selection: null };
     return {
       frame: {
         width, height, right: width, bottom: height,

@@ -1,9 +1,9 @@
 /** Points at two numbers each, with bars of errors and lines that join them: the keyboard, what is shown of them, and the point under the cursor. */
 
+import { Acts, CLICK, type Place, STEPS } from "./acts.js";
 import { shareOf } from "./colors.js";
-import { CLICK, Drags, pixelOf } from "./drags.js";
 import { type Look, type Marked, type Moved, roomOf, type Stroke, valueMarks } from "./frame.js";
-import { FramePlot, reachable } from "./graphics.js";
+import { FramePlot } from "./graphics.js";
 import type { Coloring } from "./paint.js";
 import { edgesOf, type Scaling, scalingOf } from "./scales.js";
 
@@ -41,8 +41,15 @@ export interface PointsOptions {
   onError: (error: unknown) => void;
 }
 
+/** A factor of zoom about a share of an axis, and a move by a share of it. */
+interface Change {
+  factor?: number;
+  at?: number;
+  by?: number;
+}
+
 /** Return edges on one axis after zooming about a share of it, and moving by a share, on its scale. Pure. */
-export function edgesAfter(edges: [number, number], scale: string, { factor = 1, at = 0.5, by = 0 }: { factor?: number; at?: number; by?: number }, all = edges): [number, number] {
+export function edgesAfter(edges: [number, number], scale: string, { factor = 1, at = 0.5, by = 0 }: Change, all = edges): [number, number] {
   const scaling = scalingOf(scale, edges, all);
   const from = at - at / factor + by;
   const found: [number, number] = [scaling.value(from), scaling.value(from + 1 / factor)];
@@ -75,7 +82,7 @@ export class Points {
   readonly plot: FramePlot;
   private domain: Domain | null;
   private cursor: number | null = null;
-  private drags: Drags | null = null;
+  private acts: Acts | null = null;
   /** Edges of everything; `null`: they are to be computed, as are the places. */
   private edges: Domain | null = null;
   private places: Places | null = null;
@@ -128,7 +135,7 @@ export class Points {
     this.plot.draw();
   }
 
-  private after([west, east, low, high]: Domain, x: Parameters<typeof edgesAfter>[2], y: Parameters<typeof edgesAfter>[2]): Domain {
+  private after([west, east, low, high]: Domain, x: Change, y: Change): Domain {
     const [first, last, least, most] = this.all();
     return [...edgesAfter([west, east], this.style.scaleX, x, [first, last]), ...edgesAfter([low, high], this.style.scaleY, y, [least, most])];
   }
@@ -157,47 +164,36 @@ export class Points {
 
   /** Follow the pointer and the keyboard on the canvas of the plot. */
   private readonly listen = (canvas: HTMLCanvasElement): void => {
-    reachable(canvas, "scatter plot");
-    const shareOfPixel = ([x, y]: [number, number]): [number, number] => [x / canvas.clientWidth, 1 - y / canvas.clientHeight];
-    this.drags = new Drags(canvas, {
+    const shareOf = ([x, y]: Place): Place => [x / canvas.clientWidth, 1 - y / canvas.clientHeight];
+    this.acts = new Acts(canvas, {
+      description: "scatter plot",
       grab: () => {
         const from = this.shown();
         return (right, down) => this.show(this.after(from, { by: -right / canvas.clientWidth }, { by: down / canvas.clientHeight }));
       },
+      zoom: (factor, at, isAlongX) => this.zoom(factor, at === null ? undefined : shareOf(at), isAlongX ? 1 : factor),
+      fit: () => this.fit(),
+      key: (event) => this.key(event),
       hover: (at) => {
-        const found = this.nearest(at);
+        const found = at === null ? null : this.nearest(at);
         if (found !== this.cursor) this.setCursor(found);
       },
-      click: () => undefined,
       take: ({ from, to }) => {
         if (Math.min(Math.abs(to[0] - from[0]), Math.abs(to[1] - from[1])) < CLICK) return;
-        const [first, last] = [shareOfPixel(from), shareOfPixel(to)];
-        const part = (axis: 0 | 1): { factor: number; by: number; at: number } => ({ factor: 1 / Math.abs(last[axis] - first[axis]), at: 0, by: Math.min(first[axis], last[axis]) });
+        const [first, last] = [shareOf(from), shareOf(to)];
+        const part = (axis: 0 | 1): Change => ({ factor: 1 / Math.abs(last[axis] - first[axis]), at: 0, by: Math.min(first[axis], last[axis]) });
         this.show(this.after(this.shown(), part(0), part(1)));
       },
       draw: () => this.plot.draw(),
     });
-    canvas.addEventListener("pointerleave", () => this.setCursor(null));
-    canvas.addEventListener("wheel", (event) => {
-      event.preventDefault();
-      const factor = 2 ** (-event.deltaY / 300);
-      this.zoom(factor, shareOfPixel(pixelOf(event, canvas)), event.altKey ? 1 : factor);
-    }, { passive: false });
-    canvas.addEventListener("dblclick", () => this.fit());
-    canvas.addEventListener("keydown", (event) => this.key(event));
   };
 
-  private key(event: KeyboardEvent): void {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -100, PageDown: 100 }[event.key];
-    if (step !== undefined) {
-      const at = this.cursor === null ? 0 : this.cursor + step * (event.shiftKey ? 10 : 1);
-      this.setCursor(Math.min(this.data.x.length - 1, Math.max(0, at)));
-    } else if (event.key === "+" || event.key === "=") this.zoom(1.5);
-    else if (event.key === "-") this.zoom(1 / 1.5);
-    else if (event.key === "0") this.fit();
-    else return;
-    event.preventDefault();
+  private key(event: KeyboardEvent): boolean {
+    const step = STEPS[event.key];
+    if (step === undefined) return false;
+    const at = this.cursor === null ? 0 : this.cursor + step * (event.shiftKey ? 10 : 1);
+    this.setCursor(Math.min(this.data.x.length - 1, Math.max(0, at)));
+    return true;
   }
 
   /** Return the point that is near a pixel; `null`: there is none. */
@@ -237,7 +233,7 @@ export class Points {
       },
       patches: [],
       strokes: places.strokes.map((stroke) => ({ ...stroke, color, moved })),
-      over: { marks: this.marks(places, moved, page.color), selection: this.drags?.selection ?? null },
+      over: { marks: this.marks(places, moved, page.color), selection: this.acts?.selection ?? null },
     };
   }
 

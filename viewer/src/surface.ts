@@ -1,12 +1,13 @@
 /** A plane of an array as a surface in three dimensions: values are heights and colours. Drawn by H5Web. */
 
+import { Acts } from "./acts.js";
 import type { Api, ArrayNode } from "./api.js";
 import type { Axes } from "./axes.js";
 import { shareOf } from "./colors.js";
 import { Contrast } from "./contrast.js";
 import { button, el, fill } from "./dom.js";
 import { elements } from "./elements.js";
-import { Plot, reachable } from "./graphics.js";
+import { Plot } from "./graphics.js";
 import type { Relief, SurfaceLook } from "./h5web_surface.js";
 import { overview, type Plane, type Source, stridesOf, tileQuery } from "./plane.js";
 import { pngOf, saveButton } from "./save.js";
@@ -24,6 +25,8 @@ export interface SurfaceOptions {
 
 /** How a surface is turned at first, in degrees. */
 const TURN: [number, number] = [30, 35];
+/** How keys turn it. */
+const TURNS: Record<string, [number, number]> = { ArrowLeft: [5, 0], ArrowRight: [-5, 0], ArrowUp: [0, 5], ArrowDown: [0, -5] };
 
 export class Surface {
   private readonly plot: Plot<SurfaceLook>;
@@ -134,35 +137,21 @@ export class Surface {
 
   /** Turn and zoom by the pointer and by keys; the canvas is one that H5Web has made. */
   private readonly listen = (canvas: HTMLCanvasElement): void => {
-    reachable(canvas, "surface");
-    let drag: { x: number; y: number; from: [number, number] } | null = null;
-    canvas.addEventListener("pointerdown", (event) => {
-      drag = { x: event.clientX, y: event.clientY, from: this.angles };
-      canvas.setPointerCapture(event.pointerId);
+    new Acts(canvas, {
+      description: "surface",
+      grab: () => {
+        const [azimuth, elevation] = this.angles;
+        return (right, down) => this.setTurn([azimuth - right / 2, elevation + down / 2]);
+      },
+      zoom: (factor) => this.zoom(factor),
+      fit: () => this.setTurn(TURN),
+      key: ({ key }) => {
+        const turn = TURNS[key];
+        if (turn !== undefined) this.turn(...turn);
+        return turn !== undefined;
+      },
     });
-    canvas.addEventListener("pointermove", (event) => {
-      if (drag !== null && event.buttons === 1) this.setTurn([drag.from[0] - (event.clientX - drag.x) / 2, drag.from[1] + (event.clientY - drag.y) / 2]);
-    });
-    for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, () => (drag = null));
-    canvas.addEventListener("wheel", (event) => {
-      event.preventDefault();
-      this.zoom(2 ** (-event.deltaY / 300));
-    }, { passive: false });
-    canvas.addEventListener("dblclick", () => this.setTurn(TURN));
-    canvas.addEventListener("keydown", (event) => this.key(event));
   };
-
-  private key(event: KeyboardEvent): void {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const turns: Record<string, [number, number]> = { ArrowLeft: [5, 0], ArrowRight: [-5, 0], ArrowUp: [0, 5], ArrowDown: [0, -5] };
-    const turn = turns[event.key];
-    if (turn !== undefined) this.turn(...turn);
-    else if (event.key === "+" || event.key === "=") this.zoom(1.25);
-    else if (event.key === "-") this.zoom(1 / 1.25);
-    else if (event.key === "0") this.setTurn(TURN);
-    else return;
-    event.preventDefault();
-  }
 
   // -- drawing -------------------------------------------------------------------------------------------------------
 
