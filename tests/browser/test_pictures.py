@@ -131,6 +131,8 @@ def test_a_map_has_north_above_and_coast_lines(browser: Browser, url: str) -> No
     right, bottom = map(int, place_of(page, 89, 0))
     changed = (with_lines != without).any(axis=2)[top:bottom, left:right]
     assert 0.01 < changed.mean() < 0.3
+    edge = int(place_of(page, 90, 0)[0])  # half an element beyond the last column
+    assert not (with_lines != without)[top:bottom, edge + 1 : edge + 6].any()
     australia = [int(part) - start for part, start in zip(place_of(page, 33, 16), (left, top), strict=True)]
     assert changed[australia[1] - 40 : australia[1] + 40, australia[0] - 40 : australia[0] + 40].any()
     assert not changed[australia[1] - 3 : australia[1] + 3, australia[0] - 3 : australia[0] + 3].any()  # inland

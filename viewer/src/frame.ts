@@ -90,8 +90,8 @@ export interface Marked {
 /** What lies over a plot. */
 export interface Over {
   lines?: Lines[];
-  /** Coast lines: a path in elements, and where it is; negative scales: it runs the other way. */
-  coast?: { path: string; place: Moved } | null;
+  /** Coast lines of a plane: a path in elements, and where it is; negative scales: it runs the other way. */
+  coast?: { path: string; place: Moved; columns: number; rows: number } | null;
   marks?: Marked[];
   /** Lines from the top to the bottom, by their class in the style of the page. */
   rules?: { at: number; kind: "marked" | "cursor" }[];

@@ -235,7 +235,7 @@ export class Heatmap {
       strokes: [],
       over: {
         lines: this.chunkMap === null ? [] : chunkLines(plane, this.chunkMap, placed),
-        coast: this.coast === null ? null : { path: this.coast, place: { left: x(0), top: y(0), scaleX: isMirrored ? -size : size, scaleY: isUpwards ? -sizeY : sizeY } },
+        coast: this.coast === null ? null : { path: this.coast, place: { left: x(0), top: y(0), scaleX: isMirrored ? -size : size, scaleY: isUpwards ? -sizeY : sizeY }, columns, rows },
         marks: [markOf(placed, this.picked, "#ff5d5d"), markOf(placed, this.cursor, "#ffffff")].filter((one) => one !== null),
         selection: this.acts?.selection ?? null,
       },

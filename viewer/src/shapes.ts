@@ -54,11 +54,12 @@ export class Shapes {
     ];
   }
 
-  /** Place coast lines; their path is made once, because it is long. */
-  private coastOf({ path, place: { left, top, scaleX, scaleY } }: NonNullable<Over["coast"]>): SVGElement[] {
+  /** Place coast lines within their plane; their path is made once, because it is long. */
+  private coastOf({ path, place: { left, top, scaleX, scaleY }, columns, rows }: NonNullable<Over["coast"]>): SVGElement[] {
     if (path !== this.coastPath) [this.coastPath, this.coast] = [path, ["coast wide", "coast"].map((kind) => shape("path", { class: kind, d: path }))];
-    for (const one of this.coast) one.setAttribute("transform", `translate(${left}, ${top}) scale(${scaleX}, ${scaleY})`);
-    return this.coast;
+    const [width, height] = [columns * scaleX, rows * scaleY];
+    for (const one of this.coast) one.setAttribute("transform", `translate(${Math.max(0, -width)}, ${Math.max(0, -height)}) scale(${scaleX}, ${scaleY})`);
+    return [shape("svg", { x: left + Math.min(0, width), y: top + Math.min(0, height), width: Math.abs(width), height: Math.abs(height) }, ...this.coast)];
   }
 }
 
