@@ -278,7 +278,6 @@ for number in range(3):
     store.set(f"c/{number}", bytes([number] * 4))
 assert "asyncio" not in sys.modules
 array = tessarr.open_array(store, mode="r")
-assert "asyncio" in sys.modules  # while the documents were in flight
 assert array[...].tolist() == [0] * 4 + [1] * 4 + [2] * 4
 """
 
@@ -290,6 +289,52 @@ def test_the_first_requests_of_a_process_wait_for_no_import_of_asyncio() -> None
     command = [sys.executable, "-X", "dev", "-W", "error", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(("ends_at", "imported"), [("a", ["a"]), ("b", ["a", "b"]), ("c", ["a", "b", "c"])])
+def test_modules_are_imported_as_long_as_the_first_requests_wait(
+    monkeypatch: pytest.MonkeyPatch, ends_at: str, imported: list[str]
+) -> None:
+    answered, found = threading.Event(), []
+
+    def import_module(name: str) -> None:
+        found.append(name)
+        if name == ends_at:
+            answered.set()
+            for thread in threading.enumerate():
+                if thread.name == "tessarr-first":
+                    thread.join()
+
+    async def request(number: int) -> int:
+        answered.wait()
+        return number
+
+    monkeypatch.setattr(loop, "_NEEDED_NEXT", ("a", "b", "c"))
+    monkeypatch.setattr(loop, "importlib", SimpleNamespace(import_module=import_module))
+    assert loop._gather_in_threads([request(number) for number in range(3)]) == [0, 1, 2]
+    assert found == imported
+
+
+@pytest.mark.parametrize(("more", "sender"), [(0, "tessarr-first"), (1, "a loop")])
+def test_many_first_requests_have_no_thread_each(monkeypatch: pytest.MonkeyPatch, more: int, sender: str) -> None:
+    async def request() -> str:
+        return threading.current_thread().name
+
+    calls = [request() for _ in range(loop._MOST_IN_THREADS + more)]
+
+    def in_loop(gathered: Any) -> list[str]:
+        gathered.close()
+        for call in calls:
+            call.close()
+        return ["a loop"] * len(calls)
+
+    monkeypatch.setattr(loop, "run", in_loop)
+    monkeypatch.setattr(loop, "running_loop", loop._running_loop)
+    monkeypatch.setattr(loop, "_NEEDED_NEXT", ())
+    monkeypatch.delitem(sys.modules, "asyncio")
+    with pytest.raises(StopIteration) as ended:
+        loop.gather_or_cancel(calls).send(None)
+    assert ended.value.value == [sender] * len(calls)
 
 
 def test_a_loop_is_found_once_asyncio_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:

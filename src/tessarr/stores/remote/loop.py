@@ -8,7 +8,7 @@ The functions here that wait (`sleep`, `in_thread`, `gather_or_cancel`) block wh
 await only functions that do the same.
 
 asyncio takes about as long to import as a request. It is imported by the first call that needs a loop; the first requests of a
-process are sent by threads that block, and asyncio is imported while they wait (`_NEEDED_NEXT`).
+process are sent by threads that block, and asyncio is imported as long as they wait (`_NEEDED_NEXT`).
 """
 
 from __future__ import annotations
@@ -36,8 +36,13 @@ T = TypeVar("T")
 
 THREADS = 64
 """Threads of each pool. Most of them wait without the GIL."""
-_NEEDED_NEXT = ("asyncio", "concurrent.futures.thread", "tessarr.metadata.v3")
-"""What is imported while the first requests of a process, those for the documents of a node, are in flight."""
+_NEEDED_NEXT = (
+    "tessarr.metadata.v3", "concurrent.futures", "socket", "ssl", "subprocess", "asyncio", "concurrent.futures.thread"
+)  # fmt: skip
+"""What is imported while the first requests of a process, those for the documents of a node, are in flight: what parses
+documents, then the parts of asyncio, and asyncio."""
+_MOST_IN_THREADS = 16
+"""So many requests are sent by a thread each, where asyncio is not imported yet."""
 EXIT_TIMEOUT_S = 10.0
 """Timeout of the wait for callbacks of clients at interpreter exit; each callback takes microseconds of CPU time."""
 
@@ -216,7 +221,8 @@ async def gather_or_cancel(calls: Sequence[Awaitable[T]]) -> list[T]:
     if len(calls) == 1:
         return [await calls[0]]
     if running_loop() is None:
-        if "asyncio" not in sys.modules and all(isinstance(call, Coroutine) for call in calls):
+        few = len(calls) <= _MOST_IN_THREADS
+        if few and "asyncio" not in sys.modules and all(isinstance(call, Coroutine) for call in calls):
             return _gather_in_threads(calls)  # type: ignore[arg-type]
         return run(gather_or_cancel(calls)) if calls else []
     import asyncio
@@ -232,7 +238,7 @@ async def gather_or_cancel(calls: Sequence[Awaitable[T]]) -> list[T]:
 
 
 def _gather_in_threads(calls: Sequence[Coroutine[object, object, T]]) -> list[T]:
-    """Run coroutines that block, each in a thread, and import `_NEEDED_NEXT` while they wait. The first error is raised."""
+    """Run coroutines that block, each in a thread, and import what they wait long enough for. The first error is raised."""
     found: list[tuple[T | None, BaseException | None]] = [(None, None)] * len(calls)
 
     def work(number: int, call: Coroutine[object, object, T]) -> None:
@@ -249,7 +255,8 @@ def _gather_in_threads(calls: Sequence[Coroutine[object, object, T]]) -> list[T]
     for thread in threads:
         thread.start()
     for module in _NEEDED_NEXT:
-        importlib.import_module(module)
+        if any(thread.is_alive() for thread in threads):  # a call that needs more imports it
+            importlib.import_module(module)
     for thread in threads:
         thread.join()
     for _, error in found:
