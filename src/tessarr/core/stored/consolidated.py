@@ -75,6 +75,8 @@ def watch(block: Consolidated, store: Store, path: str) -> None:
 
 def _note_changes(store: Store, paths: Sequence[str], removed: Sequence[str]) -> None:
     """Tell groups that were opened from `store` by consolidated metadata which nodes have other documents now."""
+    if not _WATCHED:
+        return
     with _WATCHED_LOCK:
         watched = [(changes, top) for changes, (where, top) in _WATCHED.items() if where is store]
     for changes, top in watched:
