@@ -59,6 +59,8 @@ class Browser:
         self._ids = itertools.count(1)
         self._answers: dict[int, queue.Queue[dict[str, Any]]] = {}
         self._listeners: list[Callable[[dict[str, Any]], None]] = []
+        self.group = self._process.pid
+        """The process group of the program."""
         self.pages: list[Page] = []
         """The open tabs."""
         threading.Thread(target=self._receive, daemon=True).start()
