@@ -114,27 +114,54 @@ def publish_rows(store: Any) -> Any:
         return tx.group["a"].append(np.full(ROWS, 5, "i4"))
 
 
-def shrink_and_append(store: Any) -> list[int]:
-    """Wait, and end the append that was begun; remove its rows, and append others."""
-    wait()
-    a: Any = tessarr.open_array(store, path="a", mode="r+")
-    a.append(np.full(1, 6, "i4"), on_hole="void")
-    wait()
-    a.resize((6,))
-    a.append(np.full(ROWS, 8, "i4"), on_hole="void")
-    found: list[int] = a[...].tolist()
-    return found
-
-
 @pytest.mark.parametrize("program", [append_rows, publish_rows])
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("value", [5, 8])
 def test_an_append_that_goes_on_late_changes_no_rows_that_were_appended_meanwhile(
-    kind: str, program: Callable[[Any], Any]
+    kind: str, program: Callable[[Any], Any], value: int
 ) -> None:
-    expected = [*range(-1, -7, -1), *[8] * ROWS]
+    def shrink_and_append(store: Any) -> list[int]:
+        """Wait, and end the append that was begun; remove its rows, and append others, which may be equal."""
+        wait()
+        a: Any = tessarr.open_array(store, path="a", mode="r+")
+        a.append(np.full(1, 6, "i4"), on_hole="void")
+        wait()
+        a.resize((6,))
+        a.append(np.full(ROWS, value, "i4"), on_hole="void")
+        found: list[int] = a[...].tolist()
+        return found
+
+    expected = [*range(-1, -7, -1), *[value] * ROWS]
     for number, outcome in cases.stalled([program, shrink_and_append], cases.maker(World(kind))):
         first, second = outcome.results
         assert isinstance(first, TessarrError) or first is not None, (number, first)
         assert second == expected, (number, second)
         now = tessarr.open_array(outcome.bucket.connect("reader"), path="a", mode="r")[...].tolist()
         assert now[: len(expected)] == expected, (number, first)
+
+
+def append_few(store: Any) -> Any:
+    """Append rows that share a chunk with those of others."""
+    return tessarr.open_array(store, path="a", mode="r+").append(np.full(2, 5, "i4"))
+
+
+@pytest.mark.parametrize("program", [append_rows, append_few])
+@pytest.mark.parametrize("expire", [5, EXPIRE_S])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_which_an_append_says_that_they_are_not_in_the_array_are_not(
+    kind: str, zarr_format: int, expire: float, program: Callable[[Any], Any]
+) -> None:
+    def give_up(store: Any) -> None:
+        """Wait, fill what was begun, and append behind it."""
+        wait(expire + 1)
+        tessarr.open_array(store, path="a", mode="r+").append(np.full(1, 6, "i4"), on_hole="void", expire=expire)
+
+    seen = set()
+    for number, outcome in cases.stalled([program, give_up], cases.maker(World(kind, zarr_format, zarr_format == 2))):
+        found = tessarr.open_array(outcome.bucket.connect("reader"), path="a", mode="r")[...].tolist()
+        is_told = isinstance(outcome.results[0], TessarrError)
+        seen.add(is_told)
+        assert (5 in found) == (not is_told), (number, outcome.results[0], found)
+        assert 6 in found
+    assert seen == {False, True}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from tessarr.core.array import Array
-from tessarr.core.array_parts.values import write_values
 from tessarr.core.asynchronous.sans_io import async_variant
+from tessarr.core.creation.arrays import write_values
 from tessarr.core.creation.shorthands import from_array
 from tessarr.core.group import Group
 from tessarr.core.locate import locate

@@ -25,9 +25,8 @@ from tessarr.core.array_parts.append_reserved import (
     OnHole,
     append_reserved_steps,
     fit_elements,
-    rows_from,
-    with_length,
 )
+from tessarr.core.array_parts.region_io import rows_from, with_length
 from tessarr.core.array_parts.resize import (
     change_shape_steps,
     hold_shape_lock_steps,

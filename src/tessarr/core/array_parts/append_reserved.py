@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr.common.warn import warn
+from tessarr.core.array_parts.region_io import bind_region, fill_late_steps, with_length
 from tessarr.core.array_parts.reservation_io import (
     Document,
     change_reservations_steps,
@@ -32,7 +33,7 @@ from tessarr.core.array_parts.resize import (
 )
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call, run_steps
-from tessarr.engine.bound import RuntimeOptions, bind
+from tessarr.engine.bound import RuntimeOptions
 from tessarr.errors import (
     BaseZarrError,
     ConflictError,
@@ -40,7 +41,6 @@ from tessarr.errors import (
     StoreError,
     ZarrRuntimeWarning,
 )
-from tessarr.indexing.selection import Outer
 from tessarr.metadata import reservations
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.reservations import Region, Reservations
@@ -85,15 +85,6 @@ def fit_elements(array: Array, data: npt.ArrayLike, axis: int, shape: Shape, dty
     return values, axis
 
 
-def with_length(shape: Shape, axis: int, length: int) -> Shape:
-    return tuple(length if i == axis else n for i, n in enumerate(shape))
-
-
-def rows_from(shape: Shape, axis: int, start: int) -> Outer:
-    """Select all elements of `shape` from `start` on along `axis`."""
-    return Outer(tuple(slice(start if i == axis else 0, n, 1) for i, n in enumerate(shape)))
-
-
 async def append_reserved_steps(array: Array, data: npt.ArrayLike, axis: int, holes: HolePolicy) -> Shape:
     """Append to a region that is reserved first."""
     refuse_format_1(array)
@@ -110,7 +101,9 @@ async def append_reserved_steps(array: Array, data: npt.ArrayLike, axis: int, ho
         await store_region_steps(array, metadata, axis, region, values, attempt)
         earlier = await _publish_steps(array, axis, owner, region, attempt)
     except Exception as error:
-        is_published = attempt.begun and (await _release_after_error_steps(error, array, axis, owner, region, attempt))
+        is_published = attempt.begun and (
+            await _release_after_error_steps(error, array, axis, owner, region, attempt, values)
+        )
         if not is_published or region is None:
             raise
         earlier = None  # published, though the response was lost
@@ -242,9 +235,6 @@ async def store_region_steps(
 ) -> None:
     """Store `values` in `region`.
 
-    The array is bound with a shape that ends with the region's last chunk: a chunk shared with the next region must not
-    count as covered, or the write would replace the chunk instead of merging into it.
-
     When the append is cancelled, writes in flight run to their end: another append may get the region next, and a late write
     must not overwrite the data of that append.
     """
@@ -253,12 +243,8 @@ async def store_region_steps(
         store = CreatingStore(
             store, Tenure(lambda: _require_reserved(array, axis, region), clock.CLOCK.now, region.since)
         )
-    shape = with_length(metadata.shape, axis, region.stop)
-    last = metadata.chunk_grid.axes(shape)[axis]
-    index = last.find(region.stop - 1)
-    whole = with_length(shape, axis, max(region.stop, last.start(index) + last.size(index)))
-    bound = bind(store, array.path, metadata.with_(shape=whole), options or array._options)
-    call = write_call(array, bound, rows_from(shape, axis, region.start), values)
+    bound, selection = bind_region(array, store, metadata, axis, region, options or array._options)
+    call = write_call(array, bound, selection, values)
     if attempt is None:
         await call
         return
@@ -326,13 +312,19 @@ def _voided_error(array: Array, region: Region) -> ConflictError:
 
 
 async def _release_after_error_steps(
-    error: Exception, array: Array, axis: int, owner: str, region: Region | None, attempt: clock.Attempt
+    error: Exception,
+    array: Array,
+    axis: int,
+    owner: str,
+    region: Region | None,
+    attempt: clock.Attempt,
+    values: AnyArray,
 ) -> bool:
     """Call `release_steps` after `error`; return whether the region is published. A failure is added as a note to `error`."""
     if not isinstance(error, StoreError) and not isinstance(array._store, Remote):
         attempt.in_doubt = False  # an error of the data, and no request is in flight
     try:
-        published = await release_steps(array, axis, owner, region, attempt)
+        published = await release_steps(array, axis, owner, region, attempt, values)
         if attempt.in_doubt and region is not None and not published:
             error.add_note(
                 f"rows {region.start} to {region.stop} hold fill value: a request of this append may still be carried out"
@@ -347,25 +339,34 @@ async def _release_after_error_steps(
         return False
 
 
-async def release_steps(array: Array, axis: int, owner: str, region: Region | None, attempt: clock.Attempt) -> bool:
+async def release_steps(
+    array: Array,
+    axis: int,
+    owner: str,
+    region: Region | None,
+    attempt: clock.Attempt,
+    values: AnyArray | None = None,
+) -> bool:
     """Release the region of `owner`, whose append failed: retract a region at the end of the array, void any other.
 
-    A region is voided, too, while a request for its chunks may still be carried out (`attempt`).
+    A region is voided, too, while a request for its chunks may still be carried out (`attempt`). Where another writer
+    has voided it, `values` that were stored late become fill value again.
 
     Returns whether `region` was published nevertheless, because only the response was lost.
     """
     if not isinstance(array._store, Remote) and isinstance(array._store, Update):
         attempt.in_doubt = False  # transactions of this machine: what raised an error has ended
     left: list[Region] = []
-    published = False
+    published = voided = False
 
     def change(document: Document) -> Document | None:
-        nonlocal published
+        nonlocal published, voided
         left.clear()
         pending = _pending(array, document, axis)
         mine = pending.of(owner)
         if mine is None:
-            published = region is not None and pending.stop >= region.stop and not pending.was_voided(owner)
+            voided = pending.was_voided(owner)
+            published = region is not None and pending.stop >= region.stop and not voided
             return None
         given = None if attempt.in_doubt else pending.retract(owner)
         if given is None:
@@ -376,6 +377,8 @@ async def release_steps(array: Array, axis: int, owner: str, region: Region | No
     await change_reservations_steps(array, change)
     for mine in left:
         await _void_steps(array, axis, mine, is_own=True)
+    if voided and region is not None and values is not None:
+        await fill_late_steps(array, axis, region, values)
     return published
 
 

@@ -1,17 +1,17 @@
-"""Create arrays: `create_array` and `create`."""
+"""Create arrays: `create_array` and `create`; fill one from an array-like, in bounded memory: `write_values`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.common.warn import warn
 from tessarr.core.array import Array
-from tessarr.core.array_parts.values import write_values
-from tessarr.core.asynchronous.sans_io import async_variant, sans_io
+from tessarr.core.asynchronous.sans_io import async_variant, raise_if_cancelled, sans_io
 from tessarr.core.creation.array_config import DEFAULT, ArrayConfigLike, array_config
 from tessarr.core.creation.like import type_of
 from tessarr.core.creation.metadata import array_like, new_array_metadata
@@ -28,6 +28,9 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.url import StoreLike, overlaps
 from tessarr.types import JSONObject, ShapeLike
+
+_PIECE_NBYTES = 64 << 20
+"""Approximate bound on the memory for values while they are copied."""
 
 
 @sans_io
@@ -252,3 +255,20 @@ def _replaces(mode: str | None, overwrite: bool, store: Store) -> bool:
 
 create_array_async = async_variant(create_array)
 create_async = async_variant(create)
+
+
+def write_values(source: Any, target: Array) -> None:
+    """Store the values of an array-like of the target's shape in `target`, one bounded box at a time.
+
+    A NumPy array is stored in one call. Anything else that has a shape (an array in a store, an HDF5 dataset) is read in
+    boxes made of whole chunks of `target`.
+    """
+    if isinstance(source, np.ndarray) or not target.shape:
+        target[...] = source[...] if isinstance(source, Array) else source
+        return
+    from tessarr.indexing.boxes import boxes_of_chunks
+
+    axes = target._metadata.chunk_grid.axes(target.shape)
+    for box in boxes_of_chunks(axes, target.itemsize, _PIECE_NBYTES):
+        raise_if_cancelled()
+        target[box] = source[box]

@@ -11,11 +11,10 @@ import numpy.typing as npt
 from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.common.warn import warn_as_zarr_python
 from tessarr.core.array import Array
-from tessarr.core.array_parts.values import write_values
 from tessarr.core.asynchronous.sans_io import async_variant, sans_io, steps_of
 from tessarr.core.creation.arguments import CreateOptions, FullOptions, LikeOptions, ShapedCreateOptions
 from tessarr.core.creation.array_config import DEFAULT, ArrayConfigLike
-from tessarr.core.creation.arrays import create, create_array, refuse_aliasing
+from tessarr.core.creation.arrays import create, create_array, refuse_aliasing, write_values
 from tessarr.core.creation.like import chunks_of, like, type_of
 from tessarr.core.creation.metadata import array_like
 from tessarr.core.group import Group
