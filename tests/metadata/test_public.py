@@ -12,6 +12,7 @@ import pytest
 
 import tessarr
 from tessarr.buffer import default_buffer_prototype
+from tessarr.core.stored.parse_cache import parse_document
 from tessarr.errors import MetadataValidationError
 from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata
 
@@ -99,6 +100,15 @@ def test_a_document_of_another_format_is_refused() -> None:
         ArrayV2Metadata.from_dict(made(3).metadata.to_dict())
     with pytest.raises(MetadataValidationError, match="zarr_format"):
         ArrayV3Metadata.from_dict(made(2).metadata.to_dict())
+
+
+@pytest.mark.parametrize("number", [True, 3.0, [3], "3", 4])
+def test_a_format_that_is_no_number_of_a_format_is_a_typed_error(number: object) -> None:
+    document = {**made(3).metadata.to_dict(), "zarr_format": number}
+    with pytest.raises(MetadataValidationError, match="zarr_format"):
+        ArrayV3Metadata.from_dict(document)
+    with pytest.raises(MetadataValidationError, match="zarr_format"):
+        parse_document(document, group=False)
 
 
 def test_metadata_makes_nodes_again() -> None:
