@@ -39,7 +39,7 @@ RELEASES ?= 3.1.6 3.2.1 3.3.0 3.4.0 3.4.1 3.4.2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup demo screenshots test test-busy test-apps test-zarr-python test-browser servers check format conformance fixtures bench bench-serving campaign ecosystem freethreaded fuzz wheel docs docs-serve viewer changelog api-snapshot clean
+.PHONY: help setup demo screenshots test test-busy test-apps test-zarr-python test-browser servers check format conformance fixtures bench bench-serving campaign ecosystem freethreaded fuzz wheel wheel-freethreaded docs docs-serve viewer changelog api-snapshot clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -154,6 +154,12 @@ wheel: | $(PY) ## dist/*.whl (manylinux where zig links it) and dist/*.tar.gz, e
 	rm -rf dist
 	$(PACKAGING)/bin/python scripts/distributions.py build dist
 	$(PACKAGING)/bin/python scripts/distributions.py check dist/*
+
+wheel-freethreaded: ## the second wheel in dist, for a free-threaded CPython that is found, fetched or compiled (PYTHON=python3.14t)
+	test -x $(PACKAGING)-free/bin/python || { found=$$("$(PYTHON)" scripts/freethreaded_python.py "$(PYTHON)"); "$$found" -m venv $(PACKAGING)-free; }
+	$(PACKAGING)-free/bin/python -m pip install --quiet $$($(PACKAGING)-free/bin/python scripts/distributions.py needs)
+	$(PACKAGING)-free/bin/python scripts/distributions.py build dist
+	$(PACKAGING)-free/bin/python scripts/distributions.py check dist/*t-*.whl
 
 docs: $(STAMP) $(SITE) ## every example of the documentation, run, and the site in build/site, whose links all lead somewhere
 	$(PY) -m pytest -q tests/docs </dev/null
