@@ -10,6 +10,10 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr.stores.local import exchange
+from tessarr.stores.local import file as localfile
+from tessarr.stores.local import replace as localswap
+from tessarr.stores.local.swap import swap_root
 from tessarr.stores.local.transactions import many, recovery
 from tests.parity.test_pending_appends import READERS
 
@@ -50,3 +54,38 @@ def test_each_value_is_old_or_new(
     for array in (array for arrays in seen for array in arrays):
         assert array in [[*NEW[:length], *OLD[length:]] for length in (0, 2, 4, 6)] + [NEW]
     assert seen[0] == [OLD, OLD]
+
+
+@pytest.mark.skipif(exchange._renameat2() is None, reason="RENAME_EXCHANGE is a call of Linux")
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.filterwarnings("ignore:Object at:UserWarning")
+def test_all_arrays_are_old_or_all_new_when_the_root_is_exchanged(
+    tmp_path: Path, read: Callable[[Path, int], Any], zarr_format: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "a"
+    root = tessarr.create_group(place, zarr_format=zarr_format)
+    for name in ("t", "u"):
+        root.create_array(name, data=np.array(OLD, "i4"), chunks=(2,), fill_value=0)
+    seen: list[list[list[int]]] = []
+
+    def reading(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            seen.append([read(place / name, zarr_format).tolist() for name in ("t", "u")])
+            return function(*arguments, **options)
+
+        return call
+
+    with tessarr.transaction(place, mode="swap") as tx:
+        group: Any = tx.group
+        for name in ("t", "u"):
+            group[name][...] = 7
+            group[name].append(np.array([9], "i4"))
+        monkeypatch.setattr(localfile, "write_value", reading(localfile.write_value))
+        for step in ("exchange", "complete_swap"):
+            monkeypatch.setattr(swap_root, step, reading(getattr(swap_root, step)))
+        monkeypatch.setattr(localswap, "remove", reading(localswap.remove))
+    switch = seen.index([NEW, NEW])
+    assert switch > 10, "eight chunks, two documents, and what the new root needs"
+    assert len(seen) - switch >= 9, "the files of the old tree"
+    assert seen == [[OLD, OLD]] * switch + [[NEW, NEW]] * (len(seen) - switch)

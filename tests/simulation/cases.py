@@ -127,6 +127,8 @@ def pairs() -> list[tuple[World, tuple[str, str]]]:
 
 
 def _rank(names: tuple[str, ...]) -> int:
+    if not operations.LOCAL.isdisjoint(names):
+        return 4
     if not operations.NEWEST.isdisjoint(names):
         return 3
     return 2 if not operations.LAST.isdisjoint(names) else int(not operations.LATER.isdisjoint(names))
@@ -135,6 +137,8 @@ def _rank(names: tuple[str, ...]) -> int:
 def _names(world: World) -> list[str]:
     """The operations that there are in a world."""
     without: frozenset[str] = frozenset() if world.zarr_format == 2 else OF_VERSION_2
+    if world.kind != "local":
+        without |= operations.LOCAL
     if world.kind not in operations.ATOMICALLY_CHANGED:
         without |= operations.TRANSACTIONS  # which object storage refuses
         if world.zarr_format == 2:

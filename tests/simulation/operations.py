@@ -275,6 +275,16 @@ def transact(store: Any, number: int) -> Generator[None, None, Any]:
         root.attrs[f"t{number}"] = number
 
 
+def transact_swap(store: Any, number: int) -> Generator[None, None, Any]:
+    """Change parts of two arrays and an attribute in a transaction that exchanges the root."""
+    yield
+    with tessarr.transaction(store, mode="swap") as tx:
+        root: Any = tx.group
+        root["a"][1:3] = number
+        root["g/b"][0:2] = number
+        root.attrs[f"t{number}"] = number
+
+
 def transact_append(store: Any, number: int) -> Generator[None, None, Any]:
     """Append to two arrays in a transaction."""
     yield
@@ -358,7 +368,7 @@ _PUBLISHING: tuple[Operation, ...] = (publish, publish_merge, publish_sum)
 _LATER: tuple[Operation, ...] = (*_TRANSACTIONS, append_to_shard, create_other, replace_root)
 
 ALL: dict[str, Operation] = {
-    operation.__name__: operation for operation in (*_FIRST, *_LATER, *_PUBLISHING, publish_nodes)
+    operation.__name__: operation for operation in (*_FIRST, *_LATER, *_PUBLISHING, publish_nodes, transact_swap)
 }
 LATER = frozenset(operation.__name__ for operation in _LATER)
 """Operations whose pairs come after all others, so that the numbers in the log stay those of the same pairs."""
@@ -366,6 +376,8 @@ LAST = frozenset(operation.__name__ for operation in _PUBLISHING)
 """Operations whose pairs come after those of `LATER`, likewise."""
 NEWEST = frozenset({"publish_nodes"})
 """Operations whose pairs come after those of `LAST`, likewise."""
+LOCAL = frozenset({"transact_swap"})
+"""Operations of local files alone, whose pairs come after those of `NEWEST`."""
 TRANSACTIONS = frozenset(operation.__name__ for operation in _TRANSACTIONS)
 
 ATOMIC = frozenset(
@@ -381,6 +393,7 @@ ATOMIC = frozenset(
             *_TRANSACTIONS,
             *_PUBLISHING,
             publish_nodes,
+            transact_swap,
         ),
     }
 )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.simulation import cases, operations
-from tests.simulation.cases import World
+from tests.simulation.cases import Priorities, World
 from tests.simulation.oracle import UNREADABLE, Case, Oracle
 from tests.simulation.simulator import Bucket, Seeded, run
 
@@ -76,6 +76,15 @@ def test_what_was_found_in_trees_does_not_come_back(what: str, kind: str) -> Non
 @pytest.mark.parametrize("what", FOUND_IN_TRANSACTIONS)
 def test_what_was_found_in_transactions_does_not_come_back(what: str, kind: str) -> None:
     assert wrong(World(kind), *FOUND_IN_TRANSACTIONS[what])[:1] == []
+
+
+@pytest.mark.parametrize("other", ["write_chunk", "clear_chunk", "append", "overwrite"])
+def test_a_root_that_is_exchanged_loses_nothing(other: str) -> None:
+    """Some schedules; `scripts/campaigns/pairs.py` has all with one switch."""
+    world = World("local")
+    judge = cases.oracle(world, ("transact_swap", other))
+    outcomes = [run(Priorities(seed, length=600), judge.programs, bucket=cases.maker(world)()) for seed in range(20)]
+    assert [told for outcome in outcomes if (told := judge.judge(outcome))] == []
 
 
 @pytest.mark.parametrize("names", [("move", "transact"), ("delete", "transact_read")])

@@ -24,6 +24,7 @@ from tessarr.stores.local import lock as local_lock
 from tessarr.stores.local import tree as local_tree
 from tessarr.stores.local.lock import TEMPORARY_SUFFIX
 from tessarr.stores.local.store import LocalStore
+from tessarr.stores.local.swap import late, swap_root
 from tessarr.stores.local.transactions import many
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.protocols import Commit
@@ -275,7 +276,8 @@ def system_calls() -> Iterator[None]:
     """Make the system calls of clients points of their simulation. Those of all others are as ever."""
     places: list[tuple[Any, str, Any]] = [(os, name, _patched(name)) for name in _ORIGINAL]
     places += [(local_lock, "_try", _try_lock), (local_lock, "_block", _lock), (local_lock, "_unlock", _unlock)]
-    places += [(local_tree, "exchange", _exchange), (local_file, "pread", os.pread)]
+    places += [(local_tree, "exchange", _exchange), (swap_root, "exchange", _exchange), (local_file, "pread", os.pread)]
+    places += [(late, "_PATIENCE", 1)]
     # The Rust module reads many files without a point in between.
     places += [(local_file, "reader_of_many", lambda: None)]
     # The same with what transactions stage, compare and rename; and it would wait for the lock of a client that cannot go on.

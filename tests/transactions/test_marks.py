@@ -128,3 +128,27 @@ def test_few_files_are_synced_one_by_one(store: LocalStore, monkeypatch: pytest.
     monkeypatch.setattr(filesync, "open_file_system", lambda _: BrokenDisk())
     store.commit({"t/c/3": b"\7\0\0\0"}, {}, durable=True)
     assert store.get("t/c/3") == b"\7\0\0\0"
+
+
+@needs_rust
+def test_a_durable_commit_of_many_files_waits_for_few_syncs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the number of files: the values and the pointers, the journal and its directories, its name, the new names."""
+    store = LocalStore(tmp_path)
+    root = tessarr.create_group(store)
+    for name in ("t", "u"):
+        root.create_array(name, data=np.ones(30, "i4"), chunks=(1,), compressors=None)
+    synced: list[str] = []
+
+    class Whole:
+        kind = "ext"
+
+        def sync(self) -> None:
+            synced.append("all")
+
+    monkeypatch.setattr(filesync, "_has_reporting_syncfs", lambda: True)
+    monkeypatch.setattr(filesync, "open_file_system", lambda _: Whole())
+    monkeypatch.setattr(filesync, "sync", lambda _: synced.append("one"))
+    monkeypatch.setattr(filesync.BatchSync, "_is_whole", lambda *_: True)
+    store.commit({f"{name}/c/{number}": b"\7\0\0\0" for name in "tu" for number in range(30)}, {}, durable=True)
+    journal, directories, name_of_journal, new_directories = 1, 3, 1, 5
+    assert synced == ["all", *["one"] * (journal + directories + name_of_journal + new_directories)]

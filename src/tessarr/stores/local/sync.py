@@ -48,8 +48,8 @@ else:
         os.fsync(descriptor)
 
 
-_MANY = 8
-"""From so many files and directories on, syncing the whole file system is faster."""
+_MANY_FILES, _MANY_FOLDERS = 8, 16
+"""From so many on, syncing the whole file system is faster, which writes what other processes have written too."""
 _SYNCED_WHOLE = frozenset({"ext", "xfs", "btrfs", "f2fs", "tmpfs"})
 """Local file systems whose ``syncfs`` reports errors, from Linux 5.8 on (``overlay`` reports none of the layer below)."""
 
@@ -68,7 +68,8 @@ class BatchSync:
 
     def sync(self, files: Sequence[str], folders: Collection[str]) -> None:
         """Sync new files, then the names in directories; missing directories are left out. Raises `OSError`."""
-        if len(files) + len(folders) >= _MANY and self._system is not None and self._is_whole([*files, *folders]):
+        is_many = len(files) >= _MANY_FILES or len(folders) >= _MANY_FOLDERS
+        if is_many and self._system is not None and self._is_whole([*files, *folders]):
             self._system.sync()
             return
         sync_files(files)

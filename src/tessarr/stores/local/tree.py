@@ -115,11 +115,13 @@ def _remove(path: str, *, ignore_errors: bool = False) -> None:
 
 
 def _discard(doomed: str) -> None:
-    """Remove a directory, or the link to a directory."""
-    if os.path.islink(doomed):
-        os.unlink(doomed)
-    else:
-        _remove(doomed)
+    """Remove a directory, or the link to a directory; what another process removes meanwhile is removed."""
+    while os.path.lexists(doomed):
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.islink(doomed):
+                os.unlink(doomed)
+            else:
+                _remove(doomed)
 
 
 def rename_tree(path: str, target: str, root: str, *, durable: bool) -> bool:

@@ -81,8 +81,9 @@ def commit(
     make_directories(base, base, durable=durable)
     change = _Change(base, url, stage or Stage(base), durable)
     try:
-        change.keep(list_nodes(base, changes, expected), [*changes, *change.stage.keys])
-        change.write(changes)
+        nodes = list_nodes(base, changes, expected)
+        change.keep(nodes, [*changes, *change.stage.keys])
+        change.write(changes, nodes)
         with settled(base, durable=durable):
             change.nodes = list_nodes(base, changes, expected)
             change.keep(change.nodes, changes)
@@ -155,6 +156,8 @@ class _Change:
         self.nodes: list[str] = []
         """The directories of nodes between the root and the keys that are changed, without the root."""
         self.marks = Marks(base, self.id, durable=durable)
+        self.pointers: dict[str, str] = {}
+        """The pointers to the journal → where they are staged."""
         self.steps: list[Step] = []
 
     def keep(self, nodes: Iterable[str], keys: Iterable[str]) -> None:
@@ -164,8 +167,8 @@ class _Change:
             folders = {self.base, *(os.path.dirname(path_of(self.base, key)) for key in keys)}
             keep_names(snapshots, sorted(folders))
 
-    def write(self, changes: Changes) -> None:
-        """Write the values beside their keys; with `durable`, sync them."""
+    def write(self, changes: Changes, nodes: Iterable[str]) -> None:
+        """Write the values beside their keys, and pointers for nodes; with `durable`, sync them together."""
         self.staged = {key: value.version if isinstance(value, StagedValue) else None for key, value in changes.items()}
         self.stage.remove(key for key in self.stage.keys if self.staged.get(key) is None)
         values = [
@@ -177,9 +180,19 @@ class _Change:
         self._check_links(key for key, value in changes.items() if value is None or versions is None)
         versions = versions or self.stage.files.write(values) or [self._write_one(*value) for value in values]
         self.staged.update(zip((key for key, _ in values), versions, strict=True))
+        for folder in self._folders(nodes):
+            self._stage_pointer(folder, durable=False)
         if self.durable:
             paths = [self.stage.files.path(key) for key, value in changes.items() if value is not None]
+            paths += self.pointers.values()
             self.batch.sync(paths, folders_above(self.base, paths))
+
+    def _stage_pointer(self, folder: str, *, durable: bool) -> None:
+        pointer = os.path.join(folder, JOURNAL)
+        temporary = staged_path(pointer, self.id)
+        descriptor = _create(temporary, self.base, durable=self.durable)
+        self.pointers[pointer] = temporary
+        localfile.write_value(descriptor, [dump_pointer(self.id, depth(self.base, folder))], durable=durable)
 
     def _check_links(self, keys: Iterable[str]) -> None:
         checked: set[str] = set()
@@ -232,16 +245,14 @@ class _Change:
             raise trouble
 
     def write_pointers(self) -> None:
-        """Write the pointers to the journal."""
+        """Rename the pointers into place; nodes may have come and gone since they were staged."""
         pointers = [os.path.join(folder, JOURNAL) for folder in self._folders(self.nodes)]
+        for pointer in self.pointers.keys() - {*pointers}:
+            unlink(self.pointers.pop(pointer))
         for pointer in pointers:
-            folder = os.path.dirname(pointer)
-            temporary = staged_path(pointer, self.id)
-            descriptor = _create(temporary, self.base, durable=self.durable)
-            localfile.write_value(descriptor, [dump_pointer(self.id, depth(self.base, folder))], durable=self.durable)
-            os.replace(temporary, pointer)
-        if self.durable:
-            self.batch.sync([], folders_above(self.base, pointers))
+            if pointer not in self.pointers:
+                self._stage_pointer(os.path.dirname(pointer), durable=self.durable)
+            os.replace(self.pointers[pointer], pointer)
 
     def publish(self) -> None:
         """Rename the journal into place, the commit point; carry the steps out; remove the journal."""
@@ -252,7 +263,9 @@ class _Change:
         target = self.base + JOURNAL
         temporary = staged_path(target, self.id)
         descriptor = os.open(temporary, localfile.CREATE, 0o666)
-        localfile.write_value(descriptor, [journal.dump()], durable=self.durable)
+        localfile.write_value(descriptor, [journal.dump()], durable=False)
+        if self.durable:
+            self.batch.sync([temporary], folders_above(self.base, self.pointers))
         try:
             os.replace(temporary, target)
         except OSError:  # a network file system may report a failure of a rename that it made
@@ -278,6 +291,8 @@ class _Change:
         """Remove what was staged, before the commit point."""
         for key in self.staged.keys() - self.stage.keys:
             unlink(self.stage.files.path(key))
+        for temporary in self.pointers.values():
+            unlink(temporary)
         self._clear(self.staged)
 
     def _clear(self, keys: Iterable[str]) -> None:
