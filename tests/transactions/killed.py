@@ -9,9 +9,11 @@ from pathlib import Path
 
 _PROGRAM = """
 import os, signal, sys
+from tessarr.stores.local.swap import late
 from tessarr.stores.local.transactions import recovery
 from tests.transactions.test_cuts import change
-carry_out, left = recovery._carry_out, int(sys.argv[2])
+is_swap = sys.argv[2] == "swap"
+carry_out, left = recovery._carry_out, 0 if is_swap else int(sys.argv[2])
 
 def counted(*arguments, **options):
     global left
@@ -22,14 +24,18 @@ def counted(*arguments, **options):
 
 recovery._carry_out = counted
 recovery.StagedFiles.place = lambda *_: False  # one by one
-change(sys.argv[1])
+late.finish = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+change(sys.argv[1], mode="swap" if is_swap else "journal")
 """
 STEPS = 9
 """How many values the transaction of `tests.transactions.test_cuts.change` changes."""
 
 
-def kill_while_carried_out(place: Path, after: int) -> None:
-    """Run the transaction in a process that kills itself when so many of its values are in place."""
+def kill_while_carried_out(place: Path, after: int | str) -> None:
+    """Run the transaction in a process that kills itself when so many of its values are in place.
+
+    ``"swap"``: of mode *swap*, when the root is exchanged.
+    """
     command = [sys.executable, "-c", _PROGRAM, str(place), str(after)]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
     assert (place / ".tessarr-journal").exists()

@@ -14,6 +14,7 @@ import pytest
 import tessarr
 from tessarr.cli import main
 from tessarr.model import from_store
+from tessarr.stores.local import exchange
 from tessarr.tools.check import check
 from tests.transactions.killed import STEPS, kill_while_carried_out
 from tests.transactions.test_cuts import NEW, OLD, content, make
@@ -78,9 +79,13 @@ READING: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.mark.parametrize("after", [0, STEPS // 2])
+needs_exchange = pytest.mark.skipif(exchange._renameat2() is None, reason="RENAME_EXCHANGE is a call of Linux")
+KILLED = (0, STEPS // 2, pytest.param("swap", marks=needs_exchange))
+
+
+@pytest.mark.parametrize("after", KILLED)
 @pytest.mark.parametrize("how", READING)
-def test_reading_shows_what_was_committed_and_writes_nothing(tmp_path: Path, how: str, after: int) -> None:
+def test_reading_shows_what_was_committed_and_writes_nothing(tmp_path: Path, how: str, after: int | str) -> None:
     place = tmp_path / "a"
     make(place)
     kill_while_carried_out(place, after)
@@ -100,14 +105,15 @@ WRITING: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("after", [0, STEPS // 2])
+@pytest.mark.parametrize("after", KILLED)
 @pytest.mark.parametrize("how", WRITING)
-def test_writing_completes_it(tmp_path: Path, how: str, after: int) -> None:
+def test_writing_completes_it(tmp_path: Path, how: str, after: int | str) -> None:
     place = tmp_path / "a"
     make(place)
     kill_while_carried_out(place, after)
     WRITING[how](place)
     assert not os.path.lexists(place / ".tessarr-journal")
+    assert os.listdir(tmp_path) == ["a"]
     assert content(place) == NEW
 
 
