@@ -44,6 +44,11 @@ _NO_NODE_TYPE = ("missing", "required and not there; 'array' or 'group'")
 DOCUMENT_NAMES = frozenset(key for keys in KEYS.values() for key in keys.all) | {".zmetadata"}
 
 
+def is_format(number: object) -> bool:
+    """Whether a member ``zarr_format`` names a format: not ``true`` or ``3.0``, which are equal to a number of one."""
+    return type(number) is int and number in KEYS
+
+
 def loads(name: str, data: Buffer, *, key: str, duplicates: list[strict_json.Loc] | None = None) -> Any:
     """Parse one stored document called `name` (relative), naming `key` (full) in errors; see `strict_json.loads`."""
     allow_nan = name != "zarr.json" or bool(config.get("attributes.allow_nan"))

@@ -336,7 +336,7 @@ def model_of(metadata: object) -> Any:
 
 def _parsed(document: Mapping[str, Any], allowed: tuple[int, ...]) -> ArrayMetadata:
     number: Any = document.get("zarr_format")
-    if type(number) is not int or number not in allowed:
+    if not formats.is_format(number) or number not in allowed:
         expected = " or ".join(map(str, allowed))
         raise MetadataValidationError(f"Invalid value for zarr_format. Expected {expected}", got=repr(number))
     keys = formats.KEYS[number]

@@ -170,7 +170,7 @@ def _settings() -> _Settings:
 def parse_document(document: Mapping[str, Any], *, group: bool) -> ArrayMetadata | GroupMetadata:
     """Parse the metadata in one document, attributes included. Raises `MetadataValidationError`."""
     number: Any = document.get("zarr_format", 3)
-    if type(number) is not int or number not in formats.KEYS:
+    if not formats.is_format(number):
         problem = Problem(("zarr_format",), "value", f"expected 1, 2 or 3, got {number!r}")
         raise MetadataValidationError("invalid metadata", [problem])
     keys = formats.KEYS[number]
