@@ -28,7 +28,7 @@ from tessarr.core.claims.intents import RECORD, Change, Record, Region
 from tessarr.errors import ConflictError, TessarrError
 from tessarr.storage import ConditionalStore
 from tessarr.stores.base import ANY
-from tessarr.stores.local.transactions.journal import Journal, RootJournal, Step, parse
+from tessarr.stores.local.transactions.journal import Journal, RootJournal, Step, SwapJournal, parse
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.virtual.reference import ReferenceStore
 from tessarr.stores.zip.store import ZipStore
@@ -255,6 +255,8 @@ def journal() -> Member:
     seeds.append(
         json.dumps([json.loads(RootJournal("0123456789ab", "2f", ["a"], ["b"]).dump().partition(b"\n")[0])]).encode()
     )
+    swapped = SwapJournal("0123456789ab", "2f", ".a.0123456789ab.tessarr-tmp", "2e", steps, ["a/c/9"])
+    seeds.append(json.dumps([json.loads(line) for line in swapped.dump().splitlines()[:-1]]).encode())
 
     def run(data: bytes) -> None:
         try:
