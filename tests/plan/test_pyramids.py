@@ -160,7 +160,8 @@ def test_each_shard_of_every_level_has_one_owner_and_its_task_waits_for_all_that
         assert {blocks[one] for one in waits} <= {blocks[task]}
 
 
-def test_a_level_does_not_wait_for_the_whole_level_before() -> None:
+def test_a_level_does_not_wait_for_the_whole_level_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tessarr.plan.executors.CALL_SECONDS", -1.0)  # as if each task were long
     plan, stages = _planned(_image({}), method="gaussian"), []
     strategy = plan._manifest.nodes[0].strategy
     assert strategy is not None
@@ -228,6 +229,36 @@ def test_chunks_and_objects_are_as_predicted(method: Method, layout: dict[str, A
     for name, array in predicted.items():
         keys = [key for key in store.list_prefix(f"{name}/") if not key.endswith(".json")]
         assert len(keys) == array.objects
+
+
+@pytest.mark.parametrize("shards", [None, (256, 256)])
+def test_chunks_are_read_once_also_where_memory_is_small_and_requests_are_as_predicted(
+    shards: tuple[int, int] | None,
+) -> None:
+    store = MemoryStore()
+    image = tessarr.create_group(store).create_array(
+        "0", shape=(512, 512), chunks=(64, 64), shards=shards, dtype="u2", dimension_names=("y", "x")
+    )
+    image[...] = np.random.default_rng(0).integers(0, 1000, image.shape)
+    counting = _Counting(store)
+    memory = (
+        700_000 if shards else 100_000
+    )  # reducing a chunk at once takes more than the quarter of it that is for that
+    plan = _planned(tessarr.open_group(counting, mode="r+"), method="mean", memory=memory, verify=False)
+    predicted = plan.describe().arrays
+    plan.run()
+    assert [array.amplification for array in predicted] == [1.0, 1.0]
+    for array in predicted:
+        read = [key for key in counting.read if key.startswith(f"{int(array.path) - 1}/c/")]
+        predicted_reads = array.requests - array.objects
+        assert (
+            len(read) == predicted_reads if shards is None else 0 < len(read) <= predicted_reads
+        )  # a small shard takes one
+    expected = image[...]
+    for name in ("1", "2"):
+        sides = expected.shape[0] // 2
+        expected = np.rint(expected.reshape(sides, 2, sides, 2).mean((1, 3))).astype("u2")
+        assert (array_of(tessarr.open_group(store)[name])[...] == expected).all()
 
 
 # -- disturbed ---------------------------------------------------------------------------------------------------------

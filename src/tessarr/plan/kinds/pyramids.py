@@ -46,11 +46,11 @@ from tessarr.tools.digest import box_digest
 from tessarr.tools.pyramid import list_in_labels
 from tessarr.tools.pyramid.describe import Describing, attributes_of
 from tessarr.tools.pyramid.levels import Level, level_metadata
-from tessarr.tools.pyramid.pieces import piece
+from tessarr.tools.pyramid.pieces import Held, piece
 from tessarr.tools.pyramid.reduce import Method
 from tessarr.tools.sources.base import Source
 from tessarr.tools.sources.zarr import ZarrSource
-from tessarr.types import JSON, AnyArray, JSONObject, Shape
+from tessarr.types import JSON, AnyArray, JSONObject
 
 FOR_PIECES = 4
 """One part in so many of the memory is for what is read and reduced at once, where a chunk does not need more."""
@@ -192,17 +192,16 @@ def tilings_of(manifest: Manifest, pyramid: Pyramid) -> list[Tiling]:
     return found
 
 
-def _pieces(manifest: Manifest, pyramid: Pyramid) -> Iterator[tuple[Tiling, Shape, Sequence[Axis]]]:
-    """Yield, for each new level, its boxes, the shape of the pieces of these, and the chunks that are read for them."""
+def _pieces(manifest: Manifest, pyramid: Pyramid) -> Iterator[tuple[Tiling, cut.Pieces, ArrayMetadata]]:
+    """Yield, for each new level, its boxes, the pieces of these, and the level that is read for them."""
     nodes = (manifest.nodes[0].metadata, *pyramid.documents)
     for tiling, level, before in zip(tilings_of(manifest, pyramid), pyramid.levels[1:], nodes, strict=False):
         assert isinstance(before, ArrayMetadata)
-        axes = _read_axes(before)
-        per_element = cut.bytes_per_element(_itemsize(before), level.factors, pyramid.method)
+        read, itemsize = longest_chunks(_read_axes(before)), _itemsize(before)
         yield (
             tiling,
-            cut.piece_shape(tiling, longest_chunks(axes), level.factors, per_element, pyramid.piece_nbytes),
-            axes,
+            cut.piece_shapes(tiling, read, level.factors, itemsize, pyramid.method, pyramid.piece_nbytes),
+            before,
         )
 
 
@@ -224,19 +223,23 @@ def described_levels(manifest: Manifest) -> Description:
     pyramid, strategy = Pyramid.of(manifest), manifest.nodes[0].strategy
     assert strategy is not None
     found = []
-    for (tiling, piece_shape, axes), level, document in zip(
+    for (tiling, pieces, before), level, document in zip(
         _pieces(manifest, pyramid), pyramid.levels[1:], pyramid.documents, strict=True
     ):
-        read, itemsize = cut.count_reads(tiling, piece_shape, axes, level, pyramid.method), _itemsize(document)
-        whole = prod(axis.nchunks for axis in axes)
+        axes, itemsize = _read_axes(before), _itemsize(document)
+        read = cut.count_reads(tiling, pieces.read, axes, level, pyramid.method)
+        whole, objects = prod(axis.nchunks for axis in axes), document.chunk_grid.get_nchunks(level.shape)
+        reading = read
+        if before.codecs and isinstance(before.codecs[0], ShardingCodec):  # the index of a shard, then its chunks
+            shards = before.chunk_grid.axes(before.shape)
+            reading = 2 * cut.count_reads(tiling, pieces.read, shards, level, pyramid.method)
         found.append(
             ArrayCosts(
                 path=level.name, strategy=strategy.name, why=strategy.why, tasks=tiling.count,
-                blocks=strategy.stages.blocks.count, chunks_read=read,
-                requests=read + document.chunk_grid.get_nchunks(level.shape), amplification=read / whole if whole else 1.0,
+                blocks=strategy.stages.blocks.count, chunks_read=read, requests=reading + objects,
+                amplification=read / whole if whole else 1.0,
                 bytes_read=read * prod(longest_chunks(axes)) * itemsize, bytes_written=prod(level.shape) * itemsize,
-                objects=document.chunk_grid.get_nchunks(level.shape), temporary_objects=0, temporary_bytes=0,
-                peak_memory=strategy.memory, advice=(),
+                objects=objects, temporary_objects=0, temporary_bytes=0, peak_memory=strategy.memory, advice=(),
             )
         )  # fmt: skip
     return Description(manifest.operation, tuple(found), manifest.blocks)
@@ -253,7 +256,7 @@ class Levels:
         self._manifest, self._pyramid = manifest, pyramid or Pyramid.of(manifest)
         self._base = base
         self._store, self._path = store, path
-        self._pieces = [piece_shape for _, piece_shape, _ in _pieces(manifest, self._pyramid)] if manifest.nodes else []
+        self._pieces = [pieces for _, pieces, _ in _pieces(manifest, self._pyramid)] if manifest.nodes else []
         self._arrays: dict[int, Array] = {}
         self._lock = Lock()
 
@@ -275,21 +278,26 @@ class Levels:
         box = cut.in_level(whole, level.total)
         source, target = self._base if stage == 0 else self._level(stage - 1), self._level(stage)
         with limited(min(processors(), node.strategy.threads)) if node.strategy.threads else nullcontext():
-            values = self._reduced(source, target, level, list(cut.pieces(box, self._pieces[stage])), box)
+            values = self._reduced(source, target, level, self._pieces[stage], box)
             target[box or ...] = values
             if self._manifest.verify:
                 compare(values, target, box)
         return Receipt(task, int(values.nbytes), box_digest(values).hex() if marked else "")
 
-    def _reduced(self, source: Array, target: Array, level: Level, pieces: Sequence[Box], box: Box) -> AnyArray:
+    def _reduced(self, source: Array, target: Array, level: Level, pieces: cut.Pieces, box: Box) -> AnyArray:
         """Compute the values of a box of a level, piece by piece."""
         method, missing = self._pyramid.method, self._pyramid.missing
-        if len(pieces) == 1:
+        parts = list(cut.pieces(box, pieces.read))
+        if len(parts) == 1 and pieces.read == pieces.reduced:
             return piece(source, box, level.factors, method, missing)
         values: AnyArray = np.empty([part.stop - part.start for part in box], target.dtype)
-        for part in pieces:
-            here = tuple(slice(one.start - low.start, one.stop - low.start) for one, low in zip(part, box, strict=True))
-            values[here or ...] = piece(source, part, level.factors, method, missing)
+        for part in parts:
+            held = source if pieces.read == pieces.reduced else Held(source, part, level.factors, method)
+            for small in cut.pieces(part, pieces.reduced):
+                here = tuple(
+                    slice(one.start - low.start, one.stop - low.start) for one, low in zip(small, box, strict=True)
+                )
+                values[here or ...] = piece(held, small, level.factors, method, missing)
         return values
 
     def _level(self, stage: int) -> Array:

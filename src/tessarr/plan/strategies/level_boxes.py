@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, product
 from math import gcd, prod
+from typing import NamedTuple
 
 from tessarr.grids.base import Axis
 from tessarr.indexing.boxes import Box, box_shape, tiles
@@ -83,14 +84,31 @@ def bytes_per_element(itemsize: int, factors: Shape, method: Method) -> int:
     return prod(factors) * (itemsize + constant + times * itemsize)
 
 
-def piece_shape(tiling: Tiling, read: Shape, factors: Shape, per_element: int, nbytes: int) -> Shape:
-    """Choose the part of a box, in elements of its level, that a task reads and reduces at once.
+class Pieces(NamedTuple):
+    """How a task takes a box, in elements of its level: the parts that it reads at once, and those that it reduces at once."""
 
-    It is made from whole chunks `read` of the level before as far as `nbytes` allows.
+    read: Shape
+    reduced: Shape
+
+
+def piece_shapes(tiling: Tiling, read: Shape, factors: Shape, itemsize: int, method: Method, nbytes: int) -> Pieces:
+    """Choose the parts of a box that a task reads and reduces at once, for which it may hold `nbytes`.
+
+    They are made from whole chunks `read` of the level before as far as `nbytes` allows. Reducing holds several times what it
+    reads: where that is too much, whole chunks are read and held, and reduced part by part.
     """
-    whole = tuple(size // gcd(size, factor) for size, factor in zip(read, factors, strict=True))
     longest = tiling.longest
-    return tuple(map(min, longest, box_shape(longest, (1,) * len(longest), whole, per_element, nbytes)))
+    whole = tuple(size // gcd(size, factor) for size, factor in zip(read, factors, strict=True))
+
+    def shape(within: Shape, per_element: int, most: int) -> Shape:
+        return tuple(map(min, within, box_shape(within, (1,) * len(within), whole, per_element, most)))
+
+    reducing = bytes_per_element(itemsize, factors, method)
+    at_once = shape(longest, reducing, nbytes)
+    if all(length % size == 0 or length == n for length, size, n in zip(at_once, whole, longest, strict=True)):
+        return Pieces(at_once, at_once)
+    held = shape(longest, prod(factors) * itemsize, nbytes // 2)
+    return Pieces(held, shape(held, reducing, nbytes // 2))
 
 
 def pieces(box: Box, shape: Shape) -> Iterator[Box]:

@@ -143,14 +143,36 @@ def state_of(array: Array, jobs: int = 1) -> str:
     return digest.hexdigest()
 
 
-def piece(source: Array, box: Box, factors: tuple[int, ...], method: Method, missing: float | int | None) -> AnyArray:
+class Held:
+    """The elements of an array from which a box of a level is made, read once, to be reduced part by part with `piece`."""
+
+    def __init__(self, source: Array, box: Box, factors: tuple[int, ...], method: Method) -> None:
+        region = _region(source.shape, box, factors, method)
+        self.shape = source.shape
+        self._corner = [part.start for part in region]
+        self._values = np.asarray(source[region or ...])
+
+    def __getitem__(self, region: Box) -> AnyArray:
+        within = (slice(part.start - low, part.stop - low) for part, low in zip(region, self._corner, strict=True))
+        values: AnyArray = self._values[tuple(within)]
+        return values
+
+
+def piece(
+    source: Array | Held, box: Box, factors: tuple[int, ...], method: Method, missing: float | int | None
+) -> AnyArray:
     """Compute the values of one box of a level."""
-    region, before = [], []
-    for part, factor, size in zip(box, factors, source.shape, strict=True):
-        margin = halo(method, factor)
-        first = max(0, part.start * factor - margin[0])
-        region.append(slice(first, min(size, part.stop * factor + margin[1])))
-        before.append(part.start * factor - first)
-    values = np.asarray(source[tuple(region) or ...])
+    region = _region(source.shape, box, factors, method)
+    before = tuple(part.start * factor - read.start for part, factor, read in zip(box, factors, region, strict=True))
+    values = source[region] if isinstance(source, Held) else np.asarray(source[region or ...])
     length = tuple(part.stop - part.start for part in box)
-    return reduce(values, factors, method, missing=missing, before=tuple(before), length=length)
+    return reduce(values, factors, method, missing=missing, before=before, length=length)
+
+
+def _region(shape: tuple[int, ...], box: Box, factors: tuple[int, ...], method: Method) -> Box:
+    """Return the elements of an array of `shape` from which a box of a level is made."""
+    region = []
+    for part, factor, size in zip(box, factors, shape, strict=True):
+        low, high = halo(method, factor)
+        region.append(slice(max(0, part.start * factor - low), min(size, part.stop * factor + high)))
+    return tuple(region)
