@@ -70,6 +70,41 @@ def test_the_pods_of_an_indexed_job_run_parts(place: Path, tmp_path: Path, envir
     assert_carried_out(tmp_path)
 
 
+SBATCH = """
+import os, re, subprocess, sys
+first, last = map(int, next(found for word in sys.argv if (found := re.fullmatch(r"--array=(\\d+)-(\\d+)", word))).groups())
+job = ["bash", *(word for word in sys.argv[1:] if not word.startswith("--"))]
+for number in range(first, last + 1):
+    variables = {"TASK_ID": number, "TASK_MIN": first, "TASK_COUNT": last + 1 - first}
+    array = {f"SLURM_ARRAY_{name}": str(value) for name, value in variables.items()}
+    subprocess.run(job, env={**os.environ, **array}, check=True)
+"""
+"""As Slurm's: runs the jobs of an array, one after the other."""
+
+
+def test_the_commands_of_the_guide_that_need_a_cluster_run(
+    place: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    distributed = pytest.importorskip("distributed", reason="belongs to the extra [dask]")
+    root = EXAMPLES.parents[1]
+    batch, dask = re.findall(r"```sh\n(.*?)\n```", (root / "docs" / "too-big.md").read_text())
+    (tmp_path / "bin" / "sbatch").write_text(f"#!{sys.executable}\n{SBATCH}")
+    (tmp_path / "bin" / "sbatch").chmod(0o755)
+    command = batch.replace("--array=1-200 ", "--array=1-2 ").replace(" PLAN", f" {place}")
+    subprocess.run(command, shell=True, env=environment, cwd=root, check=True)
+    assert tessarr.plan.load(place).finish().finished
+    assert_carried_out(tmp_path)
+    tessarr.plan.digest(tmp_path / "series.zarr").save(tmp_path / "DIGEST")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0", protocol="tcp"
+    ) as cluster:
+        command = dask.replace("tcp://scheduler:8786", cluster.scheduler_address)
+        subprocess.run(command, shell=True, env=environment, cwd=tmp_path, check=True)
+    found = tessarr.plan.load(tmp_path / "DIGEST")
+    assert found.status().finished
+    assert found.result() == tessarr.tools.digest.digest(tessarr.open_array(tmp_path / "series.zarr"))
+
+
 @pytest.mark.parametrize("package", ["ray", "lithops"])
 def test_an_executor_of_a_few_lines_carries_a_plan_out(
     package: str, place: Path, tmp_path: Path, environment: dict[str, str]
