@@ -89,6 +89,14 @@ def test_a_chosen_box_fits_in_memory(given_grid: tuple[Shape, ChunkGrid], data: 
     assert chunks_read(tiling, read) >= prod(-(-n // size) for n, size in zip(shape, read, strict=True))
 
 
+def test_boxes_are_about_equal_where_that_reads_no_more() -> None:
+    axes = tuple(RegularGrid((30, 6)).axes((30, 300)))
+    whole = Sizes(axes, (30, 300), (30, 6), 8, threads=0)
+    assert choose_box(whole, 30 * 210 * 8).cuts == (30, 150)  # not 210 and 90
+    unequal = Sizes(axes, (30, 210), (30, 6), 8, threads=0)  # a box ends where a chunk of the source does
+    assert choose_box(unequal, 30 * 210 * 8).cuts == (30, 210)
+
+
 def test_more_memory_never_reads_more() -> None:
     grid = RegularGrid((9, 100))
     sizes = Sizes(tuple(grid.axes((100, 100))), (100, 7), (9, 100), 8, 1)

@@ -121,7 +121,21 @@ def choose_box(sizes: Sizes, memory: int) -> Tiling:
             if sizes.peak(wider) > memory:
                 break
             box = wider
-    return tiled(sizes.axes, box)
+    return tiled(sizes.axes, _balanced(sizes, box))
+
+
+def _balanced(sizes: Sizes, box: list[int]) -> list[int]:
+    """Shorten a box to about equal lengths along each axis where that reads no more: tasks take as long, and hold less."""
+    lengths = []
+    for axis, most, read in zip(sizes.axes, box, sizes.read, strict=True):
+        length, chunk = most, axis.uniform
+        if chunk and most < axis.length:
+            length = max(chunk, most // chunk * chunk)
+            equal = -(-axis.nchunks // -(-axis.length // length)) * chunk
+            if reads_along(axis.length, equal, read) <= reads_along(axis.length, length, read):
+                length = equal
+        lengths.append(length)
+    return lengths
 
 
 def _best(sizes: Sizes, box: list[int], memory: int) -> list[int] | None:
