@@ -71,7 +71,7 @@ def test_reading_is_the_same(case: tuple[Layout, str, Any]) -> None:
 @given(cases(), st.sampled_from(FORMS), st.integers(0, 9))
 def test_writing_is_the_same(case: tuple[Layout, str, Any], form: str, seed: int) -> None:
     layout, kind, selection = case
-    assume(not errs(layout, kind))
+    assume(not errs(layout, kind) and not selects_twice(layout.shape, kind, selection))
     a, b = layout.make(), layout.make()
     value = written_to(a, kind, selection, form, seed)
     plain = outcome(lambda: put(a, kind, selection, value))
@@ -79,6 +79,20 @@ def test_writing_is_the_same(case: tuple[Layout, str, Any], form: str, seed: int
         assert outcome(lambda: put(b, kind, selection, value)) == plain
     if plain == ("None",):
         assert kept(b) == kept(a)
+
+
+def selects_twice(shape: tuple[int, ...], kind: str, selection: Any) -> bool:
+    """Whether an element is selected more than once. In NumPy, and with the patch, it gets the last of its values; in zarr-python
+    one that depends on a sort that is not stable.
+    """
+    if kind == "block" or not shape:
+        return False
+    numbers = zarr.create_array({}, data=np.arange(np.prod(shape)).reshape(shape))
+    try:
+        selected = np.asarray(get(numbers, kind, selection))
+    except Exception:  # it is refused
+        return False
+    return len(np.unique(selected)) < selected.size
 
 
 def written_to(z: Any, kind: str, selection: Any, form: str, seed: int) -> Any:
