@@ -82,8 +82,9 @@ def test_writing_is_the_same(case: tuple[Layout, str, Any], form: str, seed: int
 
 
 def selects_twice(shape: tuple[int, ...], kind: str, selection: Any) -> bool:
-    """Whether an element is selected more than once. In NumPy, and with the patch, it gets the last of its values; in zarr-python
-    one that depends on a sort that is not stable.
+    """Whether an element is selected more than once. In NumPy, and with the patch, it gets the last of its values.
+
+    In zarr-python it gets one that depends on a sort that is not stable.
     """
     if kind == "block" or not shape:
         return False
