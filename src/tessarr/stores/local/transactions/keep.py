@@ -99,8 +99,9 @@ def register(base: str) -> Registered:
             continue  # another process has removed the empty directory
     else:
         raise FileNotFoundError(2, "other processes keep removing the directory of snapshots", top)
-    directory = os.open(base, READ)
+    directory = None
     try:
+        directory = os.open(base, READ)
         os.mkdir(folder)
         for _ in range(_TRIES):
             living = Living(base, folder, _tick(temporary), directory)
@@ -112,7 +113,8 @@ def register(base: str) -> Registered:
     except BaseException:
         _forget(folder, temporary)
         filelock.unlock(descriptor)
-        os.close(directory)
+        if directory is not None:
+            os.close(directory)
         raise
     return Registered(living, lock, descriptor)
 
