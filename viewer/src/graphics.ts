@@ -164,10 +164,12 @@ export class FramePlot extends Plot<FramedLook> {
     else if (this.canvas === undefined) look.frame.onCanvas(this.flat);
   }
 
+  /** Draw by H5Web; until it is there, load it after the first picture. */
   private waited(look: FramedLook): void {
+    const isPicture = Number(look.frame.facts["pending"] ?? 0) === 0;
     if (isLoaded(parts)) super.show(look);
+    else if (isPicture) window.setTimeout(() => this.ask()); // once it is on the screen
     else if (this.timer === 0) this.timer = window.setTimeout(() => this.ask(), LONG);
-    if (Number(look.frame.facts["pending"] ?? 0) === 0) window.setTimeout(() => this.ask()); // once this picture is on the screen
   }
 
   /** Go on without H5Web, and let a person act on what is drawn. */
