@@ -14,6 +14,7 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 DEMO := $(VENV)/.demo
 SITE := $(VENV)/.site
+MUTATION := $(VENV)/.mutation
 PACKAGING := build/packaging
 RUST := $(shell find rust -name target -prune -o -type f \( -name '*.rs' -o -name '*.toml' -o -name 'Cargo.lock' \) -print 2>/dev/null)
 JOBS ?= 2
@@ -65,6 +66,11 @@ $(SITE): pyproject.toml | $(STAMP)
 	$(PY) -m pip install --quiet -e '.[docs]'
 	@touch $@
 
+# What makes the mutants of `make campaign NAME=mutation`.
+$(MUTATION): pyproject.toml | $(STAMP)
+	$(PY) -m pip install --quiet -e '.[mutation]'
+	@touch $@
+
 demo: $(if $(wildcard $(STAMP)),$(STAMP),$(DEMO)) ## a tour: convert, read, write, check
 	$(PY) scripts/demo.py
 
@@ -107,6 +113,7 @@ check: $(STAMP) ## format, lint, types, import floors, house rules (public API, 
 	if $(PY) -c 'import tessarr._native' 2>/dev/null; then $(PY) -m mypy.stubtest --ignore-disjoint-bases tessarr._native; fi
 	# Its tests mutate the seeds of each fuzz target for a second.
 	if command -v cargo >/dev/null; then cargo test --quiet --release --manifest-path rust/Cargo.toml; fi
+	if command -v cargo-clippy >/dev/null; then cargo clippy --quiet --release --locked --manifest-path rust/schedules/Cargo.toml -- -D warnings; fi
 	$(VENV)/bin/basedpyright --pythonpath $(PY)
 	$(VENV)/bin/basedpyright --pythonpath $(PY) --project scripts/public_types.json
 	$(VENV)/bin/lint-imports
@@ -135,7 +142,7 @@ ecosystem: $(STAMP) ## the tests of xarray, dask and others, with zarr-python an
 fuzz: $(STAMP) ## hostile input: TARGETS="native-* documents" SECONDS_PER_TARGET=1800 JOBS=2 (TARGETS=list prints them)
 	$(PY) scripts/fuzz.py $(if $(filter list,$(TARGETS)),--list,$(foreach t,$(TARGETS),'$(t)') --seconds $(SECONDS_PER_TARGET) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))) </dev/null
 
-campaign: $(STAMP) $(if $(filter append differential faults histories power,$(NAME)),servers) ## a search for lost bytes that goes on where it stopped: NAME=simulate SECONDS=3600 (no NAME lists them); docs/campaigns.md
+campaign: $(STAMP) $(if $(filter mutation,$(NAME)),$(MUTATION)) $(if $(filter append differential faults histories power,$(NAME)),servers) ## a search for lost bytes that goes on where it stopped: NAME=simulate SECONDS=3600 (no NAME lists them); docs/campaigns.md
 	$(PY) scripts/campaign.py $(if $(NAME),$(NAME) --seconds $(or $(SECONDS),600),--list) </dev/null
 
 freethreaded: ## the tests of engines, core and codecs without a GIL, on python3.14t (PYTHON=..., or one that is found or fetched), STRESS_SECONDS=2, FREE_TESTS="..."

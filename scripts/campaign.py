@@ -38,6 +38,8 @@ NAMES = (
     "differential",
     "stateful",
     "schedules",
+    "sanitizers",
+    "mutation",
 )
 
 

@@ -22,7 +22,7 @@ def test_all_holds_every_extra_for_users() -> None:
         "fits",
         "grib",
     }  # readers of 70 and 180 MB for one format each, of which `make setup` would install every one
-    assert sorted(named) == sorted(set(extras) - large - {"all", "apps", "peers", "test", "docs", "dev"})
+    assert sorted(named) == sorted(set(extras) - large - {"all", "apps", "peers", "test", "mutation", "docs", "dev"})
 
 
 def test_no_package_but_ours_is_shipped() -> None:

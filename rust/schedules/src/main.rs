@@ -4,9 +4,6 @@
 //! in every schedule: Shuttle ends the program where all threads wait. Even seeds choose threads at random, odd ones by
 //! priorities that change at few places (PCT), and half of them let no wait time out, so that each notification must come.
 
-use shuttle::scheduler::{PctScheduler, RandomScheduler};
-use shuttle::{Config, Runner};
-
 use parts::{durable, error, store};
 
 #[allow(dead_code)]
@@ -23,6 +20,10 @@ mod pool;
 mod scenarios;
 #[path = "../../src/shared.rs"]
 mod shared;
+#[cfg(feature = "shuttle")]
+mod sync;
+#[cfg(not(feature = "shuttle"))]
+#[path = "../../src/sync.rs"]
 mod sync;
 
 fn main() {
@@ -40,6 +41,15 @@ fn main() {
         .expect("a scenario of the list");
     let seed: u64 = seed.parse().expect("a number");
     let schedules: usize = schedules.parse().expect("a number");
+    run(scenario, seed, schedules);
+    println!("{name}: {schedules} schedules");
+}
+
+#[cfg(feature = "shuttle")]
+fn run(scenario: &'static fn(), seed: u64, schedules: usize) {
+    use shuttle::scheduler::{PctScheduler, RandomScheduler};
+    use shuttle::{Config, Runner};
+
     let run = move || {
         sync::set_times_out(seed / 2 % 2 == 1);
         pool::after_fork();
@@ -53,5 +63,13 @@ fn main() {
     } else {
         Runner::new(PctScheduler::new_from_seed(seed, 1 + (seed / 4 % 4) as usize, schedules), config).run(run);
     }
-    println!("{name}: {schedules} schedules");
+}
+
+/// Threads of the system, in the order that it gives them.
+#[cfg(not(feature = "shuttle"))]
+fn run(scenario: &'static fn(), _: u64, schedules: usize) {
+    pool::set_threads(3);
+    for _ in 0..schedules {
+        scenario();
+    }
 }

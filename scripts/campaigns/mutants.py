@@ -1,0 +1,162 @@
+"""The mutants of a module: what mutmut changes, and three changes of our own, one at a time.
+
+Left out is what no behaviour follows from: texts of errors and warnings, annotations, decorators, docstrings, the
+tables of names at the head of a module, branches for type checkers.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import libcst as cst
+import libcst.matchers as m
+from libcst.metadata import MetadataWrapper, ParentNodeProvider
+from mutmut.mutation.mutators import mutation_operators
+
+TOLD = ("warn", "note", "at", "add_note")
+"""Functions whose arguments are texts for people, and places that texts name."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one module."""
+
+    module: str
+    """Its path below ``src``."""
+    function: str
+    """The qualified name of the function that is changed."""
+    old: str
+    new: str
+    """The lines that differ, without indentation."""
+    code: str
+    """The module with the change."""
+
+    def __str__(self) -> str:
+        return f"{self.module}, {self.function}: `{self.old}` -> `{self.new}`"
+
+
+class Sketch:
+    """A mutant that is not written out yet, in an order that stays when others are added."""
+
+    def __init__(self, source: Source, function: str, node: cst.CSTNode, new: cst.CSTNode, number: int) -> None:
+        self._source, self._function, self._node, self._new = source, function, node, new
+        told = f"{source.name} {function} {source.tree.code_for_node(node)} {source.tree.code_for_node(new)} {number}"
+        self.order = hashlib.sha256(told.encode()).hexdigest()
+
+    def mutant(self) -> Mutant:
+        """Write the mutant out."""
+        changed = self._source.tree.deep_replace(self._node, self._new)
+        assert isinstance(changed, cst.Module)
+        differ = list(
+            difflib.unified_diff(self._source.code.splitlines(), changed.code.splitlines(), n=0, lineterm="")
+        )[3:]
+        old, new = (" ".join(line[1:].strip() for line in differ if line.startswith(sign)) for sign in "-+")
+        return Mutant(self._source.name, self._function, old, new, changed.code)
+
+
+class Source:
+    """A module, parsed."""
+
+    def __init__(self, root: Path, name: str) -> None:
+        self.name, self.code = name, (root / name).read_text(encoding="utf-8")
+        wrapper = MetadataWrapper(cst.parse_module(self.code))
+        self.tree = wrapper.module
+        self._parents = wrapper.resolve(ParentNodeProvider)
+
+    def sketches(self) -> Iterator[Sketch]:
+        """Every mutant of the module."""
+        counts: Counter[tuple[str, str, str]] = Counter()
+        for node in _nodes(self.tree):
+            function = self._function(node)
+            if function is None or self._is_told(node):
+                continue
+            for new in _changed(node):
+                key = (function, self.tree.code_for_node(node), self.tree.code_for_node(new))
+                counts[key] += 1
+                yield Sketch(self, function, node, new, counts[key])
+
+    def _above(self, node: cst.CSTNode) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
+        while (parent := self._parents.get(node)) is not None:
+            yield node, parent
+            node = parent
+
+    def _function(self, node: cst.CSTNode) -> str | None:
+        """The function that a node is in the body of."""
+        names: list[str] = []
+        in_function = False
+        for child, parent in self._above(node):
+            if isinstance(parent, cst.FunctionDef):
+                if child is not parent.body:  # a decorator, a default
+                    return None
+                in_function = True
+            if isinstance(parent, cst.FunctionDef | cst.ClassDef):
+                names.insert(0, parent.name.value)
+        return ".".join(names) if in_function else None
+
+    def _is_told(self, node: cst.CSTNode) -> bool:
+        for child, parent in [(node, node), *self._above(node)]:
+            if isinstance(child, cst.Annotation):
+                return True
+            if isinstance(parent, cst.Raise) and child is not parent:
+                return True
+            if (
+                isinstance(parent, cst.Call)
+                and child is not parent
+                and child is not parent.func
+                and _name(parent) in TOLD
+            ):
+                return True
+            if isinstance(parent, cst.AnnAssign) and child is parent.annotation:
+                return True
+            if (
+                isinstance(parent, cst.Call)
+                and _name(parent) in ("cast", "isinstance", "TypeVar")
+                and child is not parent
+            ):
+                return True
+        return False
+
+
+def _name(call: cst.Call) -> str:
+    function = call.func
+    if isinstance(function, cst.Attribute):
+        function = function.attr
+    return function.value if isinstance(function, cst.Name) else ""
+
+
+def _nodes(tree: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    for child in tree.children:
+        yield child
+        yield from _nodes(child)
+
+
+def _changed(node: cst.CSTNode) -> Iterable[cst.CSTNode]:
+    for kind, change in mutation_operators:
+        if isinstance(node, kind):
+            yield from change(node)
+    yield from _our_own(node)
+
+
+def _our_own(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Leave out a step (a call for its effect: a sync, a removal), take a condition for false and for true, swap two steps."""
+    if isinstance(node, cst.SimpleStatementLine) and m.matches(
+        node, m.SimpleStatementLine(body=[m.Expr(value=m.Call() | m.Await() | m.Yield())])
+    ):
+        yield node.with_changes(body=[cst.Pass()])
+    if isinstance(node, cst.If | cst.While):
+        yield node.with_changes(test=cst.Name("False"))
+        if isinstance(node, cst.If):
+            yield node.with_changes(test=cst.Name("True"))
+    if isinstance(node, cst.IndentedBlock):
+        steps = list(node.body)
+        for at in range(len(steps) - 1):
+            if all(
+                m.matches(step, m.SimpleStatementLine(body=[m.Expr(value=m.Call() | m.Await())]))
+                for step in steps[at : at + 2]
+            ):
+                yield node.with_changes(body=[*steps[:at], steps[at + 1], steps[at], *steps[at + 2 :]])
