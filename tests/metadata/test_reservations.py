@@ -92,6 +92,8 @@ WRONG: list[tuple[Any, tuple[Any, ...]]] = [
     ({"axis": 0, "stop": 9, "reserved": [[5, 9, "a"]]}, ("reserved", 0)),
     ({"axis": 0, "stop": 9, "reserved": [[5, 9, "a", 1, 2]]}, ("reserved", 0)),
     ({"axis": 0, "stop": 9, "reserved": ["abcd"]}, ("reserved", 0)),
+    ({"axis": 0, "stop": 9, "reserved": [7]}, ("reserved", 0)),
+    ({"axis": 0, "stop": 9, "reserved": 7}, ("reserved",)),
     ({"axis": 0, "stop": 9, "reserved": [[5, 5, "a", 1]]}, ("reserved", 0)),
     ({"axis": 0, "stop": 9, "reserved": [[5, 9, 1, 1]]}, ("reserved", 0)),
     ({"axis": 0, "stop": 9, "reserved": [[5, 9, "a", -1]]}, ("reserved", 0)),
