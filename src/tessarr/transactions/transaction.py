@@ -33,7 +33,7 @@ from tessarr.core.locate import locate
 from tessarr.core.node import Node
 from tessarr.core.open import open as open_node
 from tessarr.core.stored import read_nodes
-from tessarr.core.stored.shape_locks import MOST, shape_key, shape_lock
+from tessarr.core.stored.shape_locks import MOST, in_order_of_locks, shape_key, shape_lock
 from tessarr.core.stored.walk import walk
 from tessarr.errors import ConflictError, TransactionError, UnsupportedOperationError
 from tessarr.stores.base import Store, Version
@@ -302,11 +302,9 @@ class Transaction:
         paths = resized(documents, before)
         gone = removed(documents)
         if self.level == "swap" and isinstance(self._store, LocalStore):
-            # It waits for every lock, and appends in quick succession would leave it no moment. Links: an array has one lock.
-            root, arrays = self._store.directory, (entry.path for entry in walk(self._store) if entry.kind == "array")
-            gone = {*{os.path.realpath(root + path): path for path in (*arrays, *gone, *paths)}.values()}
-            paths &= gone
-        return sorted(paths | gone if len(gone) <= MOST else paths)
+            # It waits for every lock, and appends in quick succession would leave it no moment.
+            gone |= {entry.path for entry in walk(self._store) if entry.kind == "array"}
+        return in_order_of_locks(self._store, paths | gone if len(gone) <= MOST else paths)
 
     def _commit_once(
         self,

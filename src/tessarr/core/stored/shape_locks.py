@@ -6,10 +6,11 @@ new array; were it removed, they would stay, and be part of the next array there
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from tessarr.core import open_transactions
 from tessarr.core.asynchronous.sans_io import Steps, lock_call
@@ -18,6 +19,10 @@ from tessarr.errors import ConflictError
 from tessarr.stores.base import LockContext, Store
 from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import List, Lock
+from tessarr.stores.wrappers.base import innermost
+
+if TYPE_CHECKING:
+    from tessarr.stores.local.store import LocalStore
 
 T = TypeVar("T")
 
@@ -39,7 +44,7 @@ def shape_key(path: str) -> str:
 
 
 async def hold_shape_locks_steps(store: Store, paths: Sequence[str], steps: Steps[T]) -> T:
-    """Run `steps` while the locks of the shapes of the arrays at `paths`, in sorted order, are held.
+    """Run `steps` while the locks of the shapes of the arrays at `paths`, `in_order_of_locks`, are held.
 
     Raises `ConflictError` where this thread holds one of them already.
     """
@@ -89,8 +94,26 @@ async def arrays_to_lock_steps(store: Store, path: str, top: Entry | None = None
     if top.kind != "group":
         return [path] if top.kind == "array" else []
     below = await walk_below_steps(store, top, None) if can_list else []
-    arrays = sorted(entry.path for entry in below if entry.kind == "array")
+    arrays = in_order_of_locks(store, [entry.path for entry in below if entry.kind == "array"])
     return arrays if len(arrays) <= MOST else []
+
+
+def in_order_of_locks(store: Store, paths: Iterable[str]) -> list[str]:
+    """Sort the paths of arrays so that all processes take the locks of their shapes in one order, each lock once.
+
+    In a directory two paths may lead to one array, by symbolic links.
+    """
+    paths = sorted(paths)
+    if len(paths) < 2 or not isinstance(local := innermost(store), _local_store()):
+        return paths
+    places = {os.path.realpath(local.directory + path): path for path in paths}
+    return [path for _, path in sorted(places.items())]
+
+
+def _local_store() -> type[LocalStore]:
+    from tessarr.stores.local.store import LocalStore
+
+    return LocalStore
 
 
 async def hold_node_steps(store: Store, path: str, steps: Steps[T], top: Entry | None = None) -> T:
