@@ -165,3 +165,25 @@ def test_rows_of_which_an_append_says_that_they_are_not_in_the_array_are_not(
         assert (5 in found) == (not is_told), (number, outcome.results[0], found)
         assert 6 in found
     assert seen == {False, True}
+
+
+@pytest.mark.parametrize("rows", [2, ROWS])
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_a_transaction_that_another_client_made_void_are_not_in_the_array(kind: str, rows: int) -> None:
+    def transact(store: Any) -> None:
+        with tessarr.transaction(store) as tx:
+            tx.group["a"].append(np.full(rows, 5, "i4"))
+
+    def give_up(store: Any) -> None:
+        """Wait, end the transaction and fill what it has begun, and append behind it."""
+        wait(EXPIRE_S + 1)
+        tessarr.open_array(store, path="a", mode="r+").append(np.full(1, 6, "i4"), on_hole="void")
+
+    seen = set()
+    for number, outcome in cases.stalled([transact, give_up], cases.maker(World(kind))):
+        found = tessarr.open_array(outcome.bucket.connect("reader"), path="a", mode="r")[...].tolist()
+        is_told = isinstance(outcome.results[0], TessarrError)
+        seen.add(is_told)
+        assert (5 in found) == (not is_told), (number, outcome.results[0], found)
+        assert 6 in found
+    assert seen == {False, True}

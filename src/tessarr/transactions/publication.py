@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from tessarr.core.array_parts.append_reserved import release_steps, store_region_steps
+from tessarr.core.array_parts.region_io import fill_late_steps
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import gather_calls, run_steps, store_call
 from tessarr.core.claims import intents, settle
@@ -60,8 +61,8 @@ class Publication:
         self._new: Mapping[str, bytes] = {}
         self._made: dict[str, bytes] = {}
         """What was stored of `_new`."""
-        self._begun: list[tuple[_Growth, reservations.Region]] = []
-        """The regions in which rows may have been stored."""
+        self._begun: list[tuple[_Growth, reservations.Region, AnyArray]] = []
+        """The regions in which rows may have been stored, and the rows."""
         self._in_doubt = False
 
     def commit(
@@ -326,7 +327,7 @@ class Publication:
         for growth, values in rows:
             start = growth.old.shape[growth.axis]
             region = reservations.Region(start, start + growth.region.length, record.id, record.since)
-            self._begun.append((growth, region))
+            self._begun.append((growth, region, values))
             array = open_array(self._store, path=growth.path, mode="r+", use_consolidated=False)
             run_steps(store_region_steps(array, growth.new, growth.axis, region, values))
         run_steps(self._store_new_steps(record, place))
@@ -371,8 +372,9 @@ class Publication:
         """Undo what was done after `error`; return ``False`` if it is committed after all, and only the response was lost."""
         try:
             is_void = run_steps(settle.void_steps(self._store, place, record))
-            if is_void and not self._in_doubt:
+            if is_void:
                 self._release_regions()
+            if is_void and not self._in_doubt:
                 run_steps(self._remove_new_steps(record, place))
         except TessarrError as second:
             error.add_note(f"the transaction could not be undone; the next writer of its documents does so: {second}")
@@ -380,10 +382,16 @@ class Publication:
         return is_void
 
     def _release_regions(self) -> None:
-        """Give back the rows, so that other appends do not wait; fill them where there are rows of others behind them."""
-        for growth, region in self._begun:
+        """Give back the rows, so that other appends do not wait; fill them where there are rows of others behind them.
+
+        While a request for them may be in flight, take back only those that were stored after another writer had filled them.
+        """
+        for growth, region, values in self._begun:
             array = open_array(self._store, path=growth.path, mode="r+", use_consolidated=False)
-            run_steps(release_steps(array, growth.axis, region.owner, region, clock.Attempt()))
+            if self._in_doubt:
+                run_steps(fill_late_steps(array, growth.axis, region, values))
+            else:
+                run_steps(release_steps(array, growth.axis, region.owner, region, clock.Attempt(), values))
 
     async def _remove_new_steps(self, record: Record, place: str) -> None:
         """Remove the chunks of new arrays, the claims, and the record, when no request for them is in flight.
