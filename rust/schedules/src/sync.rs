@@ -42,7 +42,8 @@ pub fn set_times_out(times_out: bool) {
 #[derive(Default)]
 pub struct Condvar(shuttle::sync::Condvar);
 
-type Waited<'a, T> = Result<MutexGuard<'a, T>, PoisonError<MutexGuard<'a, T>>>;
+type Waited<'a, T> = Answer<MutexGuard<'a, T>>;
+type Answer<G> = Result<G, PoisonError<G>>;
 
 impl Condvar {
     pub fn new() -> Condvar {
@@ -65,7 +66,7 @@ impl Condvar {
         &self,
         guard: MutexGuard<'a, T>,
         pause: Duration,
-    ) -> Result<(MutexGuard<'a, T>, ()), PoisonError<(MutexGuard<'a, T>, ())>> {
+    ) -> Answer<(MutexGuard<'a, T>, ())> {
         if TIMES_OUT.get() && shuttle::rand::Rng::gen_bool(&mut shuttle::rand::thread_rng(), 0.5) {
             shuttle::thread::yield_now();
             return Ok((guard, ()));
