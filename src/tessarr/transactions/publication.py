@@ -384,7 +384,7 @@ class Publication:
     def _release_regions(self) -> None:
         """Give back the rows, so that other appends do not wait; fill them where there are rows of others behind them.
 
-        While a request for them may be in flight, take back only those that were stored after another writer had filled them.
+        While a request for them may be in flight, undo only those that were stored after another writer had filled them.
         """
         for growth, region, values in self._begun:
             array = open_array(self._store, path=growth.path, mode="r+", use_consolidated=False)
