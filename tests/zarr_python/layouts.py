@@ -205,7 +205,8 @@ def outcome(call: Callable[[], Any]) -> tuple[Any, ...]:
             result = call()
         except Exception as error:
             # zarr-python writes the chunks of a request concurrently: which of those that do not fit is named is a race.
-            message = "shape mismatch" if str(error).startswith("shape mismatch") else str(error)
+            races = ("shape mismatch", "could not broadcast input array")
+            message = next((race for race in races if str(error).startswith(race)), str(error))
             return ("raises", type(error), message)
     if result is None:
         return ("None",)

@@ -32,14 +32,16 @@ FORMS = ("scalar", "same", "list", "other dtype", "row", "wrong")
 
 
 def get(z: Any, kind: str, selection: Any) -> Any:
-    return z[selection] if kind == "bracket" else getattr(z, f"get_{kind}_selection")(copy.deepcopy(selection))
+    selection = copy.deepcopy(selection)  # zarr-python adds the length to negative positions in the caller's array
+    return z[selection] if kind == "bracket" else getattr(z, f"get_{kind}_selection")(selection)
 
 
 def put(z: Any, kind: str, selection: Any, value: Any) -> None:
+    selection = copy.deepcopy(selection)
     if kind == "bracket":
         z[selection] = value
     else:
-        getattr(z, f"set_{kind}_selection")(copy.deepcopy(selection), value)
+        getattr(z, f"set_{kind}_selection")(selection, value)
 
 
 @st.composite
