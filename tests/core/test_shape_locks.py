@@ -156,10 +156,15 @@ def test_of_a_hierarchy_of_many_arrays_none_is_locked(tmp_path: Path, monkeypatc
     assert not tessarr.open_group(store)
 
 
+class OwnStore(LocalStore):
+    """A subclass, which does not promise that values are plain files (`PlainFiles`)."""
+
+
+@pytest.mark.parametrize("store_class", [LocalStore, OwnStore])
 @pytest.mark.parametrize("change", ["overwrite the group", "delete the group", "move the group"])
-def test_two_paths_to_one_array_have_one_lock(tmp_path: Path, change: str) -> None:
+def test_two_paths_to_one_array_have_one_lock(tmp_path: Path, change: str, store_class: type[LocalStore]) -> None:
     group = tessarr.create_group(tmp_path).create_group("g")
     group.create_array("a", data=np.arange(6), chunks=(4,), fill_value=0)
     (tmp_path / "g" / "b").symlink_to("a")
-    CHANGES[change](LocalStore(tmp_path))
+    CHANGES[change](store_class(tmp_path))
     assert not list((tmp_path / "g").glob("*/zarr.json"))

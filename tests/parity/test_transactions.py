@@ -20,20 +20,23 @@ from tests.parity.test_pending_appends import READERS
 OLD, NEW = [1] * 6, [7] * 6 + [9]
 
 
+def _two_arrays(
+    place: Path, read: Callable[[Path, int], Any], zarr_format: Any
+) -> tuple[Path, Callable[[], list[list[int]]]]:
+    """Store arrays at `place`. Returns it, and a function by which another program reads both."""
+    root = tessarr.create_group(place, zarr_format=zarr_format)
+    for name in ("t", "u"):
+        root.create_array(name, data=np.array(OLD, "i4"), chunks=(2,), fill_value=0)
+    return place, lambda: [read(place / name, zarr_format).tolist() for name in ("t", "u")]
+
+
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.filterwarnings("ignore:Object at:UserWarning")
 def test_each_value_is_old_or_new(
     tmp_path: Path, read: Callable[[Path, int], Any], zarr_format: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = tmp_path / "a"
-    root = tessarr.create_group(place, zarr_format=zarr_format)
-    for name in ("t", "u"):
-        root.create_array(name, data=np.array(OLD, "i4"), chunks=(2,), fill_value=0)
-
-    def read_both() -> list[list[int]]:
-        return [read(place / name, zarr_format).tolist() for name in ("t", "u")]
-
+    place, read_both = _two_arrays(tmp_path / "a", read, zarr_format)
     seen: list[list[list[int]]] = []
     carry_out = recovery._carry_out
 
@@ -63,15 +66,12 @@ def test_each_value_is_old_or_new(
 def test_all_arrays_are_old_or_all_new_when_the_root_is_exchanged(
     tmp_path: Path, read: Callable[[Path, int], Any], zarr_format: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = tmp_path / "a"
-    root = tessarr.create_group(place, zarr_format=zarr_format)
-    for name in ("t", "u"):
-        root.create_array(name, data=np.array(OLD, "i4"), chunks=(2,), fill_value=0)
+    place, read_both = _two_arrays(tmp_path / "a", read, zarr_format)
     seen: list[list[list[int]]] = []
 
     def reading(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
-            seen.append([read(place / name, zarr_format).tolist() for name in ("t", "u")])
+            seen.append(read_both())
             return function(*arguments, **options)
 
         return call

@@ -239,11 +239,7 @@ def test_a_commit_that_ends_at_any_step_and_its_recovery_leave_it_as_it_was(
     for ends_at in range(0, steps_of_a_commit(template, monkeypatch, durable=False) + 20, 3):
         place = copy_of(template, "cut")
         with tessarr.snapshot(place) as taken:
-            with process(monkeypatch, ends_at):
-                change(place)
-            assert content_of(taken) == before, ends_at
-            tessarr.open_group(place, mode="r+")
-            assert content_of(taken) == before, ends_at
+            _check_a_commit_that_ends(monkeypatch, place, ends_at, before, taken)
         committed = content(place)
         with tessarr.snapshot(place) as taken:
             change_title(place)
@@ -264,11 +260,17 @@ def test_a_commit_that_ends_after_a_link_by_which_it_keeps_a_value_leaves_two_sn
     for ends_at in ends:
         place = copy_of(template, "cut")
         with tessarr.snapshot(place) as one, tessarr.snapshot(place) as other:
-            with process(monkeypatch, ends_at):
-                change(place)
-            assert content_of(one) == content_of(other) == before, ends_at
-            tessarr.open_group(place, mode="r+")
-            assert content_of(one) == content_of(other) == before, ends_at
+            _check_a_commit_that_ends(monkeypatch, place, ends_at, before, one, other)
+
+
+def _check_a_commit_that_ends(
+    monkeypatch: pytest.MonkeyPatch, place: Path, ends_at: int, before: dict[str, Any], *taken: Any
+) -> None:
+    with process(monkeypatch, ends_at):
+        change(place)
+    assert all(content_of(one) == before for one in taken), ends_at
+    tessarr.open_group(place, mode="r+")
+    assert all(content_of(one) == before for one in taken), ends_at
 
 
 def content_of(root: Any) -> dict[str, Any]:

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 
 from tessarr.common.json_merge import member_of
 from tessarr.metadata.consolidated import FIELD, V2_KEY
-from tessarr.metadata.formats import KEYS
+from tessarr.metadata.formats import DOCUMENT_NAMES, KEYS
 from tessarr.types import Buffer
-
-NAMES = frozenset({"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "meta", "attrs"})
 
 
 def is_document(key: str) -> bool:
@@ -18,7 +16,7 @@ def is_document(key: str) -> bool:
     >>> is_document("a/zarr.json"), is_document("a/c/0")
     (True, False)
     """
-    return key.rpartition("/")[2] in NAMES
+    return key.rpartition("/")[2] in DOCUMENT_NAMES
 
 
 def resized(changes: Mapping[str, bytes | None], before: Mapping[str, bytes]) -> set[str]:
@@ -44,7 +42,7 @@ def removed(changes: Mapping[str, bytes | None]) -> set[str]:
     >>> removed({"a/zarr.json": None, "a/c/0": None, "b/.zattrs": None})
     {'a'}
     """
-    nodes = {name for keys in KEYS.values() for name in keys[:1]}
+    nodes = {keys.array for keys in KEYS.values()}
     places = (key.rpartition("/") for key, new in changes.items() if new is None)
     return {path for path, _, name in places if name in nodes}
 

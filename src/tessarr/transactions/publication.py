@@ -374,8 +374,8 @@ class Publication:
             is_void = run_steps(settle.void_steps(self._store, place, record))
             if is_void:
                 self._release_regions()
-            if is_void and not self._in_doubt:
-                run_steps(self._remove_new_steps(record, place))
+                if not self._in_doubt:
+                    run_steps(self._remove_new_steps(record, place))
         except TessarrError as second:
             error.add_note(f"the transaction could not be undone; the next writer of its documents does so: {second}")
             return True

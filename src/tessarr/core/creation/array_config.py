@@ -46,10 +46,8 @@ class ArrayConfig:
     def of(cls, order: str, options: RuntimeOptions) -> ArrayConfig:
         """Make the options of an array from what it has."""
         empty, missing, kept = options
-        gap, most = kept or (
-            _from_settings().sharding_coalesce_max_gap_bytes,
-            _from_settings().sharding_coalesce_max_bytes,
-        )
+        default = _from_settings()
+        gap, most = kept or (default.sharding_coalesce_max_gap_bytes, default.sharding_coalesce_max_bytes)
         return cls(
             order,
             empty,

@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from tessarr.core import open_transactions
 from tessarr.core.asynchronous.sans_io import Steps, lock_call
@@ -20,9 +20,6 @@ from tessarr.stores.base import LockContext, Store
 from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import List, Lock
 from tessarr.stores.wrappers.base import innermost
-
-if TYPE_CHECKING:
-    from tessarr.stores.local.store import LocalStore
 
 T = TypeVar("T")
 
@@ -103,17 +100,15 @@ def in_order_of_locks(store: Store, paths: Iterable[str]) -> list[str]:
 
     In a directory two paths may lead to one array, by symbolic links.
     """
-    paths = sorted(paths)
-    if len(paths) < 2 or not isinstance(local := innermost(store), _local_store()):
+    paths, below = sorted(paths), innermost(store)
+    if len(paths) < 2:
         return paths
-    places = {os.path.realpath(local.directory + path): path for path in paths}
+    from tessarr.stores.local.store import LocalStore  # not `PlainFiles`: the locks of its subclasses are files as well
+
+    if not isinstance(below, LocalStore):
+        return paths
+    places = {os.path.realpath(below.directory + path): path for path in paths}
     return [path for _, path in sorted(places.items())]
-
-
-def _local_store() -> type[LocalStore]:
-    from tessarr.stores.local.store import LocalStore
-
-    return LocalStore
 
 
 async def hold_node_steps(store: Store, path: str, steps: Steps[T], top: Entry | None = None) -> T:

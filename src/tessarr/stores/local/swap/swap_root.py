@@ -9,7 +9,6 @@ ARCHITECTURE.md, "Transactions", has the reasons.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import shutil
 import sys
@@ -17,7 +16,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 
-from tessarr.errors import ConflictError, DurabilityError, PendingCommitError, StoreError, UnsupportedOperationError
+from tessarr.errors import ConflictError, StoreError, UnsupportedOperationError
 from tessarr.stores.base import Version
 from tessarr.stores.functions import check_versions
 from tessarr.stores.local import file as localfile
@@ -28,7 +27,7 @@ from tessarr.stores.local.lock import JOURNAL, lock_name, temporary_name
 from tessarr.stores.local.swap import late
 from tessarr.stores.local.swap.second_tree import SecondTree
 from tessarr.stores.local.sync import BatchSync, make_directories
-from tessarr.stores.local.transactions.commit import Marks, depth
+from tessarr.stores.local.transactions.commit import Marks, depth, pending_commit
 from tessarr.stores.local.transactions.journal import (
     DOCUMENTS,
     Step,
@@ -270,16 +269,10 @@ class _Swap:
         self.committed = True
         try:
             complete_swap(self.base, self.journal, self._held)
-        except DurabilityError:
+        except StoreError:
             raise
         except OSError as error:
-            if isinstance(error, StoreError):
-                raise
-            raise PendingCommitError(
-                "the transaction is committed, and the old tree could not be removed",
-                got=f"{errno.errorcode.get(error.errno or 0, error.errno)}: {error.strerror or error}",
-                hint="Do not repeat its changes. Once the cause is gone, open a node for writing, which completes it",
-            ) from error
+            raise pending_commit("the old tree could not be removed", error) from error
 
     def undo(self) -> None:
         """Remove what was made, before the commit point."""

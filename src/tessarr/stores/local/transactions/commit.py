@@ -281,11 +281,7 @@ class _Change:
         except DurabilityError:
             raise
         except OSError as error:
-            raise PendingCommitError(
-                "the transaction is committed, and could not be carried out to the end",
-                got=f"{errno.errorcode.get(error.errno or 0, error.errno)}: {error.strerror or error}",
-                hint="Do not repeat its changes. Once the cause is gone, open a node for writing, which completes it",
-            ) from error
+            raise pending_commit("could not be carried out to the end", error) from error
 
     def undo(self) -> None:
         """Remove what was staged, before the commit point."""
@@ -314,6 +310,15 @@ class _Change:
 def _is_kept(key: str, version: Version | None) -> bool:
     """Whether writers of a key that was read must wait: others' documents, and consolidated metadata that there may be soon."""
     return is_document(key) and (version is not None or key.rpartition("/")[2] == ".zmetadata")
+
+
+def pending_commit(what: str, error: OSError) -> PendingCommitError:
+    """Make the error of a transaction that is committed, and then failed with `error`."""
+    return PendingCommitError(
+        f"the transaction is committed, and {what}",
+        got=f"{errno.errorcode.get(error.errno or 0, error.errno)}: {error.strerror or error}",
+        hint="Do not repeat its changes. Once the cause is gone, open a node for writing, which completes it",
+    )
 
 
 def depth(base: str, folder: str) -> int:

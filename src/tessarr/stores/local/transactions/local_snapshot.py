@@ -146,7 +146,8 @@ class LocalSnapshot(ConditionalStore):
                 return None
         journal = parse(found[1])
         for step in journal.steps if isinstance(journal, Journal) else ():
-            if path_of(found[0], step.key) == path and (step.changed or self._living.moment) < self._living.moment:
+            was_old = step.changed is not None and step.changed < self._living.moment
+            if was_old and path_of(found[0], step.key) == path:
                 try:
                     descriptor = os.open(path, READ)
                 except ABSENT:
