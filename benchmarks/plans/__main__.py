@@ -37,7 +37,7 @@ from plans.watch import watched  # noqa: E402
 
 PACKAGES = (
     "zarr>=3.1", "dask[array,distributed]", "xarray", "tensorstore", "cubed", "ngff-zarr[dask-image,itk]", "ome-zarr>=0.12",
-    "netCDF4", "cfgrib", "eccodes", "icechunk",
+    "netCDF4", "cfgrib", "eccodes", "icechunk", "s5cmd",
 )  # fmt: skip
 FOR_TESSARR = ("dask[array,distributed]", "netCDF4", "h5py", "eccodes", "cfgrib", "icechunk")
 FOR_RECHUNKER = ("rechunker", "zarr<3", "numcodecs<0.16", "dask[array]")

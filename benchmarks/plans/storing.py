@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -66,14 +67,16 @@ def check_objects(source: Path, target: Path, _peer: str) -> None:
 
 
 def _program(name: str) -> str:
-    found = shutil.which(name)
+    found = shutil.which(name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if found is None:
         raise NotInstalledError(f"{name} is not on PATH")
     return found
 
 
 def _run(*command: str, **variables: str) -> None:
-    subprocess.run(command, env={**os.environ, **variables}, check=True, stdout=subprocess.DEVNULL)
+    # rclone refuses a file of certificates, which a server without TLS does not need.
+    inherited = {name: value for name, value in os.environ.items() if name != "AWS_CA_BUNDLE"}
+    subprocess.run(command, env={**inherited, **variables}, check=True, stdout=subprocess.DEVNULL)
 
 
 def tessarr_copy(source: str, target: str) -> None:
