@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import sys
 import threading
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from tessarr.core.streams import watch
 from tessarr.core.streams.follow import Follower
 from tessarr.errors import ArrayNotFoundError, ConflictError
 from tessarr.storage import MappingStore
+from tessarr.stores.local import exchange
 from tessarr.stores.memory.store import MemoryStore
 from tests.simulation.simulator import Bucket, Client
 from tests.waiting import PATIENCE_S, until
@@ -304,13 +306,13 @@ def test_the_async_array_and_group_follow_too() -> None:
 
 def test_pauses_grow_to_the_longest_and_are_short_again_after_a_change() -> None:
     waiting = watch.Watch([], 1.0, remote=True)
-    pauses = [waiting._next(PATIENCE_S) for _ in range(9)]
+    pauses = [waiting._next(PATIENCE_S, None) for _ in range(9)]
     assert pauses == sorted(pauses)
     assert (pauses[0], pauses[-1]) == (0.02, 1.0)
     waiting.changed()
-    assert waiting._next(PATIENCE_S) == 0.02
-    assert waiting._next(0.001) == 0.001, "longer than the timeout"
-    assert watch.Watch([], 0.0001, remote=True)._next(PATIENCE_S) == 0.0001
+    assert waiting._next(PATIENCE_S, None) == 0.02
+    assert waiting._next(0.001, None) == 0.001, "longer than the timeout"
+    assert watch.Watch([], 0.0001, remote=True)._next(PATIENCE_S, None) == 0.0001
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
@@ -337,6 +339,45 @@ def test_the_kernel_ends_an_awaited_pause(tmp_path: Path) -> None:
             return (await asyncio.wait_for(task, PATIENCE_S))[0]
 
     assert asyncio.run(main()) == slice(1, 2)
+
+
+def _by_swap(place: Path) -> None:
+    with tessarr.transaction(place, mode="swap") as tx:
+        group: Any = tx.group
+        group["t"].append(rows(1))
+
+
+def _by_exchange(place: Path) -> None:
+    shutil.copytree(place / "t", place / "copy")
+    tessarr.open_array(place / "copy", mode="r+").append(rows(1))
+    assert exchange.exchange(str(place / "t"), str(place / "copy"))
+
+
+@pytest.mark.skipif(exchange._renameat2() is None, reason="RENAME_EXCHANGE and inotify are Linux's")
+@pytest.mark.parametrize("replace", [_by_swap, _by_exchange])
+def test_the_kernel_ends_a_pause_after_the_directory_was_replaced(
+    tmp_path: Path, replace: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits, wait = threading.Event(), watch._Notifier.wait
+
+    def waiting(notifier: watch._Notifier, seconds: float) -> bool:
+        waits.set()
+        return wait(notifier, seconds)
+
+    monkeypatch.setattr(watch._Notifier, "wait", waiting)
+    place = tmp_path / "g.zarr"
+    tessarr.create_group(place)
+    follower = made(str(place / "t"), 1).follow(start=-1, poll=10 * PATIENCE_S)
+    got: list[Any] = []
+    for change in (replace, lambda place: tessarr.open_array(place / "t", mode="r+").append(rows(2))):
+        waits.clear()
+        thread = threading.Thread(target=lambda: got.append(next(follower)[0].stop), daemon=True)
+        thread.start()
+        assert waits.wait(PATIENCE_S)
+        change(place)
+        thread.join(PATIENCE_S)
+    assert got == [2, 3]
+    follower.close()
 
 
 def test_where_the_kernel_gives_no_descriptor_a_follower_looks_at_intervals(

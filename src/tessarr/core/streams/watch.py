@@ -1,7 +1,8 @@
 """Wait until a document may have changed: adaptive pauses, ended early by inotify where the kernel reports changes.
 
 A follower does not rely on inotify, because network file systems report nothing about other machines: it looks again after
-the longest pause at the latest. Source: inotify(7).
+the longest pause at the latest. inotify watches inodes: before each pause the directories are looked up again, because
+another one may have come in the place of one that was watched. Source: inotify(7).
 """
 
 from __future__ import annotations
@@ -50,9 +51,12 @@ class Watch:
 
     def pause(self, most_s: float, stop: Event | None) -> None:
         """Wait until something may have changed, for at most `most_s` seconds, or until `stop` is set."""
-        until = time.monotonic() + self._next(most_s)
-        wait: Callable[[float], bool] = _sleep if self._notifier is None else self._notifier.wait
-        if self._notifier is None and isinstance(stop, threading.Event):
+        notifier, is_replaced = self._watched()
+        if is_replaced:
+            return
+        until = time.monotonic() + self._next(most_s, notifier)
+        wait: Callable[[float], bool] = _sleep if notifier is None else notifier.wait
+        if notifier is None and isinstance(stop, threading.Event):
             wait = stop.wait
         while (left := until - time.monotonic()) > 0 and not (stop is not None and stop.is_set()):
             if wait(left if stop is None else min(left, _SLICE_S)):
@@ -62,16 +66,26 @@ class Watch:
         """Wait as `pause` does, without blocking the event loop."""
         import asyncio
 
-        until = time.monotonic() + self._next(most_s)
+        notifier, is_replaced = self._watched()
+        if is_replaced:
+            return
+        until = time.monotonic() + self._next(most_s, notifier)
         woken = asyncio.Event()
-        with nullcontext() if self._notifier is None else self._notifier.calling(woken.set):
+        with nullcontext() if notifier is None else notifier.calling(woken.set):
             while (left := until - time.monotonic()) > 0 and not (stop is not None and stop.is_set()):
                 with suppress(TimeoutError):
                     await asyncio.wait_for(woken.wait(), left if stop is None else min(left, _SLICE_S))
                     return
 
-    def _next(self, most_s: float) -> float:
-        seconds = self._pause_s if self._notifier is None else self.longest_s
+    def _watched(self) -> tuple[_Notifier | None, bool]:
+        """Return what ends the next pause, and whether a directory was replaced since the last one, so that none is due."""
+        try:
+            return self._notifier, self._notifier is not None and self._notifier.watch()
+        except OSError:  # a directory is missing now
+            return None, False
+
+    def _next(self, most_s: float, notifier: _Notifier | None) -> float:
+        seconds = self._pause_s if notifier is None else self.longest_s
         self._pause_s = min(self._pause_s * _GROWTH, self.longest_s)
         return min(seconds, most_s)
 
@@ -88,10 +102,23 @@ def _sleep(seconds: float) -> bool:
 
 
 class _Notifier:
-    """An inotify descriptor for directories."""
+    """An inotify descriptor for `directories`."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+    def __init__(self, libc: ctypes.CDLL, descriptor: int, directories: list[str]) -> None:
+        self._libc, self._descriptor, self._directories = libc, descriptor, directories
+        self._watches: dict[str, int] = {}
+
+    def watch(self) -> bool:
+        """Watch the directories. Returns whether one of them was not watched before. Raises `OSError`."""
+        mask = _MOVED_TO | _CLOSE_WRITE | _DELETE_SELF | _MOVE_SELF
+        before = dict(self._watches)
+        for directory in self._directories:
+            # The number stays the same as long as the directory does.
+            number = self._libc.inotify_add_watch(self._descriptor, os.fsencode(directory), mask)
+            if number < 0:
+                raise OSError(ctypes.get_errno(), "cannot watch the directory", directory)
+            self._watches[directory] = number
+        return before != self._watches
 
     def wait(self, seconds: float) -> bool:
         """Wait for an event, and consume all events there are."""
@@ -136,9 +163,10 @@ def _notifier(directories: list[str]) -> _Notifier | None:
         return None
     if descriptor < 0:
         return None
-    for directory in directories:
-        mask = _MOVED_TO | _CLOSE_WRITE | _DELETE_SELF | _MOVE_SELF
-        if libc.inotify_add_watch(descriptor, os.fsencode(directory), mask) < 0:
-            os.close(descriptor)
-            return None
-    return _Notifier(descriptor)
+    notifier = _Notifier(libc, descriptor, directories)
+    try:
+        notifier.watch()
+    except OSError:
+        notifier.close()
+        return None
+    return notifier
