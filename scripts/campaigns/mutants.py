@@ -19,7 +19,10 @@ from libcst.metadata import MetadataWrapper, ParentNodeProvider
 from mutmut.mutation.mutators import mutation_operators
 
 TOLD = ("warn", "note", "at", "add_note")
-"""Functions whose arguments are texts for people, and places that texts name."""
+"""Functions whose arguments are texts for people, and places that texts name. So are errors, and the local function ``add``, by
+which parsers collect problems."""
+TEXTS = ("hint", "expected", "got")
+"""Arguments of errors, and variables, which are texts for people."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,8 @@ class Source:
             if function is None or self._is_told(node):
                 continue
             for new in _changed(node):
+                if self._changes_text(node, new):
+                    continue
                 key = (function, self.tree.code_for_node(node), self.tree.code_for_node(new))
                 counts[key] += 1
                 yield Sketch(self, function, node, new, counts[key])
@@ -98,6 +103,16 @@ class Source:
                 names.insert(0, parent.name.value)
         return ".".join(names) if in_function else None
 
+    def _changes_text(self, node: cst.CSTNode, new: cst.CSTNode) -> bool:
+        """Whether two calls differ in texts for people only."""
+        if not isinstance(node, cst.Call) or not isinstance(new, cst.Call):
+            return False
+        return _takes_text(node) or self._arguments(node) == self._arguments(new)
+
+    def _arguments(self, call: cst.Call) -> list[tuple[str | None, str]]:
+        named = ((None if arg.keyword is None else arg.keyword.value, arg.value) for arg in call.args)
+        return [(name, self.tree.code_for_node(value)) for name, value in named if name not in TEXTS]
+
     def _is_told(self, node: cst.CSTNode) -> bool:
         for child, parent in [(node, node), *self._above(node)]:
             if isinstance(child, cst.Annotation):
@@ -108,7 +123,14 @@ class Source:
                 isinstance(parent, cst.Call)
                 and child is not parent
                 and child is not parent.func
-                and _name(parent) in TOLD
+                and _takes_text(parent)
+            ):
+                return True
+            if isinstance(child, cst.Arg) and child.keyword is not None and child.keyword.value in TEXTS:
+                return True
+            if isinstance(child, cst.Assign) and any(
+                m.matches(target.target, m.Name()) and cst.ensure_type(target.target, cst.Name).value in TEXTS
+                for target in child.targets
             ):
                 return True
             if isinstance(parent, cst.AnnAssign) and child is parent.annotation:
@@ -120,6 +142,11 @@ class Source:
             ):
                 return True
         return False
+
+
+def _takes_text(call: cst.Call) -> bool:
+    name = _name(call)
+    return name in TOLD or name.endswith(("Error", "Warning")) or (name == "add" and isinstance(call.func, cst.Name))
 
 
 def _name(call: cst.Call) -> str:

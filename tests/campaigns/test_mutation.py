@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
@@ -29,3 +31,33 @@ def test_an_equivalent_mutant_is_of_code_that_is_there_and_has_a_reason() -> Non
         assert " ".join(old.split()) in text, (module, function, old)
         assert old != new
         assert reason
+
+
+MODULE = '''
+def check(seen, name, problems):
+    """Check a name."""
+    def add(text):
+        problems.append(text)
+    hint = "rename it"
+    if name in seen:
+        add("twice")
+    seen.add(name)
+    failure = ValueError("bad name", name)
+    return trouble(failure, hint="look at it", limit=3)
+'''
+
+
+def test_texts_for_people_are_no_mutants(tmp_path: Path) -> None:
+    pytest.importorskip("libcst", reason="mutants need the extra 'mutation' (mutmut)")
+    from campaigns.mutants import Source
+
+    (tmp_path / "module.py").write_text(MODULE, encoding="utf-8")
+    mutants = [sketch.mutant() for sketch in Source(tmp_path, "module.py").sketches()]
+    changed = [(one.old, one.new) for one in mutants]
+    texts = ("rename it", "twice", "bad name", "look at it")
+    assert [(old, new) for old, new in changed for text in texts if text in old and text not in new] == [
+        ('add("twice")', "pass"),
+        ('failure = ValueError("bad name", name)', "failure = None"),
+    ]
+    assert [new for old, new in changed if "limit=3" in old and "limit=3" not in new]
+    assert [new for old, new in changed if old == "seen.add(name)"]
