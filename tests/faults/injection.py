@@ -30,6 +30,7 @@ import tessarr
 from tessarr.errors import SnapshotChangedError, TessarrError
 from tessarr.storage import LocalStore
 from tessarr.stores.base import Store
+from tessarr.stores.local.lock import is_hidden
 from tests.faults.readers import Meanwhile, clean_up, commit_again, read_snapshot
 from tests.faults.workloads import WORKLOADS, State, Workload, observe
 
@@ -87,7 +88,7 @@ class Bench:
         self._template = os.path.join(self._folder, "template")
         workload.prepare(self._template)
         with self._place() as root, tessarr.config.set({"engine": engine}):
-            self.before = observe(root)
+            self.before, self._files_before = observe(root), files_of(root)
             workload.act(root)  # imports what it needs
 
     def close(self) -> None:
@@ -99,7 +100,7 @@ class Bench:
         """A run without a fault. It must succeed."""
         with self._place() as root:
             ended = self.run(root, None)
-            self.after = observe(root)
+            self.after, self._files_after = observe(root), files_of(root)
         assert ended.code == _DONE, ended.told
         return ended
 
@@ -130,28 +131,38 @@ class Bench:
                 return ended, f"an error that is not one of tessarr:\n{ended.told}"
             for who, state in found:
                 if not isinstance(state, SnapshotChangedError) and state not in (self.before, self.after):
-                    return ended, f"{who} that came meanwhile found neither old nor new: {self._told(state)}"
+                    return ended, f"I1, I2: {who} that came meanwhile found neither old nor new: {self._told(state)}"
             try:
                 return ended, self._look(root, ended, taken, is_whole=fault.kind in (KILL, STOP))
             except Exception as error:
-                return ended, f"what is there cannot be read: {error!r}"
+                return ended, f"I3: what is there cannot be read: {error!r}"
 
     def _look(self, root: str, ended: Ended, taken: Store | None, *, is_whole: bool) -> str | None:
         """Look at what is there. Returns what is wrong. `is_whole`: no call has failed."""
         found = observe(root)
-        wrong = self._compare(ended, found) or self._look_at(taken, is_whole)
+        wrong = self._look_as_others(root) or self._compare(ended, found) or self._look_at(taken, is_whole)
         if wrong or not self.workload.is_local:
             return wrong
         LocalStore(root).settle("")
         if (again := observe(root)) != found:
-            return f"a recovery changes what readers see: {_difference(again, found)}"
+            return f"I2, I4: a recovery changes what readers see: {_difference(again, found)}"
         left = clean_up(root)
         if left:
             return f"hidden files are left: {left}"
         if (again := observe(root)) != found:
-            return f"the removal of leftovers changes what readers see: {_difference(again, found)}"
+            return f"I6: the removal of leftovers changes what readers see: {_difference(again, found)}"
         wrong = commit_again(root) if self.workload.is_transaction else None
         return wrong or self._look_at(taken, is_whole)
+
+    def _look_as_others(self, root: str) -> str | None:
+        """Look at the files of a transaction as a program without tessarr does. Returns what is neither old nor new."""
+        if not self.workload.is_transaction:
+            return None
+        found = files_of(root)
+        for path in found.keys() | self._files_before.keys():
+            if found.get(path) not in (self._files_before.get(path), self._files_after.get(path)):
+                return f"I9: the file {path!r} is neither old nor new"
+        return None
 
     def _look_at(self, taken: Store | None, is_whole: bool) -> str | None:
         found = self.before if taken is None else read_snapshot(taken)
@@ -167,17 +178,17 @@ class Bench:
             return (
                 None
                 if found == self.after
-                else f"it succeeded, and did something else: {_difference(found, self.after)}"
+                else f"I2: it succeeded, and did something else: {_difference(found, self.after)}"
             )
         if self.workload.is_one_step:
             if found in (self.before, self.after):
                 return None
-            return f"neither old nor new after {ended.error or 'a kill'}: {_difference(found, self.before)}"
+            return f"I1, I2: neither old nor new after {ended.error or 'a kill'}: {_difference(found, self.before)}"
         mixed = self.workload.neither_old_nor_new(found, self.before, self.after)
         return (
             None
             if mixed is None
-            else f"{mixed[0]!r} is neither old nor new after {ended.error or 'a kill'}: {mixed[1]}"
+            else f"I3: {mixed[0]!r} is neither old nor new after {ended.error or 'a kill'}: {mixed[1]}"
         )
 
     @contextmanager
@@ -246,6 +257,15 @@ def _wait(child: int, while_stopped: Callable[[], None] | None = None) -> int | 
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return None
+
+
+def files_of(root: str) -> dict[str, bytes]:
+    """What a program without tessarr finds: the content of every file that is not hidden, by its path."""
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(Path(root).rglob("*"))
+        if path.is_file() and not any(map(is_hidden, path.relative_to(root).parts))
+    }
 
 
 _CALL = re.compile(r"^(\d+) +(\w+)\(", re.MULTILINE)

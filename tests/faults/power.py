@@ -21,8 +21,7 @@ from typing import NamedTuple
 from unittest import mock
 
 from tessarr.storage import LocalStore
-from tessarr.stores.local.swap import late
-from tessarr.stores.local.transactions import journal, keep, recovery, root
+from tessarr.stores.local.transactions import journal, keep, late, recovery, root
 from tests.faults.disk import Disk, Inode, Tree
 from tests.faults.injection import Bench, _wait
 from tests.faults.workloads import observe
@@ -140,17 +139,17 @@ class PowerBench(Bench):
                 LocalStore(data).settle("")
                 again = observe(data)
             except Exception as error:
-                return f"what is there cannot be read: {error!r}"
+                return f"I3: what is there cannot be read: {error!r}"
         if again != found:
-            return "a recovery changes what readers see"
+            return "I2, I4: a recovery changes what readers see"
         if is_end:
-            return None if found == self.after else f"it had returned, and is undone: {found}"
+            return None if found == self.after else f"I7: it had returned, and is undone: {found}"
         if found in (self.before, self.after):
             return None
         if self.workload.is_one_step:
-            return f"neither old nor new: {found}"
+            return f"I1, I2: neither old nor new: {found}"
         mixed = self.workload.neither_old_nor_new(found, self.before, self.after)
-        return None if mixed is None else f"{mixed[0]!r} is neither old nor new: {mixed[1]}"
+        return None if mixed is None else f"I3: {mixed[0]!r} is neither old nor new: {mixed[1]}"
 
 
 def _tree_at(place: Path) -> Tree:

@@ -22,8 +22,7 @@ from tessarr.core.stored.consolidated import is_staged
 from tessarr.core.stored.walk import walk
 from tessarr.storage import LocalStore
 from tessarr.stores.local.lock import JOURNAL
-from tessarr.stores.local.swap import late
-from tessarr.stores.local.transactions import commit
+from tessarr.stores.local.transactions import commit, late
 from tessarr.tools.convert import convert
 from tessarr.tools.migrate import migrate
 from tessarr.tools.pyramid import build_pyramid

@@ -1,4 +1,8 @@
-"""What must be true of the histories of `clients` at one place, and of what is there in the end."""
+"""What must be true of the histories of `clients` at one place, and of what is there in the end.
+
+Of the invariants of transactions (docs/campaigns.md) `_pairs` judges I1, I2, I3, I5 and I6, and the registers, which
+transactions and other writers change, I8.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +109,8 @@ def judge(events: Sequence[Event], end: End, *, is_local: bool) -> list[str]:
 def _judge(on: str, events: list[Event], end: End, *, is_local: bool) -> str | None:
     if on.startswith(("cell ", "whole ", "mark ")):
         # Of a write that was refused nothing is there.
-        return register([event for event in events if not isinstance(event.got, Refusal)], 0)
+        wrong = register([event for event in events if not isinstance(event.got, Refusal)], 0)
+        return wrong and f"I8: {wrong}"
     if on == "log":
         appends = [event for event in events if event.do == "append" and not isinstance(event.got, Refusal)]
         looks = [event for event in events if event.do == "look" and not event.is_open]
@@ -129,17 +134,17 @@ def _pairs(events: Sequence[Event], end: End) -> str | None:
     commits = [event for event in events if event.do == "commit" and not isinstance(event.got, Refusal)]
     p, q = ([row for row in end.rows[path] if any(row)] for path in ("pairs/p", "pairs/q"))
     if p != q:
-        return f"{len(p)} rows of committed transactions in one array, and {len(q)} in the other"
+        return f"I2: {len(p)} rows of committed transactions in one array, and {len(q)} in the other"
     if wrong := rows(commits, p, rows_of):
-        return wrong
+        return f"I3, I6: {wrong}"
     if end.commits != len(p):
-        return f"{end.commits} transactions counted, and {len(p)} rows"
+        return f"I2: {end.commits} transactions counted, and {len(p)} rows"
     counts = [event.got for event in commits if not event.is_open]
     if len(set(counts)) < len(counts):
-        return "two transactions read and changed one count at the same time"
+        return "I5: two transactions read and changed one count at the same time"
     looks = [event for event in events if event.do == "look" and not event.is_open]
     mixed = [event.got for event in looks if event.got[0] != event.got[1] or not event.got[2]]
-    return f"a snapshot shows {mixed[0]}" if mixed else None
+    return f"I1: a snapshot shows {mixed[0]}" if mixed else None
 
 
 def _named(state: Any, event: Event) -> Iterable[Hashable]:

@@ -10,6 +10,9 @@ order, each client's own steps in theirs, until one gives the same results and t
 4. *Followed.* Consolidated metadata say what the documents say; a client that crashed, or got no answer, may have stopped
    between a document and the consolidated one.
 5. *Ended.* Every client ends; nobody waits for a lock that nobody holds.
+
+Of transactions these are (docs/campaigns.md has the list): 1 is I5, I6 and I8, and of one whose client crashed I1 and I2;
+`recover` is I2 and I4; 3 is I3.
 """
 
 from __future__ import annotations
@@ -65,9 +68,13 @@ def recover(store: Any) -> str | None:
         before = (*_nodes(store),)
         tessarr.open_group(store, mode="r+")
         after = (*_nodes(store),)
+        tessarr.open_group(store, mode="r+")
+        again = (*_nodes(store),)
     except Exception as error:
-        return f"the hierarchy cannot be read after a crash: {error!r}"
-    return None if before == after else f"readers found {before} until a transaction was completed, and then {after}"
+        return f"I3: the hierarchy cannot be read after a crash: {error!r}"
+    if before != after:
+        return f"I2: readers found {before} until a transaction was completed, and then {after}"
+    return None if after == again else f"I4: who completed a transaction found {after}, and the next one {again}"
 
 
 _DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs")
@@ -233,7 +240,7 @@ class Oracle:
             return wrong
         found = observe(store, self._found)
         if found[0] == UNREADABLE:
-            return f"the hierarchy cannot be read: {found[1]}"
+            return f"I3: the hierarchy cannot be read: {found[1]}"
         if Crashed in outcome.results and not self._case.is_atomic:
             return None
         results = [name_of(result) for result in outcome.results]
@@ -248,7 +255,8 @@ class Oracle:
                 return None
         if self._case.unpromised or not serial:
             return None
-        return f"no order of the steps gives the results {results} and {found}"
+        which = "I1, I2" if Crashed in outcome.results else "I5, I6, I8"
+        return f"{which}: no order of the steps gives the results {results} and {found}"
 
     def _orders(self, failed: Sequence[bool]) -> Iterator[tuple[int, ...]]:
         """All orders of all steps, then those in which clients that raised did fewer."""

@@ -24,8 +24,8 @@ from tessarr.stores.local import lock as local_lock
 from tessarr.stores.local import tree as local_tree
 from tessarr.stores.local.lock import TEMPORARY_SUFFIX
 from tessarr.stores.local.store import LocalStore
-from tessarr.stores.local.swap import late, swap_root
-from tessarr.stores.local.transactions import many
+from tessarr.stores.local.swap import swap_root
+from tessarr.stores.local.transactions import late, many
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.protocols import Commit
 from tessarr.types import Buffer, ByteRange

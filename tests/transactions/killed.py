@@ -9,7 +9,7 @@ from pathlib import Path
 
 _PROGRAM = """
 import os, signal, sys
-from tessarr.stores.local.swap import late
+from tessarr.stores.local.transactions import late
 from tessarr.stores.local.transactions import recovery
 from tests.transactions.test_cuts import change
 is_swap = sys.argv[2] == "swap"

@@ -1,4 +1,4 @@
-"""A transaction of mode *swap*: the root is exchanged with a second tree, and nothing that others store meanwhile is lost."""
+"""A transaction of mode *swap*: the root is exchanged with a second tree, and no write of others is lost (I1, I2, I8)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tessarr.storage import LocalStore, MemoryStore, PrefixStore
 from tessarr.stores.local import exchange
 from tessarr.stores.local import lock as filelock
 from tessarr.stores.local.lock import is_hidden
-from tessarr.stores.local.swap import late
 from tessarr.stores.local.swap import swap_root as swaps
+from tessarr.stores.local.transactions import late
 from tests.transactions.cuts import process
 from tests.waiting import until
 

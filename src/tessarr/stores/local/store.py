@@ -35,7 +35,7 @@ from tessarr.stores.local import tree as localtree
 from tessarr.stores.local.create import create
 from tessarr.stores.local.file import ABSENT, FileValue, version_of
 from tessarr.stores.local.sync import make_directories, sync_names
-from tessarr.stores.local.transactions.methods import Transactional
+from tessarr.stores.local.transactional import Transactional
 from tessarr.stores.local.trouble import trouble
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix, file_url, is_plain_key, windows_extended, windows_path

@@ -2,8 +2,8 @@
 
 `swap` links everything in the root into a `SecondTree` beside it, writes the new values there, leaves marks in the directories
 of all nodes, compares versions, syncs the second tree, and exchanges the two names by one call of the kernel, which is the
-commit point. `late`, beside this module, carries over what other writers stored meanwhile, and removes the old tree.
-ARCHITECTURE.md, "Transactions", has the reasons.
+commit point. `tessarr.stores.local.transactions.late` carries over what other writers stored meanwhile, and removes the old
+tree. ARCHITECTURE.md, "Transactions", has the reasons.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from tessarr.stores.local import lock as filelock
 from tessarr.stores.local.exchange import exchange
 from tessarr.stores.local.file import version_at
 from tessarr.stores.local.lock import JOURNAL, lock_name, temporary_name
-from tessarr.stores.local.swap import late
 from tessarr.stores.local.swap.second_tree import SecondTree
 from tessarr.stores.local.sync import BatchSync, make_directories
+from tessarr.stores.local.transactions import late
 from tessarr.stores.local.transactions.commit import Marks, depth, pending_commit
 from tessarr.stores.local.transactions.journal import (
     DOCUMENTS,

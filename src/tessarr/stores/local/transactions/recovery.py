@@ -20,8 +20,8 @@ from tessarr.stores.local import lock as filelock
 from tessarr.stores.local import replace as localswap
 from tessarr.stores.local.file import ABSENT, version_at, version_of
 from tessarr.stores.local.lock import JOURNAL
-from tessarr.stores.local.swap import late
 from tessarr.stores.local.sync import BatchSync, make_directories
+from tessarr.stores.local.transactions import late
 from tessarr.stores.local.transactions.journal import (
     MAX_NBYTES,
     AnyJournal,

@@ -55,10 +55,12 @@ class Transactional(ConditionalStore):
     ) -> None:
         """Commit, as `commit` does, `changes` of which some values are in `stage`."""
         from tessarr.stores.local.transactions import commit
+        from tessarr.stores.local.transactions.stage import StagedValue
 
         self._check_writable("")
-        for key in changes:
-            self._writable_path(key)
+        for key, value in changes.items():
+            if not isinstance(value, StagedValue):  # the file of one is beside its key
+                self._writable_path(key)
         durable = self.durable if durable is None else durable
         try:
             commit.commit(self._base, self.url, changes, expected, durable=durable, stage=stage)
@@ -183,7 +185,7 @@ class Transactional(ConditionalStore):
         if not dry_run:
             self._check_writable("")
             self._settle_below()
-        from tessarr.stores.local.swap.late import remove_trees
+        from tessarr.stores.local.transactions.late import remove_trees
 
         now_s = time.time()
         count = remove_trees(self._base, older_than_s, now_s, dry_run=dry_run)
