@@ -1,7 +1,8 @@
-"""Other libraries read before, during and after a commit: whole values always, and what the page promises."""
+"""Other libraries read before, during and after a commit: whole values always, and what the page promises (invariant I9)."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,35 @@ def test_each_value_is_old_or_new(
     for array in (array for arrays in seen for array in arrays):
         assert array in [[*NEW[:length], *OLD[length:]] for length in (0, 2, 4, 6)] + [NEW]
     assert seen[0] == [OLD, OLD]
+
+
+@pytest.mark.parametrize("read", READERS[1:])
+@pytest.mark.filterwarnings("ignore:Object at:UserWarning")
+def test_appends_are_seen_whole_and_of_all_arrays_at_once_by_consolidated_metadata(
+    tmp_path: Path, read: Callable[[Path, int], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, read_both = _two_arrays(tmp_path / "a", read, 3)
+    tessarr.consolidate_metadata(place)
+    seen: list[tuple[list[list[int]], set[int]]] = []
+    carry_out = recovery._carry_out
+
+    def carried_out(*arguments: Any, **options: Any) -> None:
+        documents = json.loads((place / "zarr.json").read_bytes())["consolidated_metadata"]["metadata"]
+        seen.append((read_both(), {documents[name]["shape"][0] for name in ("t", "u")}))
+        carry_out(*arguments, **options)
+
+    with tessarr.transaction(place) as tx:
+        group: Any = tx.group
+        for name in ("t", "u"):
+            group[name].append(np.array([9, 9, 9], "i4"))
+        assert tx.plan().level == "publish"
+        monkeypatch.setattr(many.StagedFiles, "place", lambda *_: False)  # step by step, not by one call
+        monkeypatch.setattr(recovery, "_carry_out", carried_out)
+    longer = [*OLD, 9, 9, 9]
+    assert read_both() == [longer, longer]
+    assert len(seen) == 7, "four chunks, three documents"
+    assert [both for both, _ in seen] == [[OLD, OLD]] * 5 + [[longer, OLD], [longer, longer]]
+    assert [lengths for _, lengths in seen] == [{6}] * 7, "the document of the root is replaced last"
 
 
 @pytest.mark.skipif(exchange._renameat2() is None, reason="RENAME_EXCHANGE is a call of Linux")

@@ -469,3 +469,48 @@ def test_a_transaction_that_began_in_the_future_is_not_waited_for(bucket: Bucket
     tessarr.open_array(bucket.connect("other"), path="a", mode="r+").attrs["m"] = 1
     assert time.seconds - before < EXPIRE_S
     assert found(bucket) == OLD
+
+
+class Counting(Client):
+    """A machine that counts its requests that write, those for chunks left out."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        super().__init__("counts", bucket)
+        self.count = 0
+
+    def _land(self, key: str, value: bytes, if_match: Any) -> None:
+        self.count += "/c/" not in key
+        super()._land(key, value, if_match)
+
+    def delete(self, key: str) -> None:
+        self.count += "/c/" not in key
+        super().delete(key)
+
+
+def _set_attributes(tx: Any) -> None:
+    tx.group.attrs["n"] = tx.group["a"].attrs["n"] = 7
+
+
+def _append(tx: Any) -> None:
+    for path in ROWS:
+        tx.group[path].append(np.full(4, 7, "i4"))
+
+
+def _create(tx: Any) -> None:
+    for name in ("one", "two"):
+        tx.group.create_array(name, data=[1, 2, 3], chunks=(2,))
+
+
+def _read(tx: Any) -> None:
+    tx.group["g"].attrs["n"] = len(tx.group["a"][...])
+
+
+@pytest.mark.parametrize("consolidated", [False, True])
+@pytest.mark.parametrize("change", [_set_attributes, _append, _create, _read])
+def test_a_plan_says_how_many_requests_a_commit_sends(change: Callable[[Any], None], consolidated: bool) -> None:
+    store = Counting(filled(consolidated=consolidated))
+    with tessarr.transaction(store) as tx:
+        change(tx)
+        planned = tx.plan().requests
+        assert store.count == 0
+    assert store.count == planned

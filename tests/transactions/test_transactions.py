@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import os
 import shutil
 import sqlite3
@@ -28,6 +29,7 @@ from tessarr.errors import (
 from tessarr.storage import LMDBStore, LocalStore, MemoryStore, PrefixStore, SQLiteStore, ZipStore
 from tessarr.stores.base import Store
 from tessarr.stores.local.transactions import recovery
+from tessarr.stores.local.transactions.many import StagedFiles
 from tessarr.transactions.transaction import Transaction
 from tests.transactions.cuts import process
 
@@ -398,3 +400,93 @@ def test_a_mark_that_another_process_removes_meanwhile_is_no_error(
     assert recovery.read_small(str(mark)) == b""
     recovery.clear(f"{tmp_path}/", ["k"], "0" * 16)
     assert mark.exists()
+
+
+# -- level publish in a directory -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> LocalStore:
+    store = LocalStore(tmp_path / "p")
+    root = tessarr.create_group(store)
+    for name in ("t", "u"):
+        root.create_array(name, data=np.arange(1, 7, dtype="i4"), chunks=(3,), fill_value=0)
+    root.create_array("started", data=np.arange(1, 5, dtype="i4"), chunks=(3,), fill_value=0)
+    return store
+
+
+def _append_whole_chunks(group: Any) -> None:
+    for name in ("t", "u"):
+        group[name].append([7, 7, 7])
+
+
+def _append_in_a_chunk(group: Any) -> None:
+    group["started"].append([7, 7])
+
+
+def _make_nodes(group: Any) -> None:
+    group.create_group("g").attrs["n"] = 1
+    group.create_array("new", data=[1, 2, 3])
+
+
+def _change_in_place(group: Any) -> None:
+    group["t"].append([7, 7, 7])
+    group["u"][0] = 7
+
+
+def _shrink(group: Any) -> None:
+    group["t"].resize((3,))
+
+
+LEVELS: list[tuple[Callable[[Any], object], Any, str | None]] = [
+    (_append_whole_chunks, "auto", "publish"),
+    (_append_whole_chunks, "journal", "journal"),
+    (_append_in_a_chunk, "auto", "journal"),
+    (_append_in_a_chunk, "publish", "publish"),
+    (_make_nodes, "auto", "publish"),
+    (lambda group: group.attrs.update({"n": 1}), "auto", "publish"),
+    (_change_in_place, "auto", "journal"),
+    (_change_in_place, "publish", None),
+    (_shrink, "auto", "journal"),
+    (_shrink, "publish", None),
+    (lambda group: group.__delitem__("u"), "auto", "journal"),
+    (lambda group: group.__delitem__("u"), "publish", None),
+]
+
+
+@pytest.mark.parametrize(("change", "mode", "level"), LEVELS)
+def test_what_a_transaction_changes_decides_its_level_in_a_directory(
+    folder: LocalStore, change: Callable[[Any], object], mode: Any, level: str | None
+) -> None:
+    tx = tessarr.transaction(folder, mode)
+    with tx:
+        change(tx.group)
+        if level is not None:
+            assert asyncio.run(tx.plan_async()).level == level
+            assert tx.commit().level == level
+            return
+        before = {key: bytes(folder.get(key) or b"") for key in folder.list()}
+        with pytest.raises(UnsupportedOperationError, match="cannot publish"):
+            tx.commit()
+    assert {key: bytes(folder.get(key) or b"") for key in folder.list()} == before
+
+
+def test_what_was_left_beyond_the_shape_is_not_within_for_a_moment(
+    folder: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chunk of fill values is appended where a process that ended has left another one."""
+    folder.set("t/c/2", bytes(folder.get("t/c/0") or b""))
+    seen = []
+    carry_out = recovery._carry_out
+
+    def carried_out(*arguments: Any, **options: Any) -> None:
+        carry_out(*arguments, **options)
+        document = json.loads(bytes(folder.get("t/zarr.json") or b""))
+        seen.append((document["shape"], folder.exists("t/c/2")))
+
+    monkeypatch.setattr(recovery, "_carry_out", carried_out)
+    monkeypatch.setattr(StagedFiles, "place", lambda *_: False)
+    with tessarr.transaction(folder) as tx:
+        group_of(tx)["t"].append([0, 0, 0])
+    assert seen == [([6], False), ([9], False)]
+    assert values(folder, "t") == [[1, 2, 3, 4, 5, 6, 0, 0, 0]]

@@ -54,7 +54,8 @@ class OverlayStore(ConditionalStore):
         self.documents: dict[str, bytes] = {}
         """Key → the small value that was read below, to merge another change of it."""
         self._check = check
-        self._versions: dict[str, str] = {}
+        self._versions: dict[str, int] = {}
+        """Key → the number of what was staged last."""
         self._lock = ForkSafeLock()
 
     @property
@@ -171,7 +172,7 @@ class OverlayStore(ConditionalStore):
         self._check()
         with self._lock:
             if key in self.staged:
-                return None if self.staged[key] is None else self._versions[key]
+                return None if self.staged[key] is None else _version(self._versions[key])
             if key in self.seen:
                 return self.seen[key]
         self.get(key, ByteRange(0, 0))
@@ -196,8 +197,8 @@ class OverlayStore(ConditionalStore):
     def _staged_now(self, key: str, value: bytes | StagedValue | None) -> Version | None:
         """Stage a value while the lock is held."""
         self.staged[key] = value
-        self._versions[key] = f"staged-{next(_NUMBERS)}"
-        return None if value is None else self._versions[key]
+        self._versions[key] = next(_NUMBERS)
+        return None if value is None else _version(self._versions[key])
 
     def set_many(
         self,
@@ -209,21 +210,19 @@ class OverlayStore(ConditionalStore):
         self._check()
         files = self._files_below(path)
         written = None if files is None else write(files)
-        values: _List[tuple[str, bytes | StagedValue | None]]
+        values: Mapping[str, bytes | StagedValue | None]
         if written is not None and self.stage is not None:
-            add = self.stage.add
-            values = [(key, None if file is None else add(key, *file)) for key, file in written]
+            values = self.stage.add(written)
         elif (encoded := encode()) is not None:
-            values = [(key, None if value is None else as_bytes(value)) for key, value in encoded]
+            values = {key: None if value is None else as_bytes(value) for key, value in encoded}
+            for key in values:
+                check_key(key)
         else:
             return None
-        keys = [key for key, _ in values]
-        for key in keys:
-            check_key(key)
         with self._lock:
-            for key, value in values:
-                self._staged_now(key, value)
-        return keys
+            self.staged.update(values)
+            self._versions.update(dict.fromkeys(values, next(_NUMBERS)))
+        return [*values]
 
     def _files_below(self, path: str) -> StagedFiles | None:
         """Return where values of the array at `path` are staged on the disk; ``None``: they are staged in memory."""
@@ -328,6 +327,10 @@ class OverlayStore(ConditionalStore):
             for key, value in self.staged.items()
             if value is not None or key not in self.seen or self.seen[key] is not None
         }
+
+
+def _version(number: int) -> Version:
+    return f"staged-{number}"
 
 
 def _covers(keys: Iterable[str], prefix: str) -> bool:

@@ -14,43 +14,28 @@ chunks. The steps, of which `tessarr.core.claims` has the rules:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tessarr.core.array_parts.append_reserved import release_steps, store_region_steps
 from tessarr.core.array_parts.region_io import fill_late_steps
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import gather_calls, run_steps, store_call
 from tessarr.core.claims import intents, settle
-from tessarr.core.claims.intents import NAME, Change, Record, Region
+from tessarr.core.claims.intents import NAME, Change, Record
 from tessarr.core.claims.new_nodes import put_back_steps, remove_claim_steps
 from tessarr.core.open import open_array
 from tessarr.core.stored.consolidated import follow_changes
 from tessarr.errors import ConflictError, PendingCommitError, StoreError, TessarrError, UnsupportedOperationError
 from tessarr.metadata import formats, reservations
-from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Fetch, Store, Version
 from tessarr.stores.functions import check_versions
+from tessarr.stores.local.transactions.stage import StagedValue
 from tessarr.stores.path import prefix_of
 from tessarr.stores.wrappers.creating import CreatingStore, Tenure
-from tessarr.transactions.document_merge import is_document
+from tessarr.transactions.document_merge import is_consolidated, is_document
+from tessarr.transactions.growth import Growth, SortedChanges
 from tessarr.transactions.overlay import OverlayStore
 from tessarr.types import AnyArray, Buffer
-
-
-@dataclass(frozen=True, slots=True)
-class _Growth:
-    """An array that the transaction appends to."""
-
-    path: str
-    old: ArrayMetadata
-    new: ArrayMetadata
-    axis: int
-    chunks: tuple[str, ...]
-    """The keys of the chunks that change."""
-
-    @property
-    def region(self) -> Region:
-        return Region(self.axis, self.new.shape[self.axis] - self.old.shape[self.axis])
 
 
 class Publication:
@@ -61,7 +46,7 @@ class Publication:
         self._new: Mapping[str, bytes] = {}
         self._made: dict[str, bytes] = {}
         """What was stored of `_new`."""
-        self._begun: list[tuple[_Growth, reservations.Region, AnyArray]] = []
+        self._begun: list[tuple[Growth, reservations.Region, AnyArray]] = []
         """The regions in which rows may have been stored, and the rows."""
         self._in_doubt = False
 
@@ -73,10 +58,10 @@ class Publication:
         Raises `ConflictError`, having changed nothing, with the `keys` that differ; `UnsupportedOperationError` for changes
         that cannot be made at once; `PendingCommitError` if the store fails after the commit point.
         """
-        chunks = self._chunks(changes, before)
-        growths = [*self._growths(chunks, changes, before, expected)]
-        rows = [(growth, self._rows(growth)) for growth in growths]
-        self._new = self._new_chunks(chunks, changes, before)
+        found = SortedChanges(self._store, self._overlay, changes, before, expected)
+        growths = [*found.growths()]
+        rows = [(growth, found.rows(growth)) for growth in growths]
+        self._new = found.new_chunks()
         record, place = self._record(changes, before, growths)
         try:
             self._claim(record, place, changes, before, expected)
@@ -98,7 +83,7 @@ class Publication:
     # -- what it changes -----------------------------------------------------------------------------------------------
 
     def _record(
-        self, changes: Mapping[str, bytes | None], before: Mapping[str, bytes], growths: Iterable[_Growth]
+        self, changes: Mapping[str, bytes | None], before: Mapping[str, bytes], growths: Iterable[Growth]
     ) -> tuple[Record, str]:
         keys = [key for key in changes if is_document(key)]
         prefix, regions = prefix_of(self._root), {growth.path: growth.region for growth in growths}
@@ -112,118 +97,6 @@ class Publication:
         identifier, now = clock.CLOCK.owner(), clock.CLOCK.now()
         record = Record(id=identifier, state="pending", since=now, changes=dict(sorted(documents.items())))
         return record, f"{prefix}{intents.RECORD}{identifier}"
-
-    def _chunks(self, changes: Mapping[str, bytes | None], before: Mapping[str, bytes]) -> dict[str, list[str]]:
-        """Assign the chunks that change to the paths of the nodes that change. Raises `UnsupportedOperationError`."""
-        chunks: dict[str, list[str]] = {}
-        for key in filter(is_document, changes):
-            if key.rpartition("/")[2] != NAME:
-                raise self._refused(
-                    "documents of Zarr v1 and v2", key, "Describe the hierarchy in Zarr v3 first (tessarr migrate)"
-                )
-            if changes[key] is None:
-                raise self._refused("the removal of a node", key, "Remove it outside the transaction")
-            chunks[key.rpartition("/")[0]] = []
-        for key in changes:
-            if is_document(key):
-                continue
-            path = key
-            while path and path not in chunks:
-                path = path.rpartition("/")[0]
-            if path not in chunks:
-                raise self._in_place(key)
-            chunks[path].append(key)
-        return chunks
-
-    def _new_chunks(
-        self, chunks: Mapping[str, list[str]], changes: Mapping[str, bytes | None], before: Mapping[str, bytes]
-    ) -> dict[str, bytes]:
-        """Select the values to store below the documents that are created."""
-        found: dict[str, bytes] = {}
-        for path, keys in chunks.items():
-            key = prefix_of(path) + NAME
-            if key in before:
-                continue
-            array = _array(changes[key], key)
-            if array is not None and array.storage_transformers:
-                raise self._refused("a new array with storage transformers", key, "Create it before the transaction")
-            for chunk in keys:
-                value = changes[chunk]
-                if value is not None:
-                    found[chunk] = value
-                elif self._store.exists(chunk):  # of no node, under a name that the array gives to a chunk
-                    raise self._in_place(chunk)
-        return found
-
-    def _growths(
-        self,
-        chunks: Mapping[str, list[str]],
-        changes: Mapping[str, bytes | None],
-        before: Mapping[str, bytes],
-        expected: Mapping[str, Version | None],
-    ) -> Iterable[_Growth]:
-        """Find the arrays that are appended to. Raises `UnsupportedOperationError` for what cannot be published."""
-        for path, keys in chunks.items():
-            key = prefix_of(path) + NAME
-            if key not in before:
-                continue
-            old, new = (_array(document, key) for document in (before[key], changes[key]))
-            if old is None and new is None:
-                if keys:
-                    raise self._in_place(keys[0])
-                continue
-            if old is None or new is None or not _is_alike(old, new):
-                raise self._refused("the replacement of a node", key, "Replace it outside the transaction")
-            if keys:
-                yield self._growth(path, old, new, keys, expected)
-
-    def _growth(
-        self, path: str, old: ArrayMetadata, new: ArrayMetadata, keys: list[str], expected: Mapping[str, Version | None]
-    ) -> _Growth:
-        grown = [axis for axis, (n, m) in enumerate(zip(old.shape, new.shape, strict=True)) if n != m]
-        if len(grown) != 1 or new.shape[grown[0]] < old.shape[grown[0]] or new.storage_transformers:
-            raise self._in_place(keys[0])
-        axis, prefix, inside = grown[0], prefix_of(path), old.chunk_grid.axes(old.shape)
-        for key in keys:
-            coords = new.chunk_key_encoding.decode(key.removeprefix(prefix), len(new.shape))
-            if coords is None:
-                raise self._in_place(key)
-            if coords[axis] < inside[axis].nchunks and not self._has_same_old_rows(path, old, coords):
-                check_versions(self._store.url, {key: expected[key]} if key in expected else {}, self._store.version)
-                raise self._in_place(key)
-        return _Growth(path, old, new, axis, tuple(keys))
-
-    def _has_same_old_rows(self, path: str, old: ArrayMetadata, coords: tuple[int, ...]) -> bool:
-        """Whether the rows of a chunk that are within the old shape have the values that are stored."""
-        axes = old.chunk_grid.axes(old.shape)
-        where = tuple(
-            slice(at.start(index), min(at.start(index) + at.size(index), length))
-            for at, index, length in zip(axes, coords, old.shape, strict=True)
-        )
-        own, stored = (_read(store, path, where) for store in (self._overlay, self._store))
-        if own.dtype.hasobject:
-            return bool((own == stored).all())
-        return own.tobytes() == stored.tobytes()
-
-    def _rows(self, growth: _Growth) -> AnyArray:
-        start = growth.old.shape[growth.axis]
-        where = tuple(
-            slice(start if axis == growth.axis else 0, length) for axis, length in enumerate(growth.new.shape)
-        )
-        return _read(self._overlay, growth.path, where)
-
-    def _in_place(self, key: str) -> UnsupportedOperationError:
-        return self._refused(
-            "a change of chunks that are there",
-            key,
-            "Append along one axis of an array, or write outside the transaction; "
-            "for several changes in place at once use a local directory, Redis, SQLite or Icechunk",
-        )
-
-    def _refused(self, what: str, key: str, hint: str) -> UnsupportedOperationError:
-        return UnsupportedOperationError(
-            f"a transaction in this store cannot publish {what}", store=self._store.url, key=key, hint=hint
-        )
 
     # -- the steps -----------------------------------------------------------------------------------------------------
 
@@ -257,8 +130,12 @@ class Publication:
                     hint="Run the transaction again when it has ended",
                 )
             if pending is not None and change.region is not None and pending.axis != change.region.axis:
-                hint = "Append along the axis along which others append"
-                raise self._refused("an append along this axis", root + key, hint)
+                raise UnsupportedOperationError(
+                    "a transaction cannot publish an append along this axis here",
+                    store=self._store.url,
+                    key=root + key,
+                    hint="Append along the axis along which others append",
+                )
 
     def _claim_one(self, record: Record, key: str, old: bytes, claimed: bytes) -> None:
         """Add the intent to the document at `key`, if it is `old`. Waits for another transaction that claims it."""
@@ -319,7 +196,7 @@ class Publication:
         error.keys = (key,)
         return error
 
-    def _store_values(self, record: Record, place: str, rows: list[tuple[_Growth, AnyArray]]) -> None:
+    def _store_values(self, record: Record, place: str, rows: list[tuple[Growth, AnyArray]]) -> None:
         found = run_steps(settle.change_record_steps(self._store, place, lambda record: replace(record, stores=True)))
         if found is None or found.state != "pending":
             raise self._made_void()
@@ -432,24 +309,11 @@ def _others(expected: Mapping[str, Version | None], changes: Mapping[str, bytes 
     return {key: version for key, version in expected.items() if key not in changes}
 
 
-def _array(document: bytes | None, key: str) -> ArrayMetadata | None:
-    assert document is not None
-    node = formats.parse_node(3, {NAME: formats.loads(NAME, document, key=key)}).node
-    return node if isinstance(node, ArrayMetadata) else None
-
-
-def _is_alike(old: ArrayMetadata, new: ArrayMetadata) -> bool:
-    """Whether two descriptions are of one array, which may have grown."""
-    if len(old.shape) != len(new.shape) or any(n > m for n, m in zip(old.shape, new.shape, strict=True)):
-        return False
-    same = all(
-        getattr(old, name) == getattr(new, name)
-        for name in ("data_type", "chunk_key_encoding", "fill_value", "codecs", "storage_transformers")
-    )
-    return same and (old.chunk_grid == new.chunk_grid or hasattr(old.chunk_grid, "covering"))
-
-
-def _read(store: Store, path: str, where: tuple[slice, ...]) -> AnyArray:
-    array = open_array(store, path=path, mode="r", use_consolidated=False)
-    found: AnyArray = array[where]
-    return found
+def count_requests(changes: Mapping[str, bytes | StagedValue | None], before: Mapping[str, bytes]) -> int:
+    """Count the requests that write to commit `changes`, without those for rows and chunks. `before`: the old documents."""
+    documents = [key for key in changes if is_document(key)]
+    new = sum(key not in before for key in documents)
+    consolidated = sum(is_consolidated(key, value) for key in documents if isinstance(value := changes[key], bytes))
+    record = 3 if len(documents) == len(changes) else 4
+    # Intent and document, or claim, document twice, and the end of the claim; and consolidated metadata once more.
+    return record + 2 * (len(documents) - new) + 4 * new + consolidated

@@ -20,7 +20,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, NamedTuple, Self, TypeAlias
 
@@ -35,20 +34,19 @@ from tessarr.core.open import open as open_node
 from tessarr.core.stored import read_nodes
 from tessarr.core.stored.shape_locks import MOST, in_order_of_locks, shape_key, shape_lock
 from tessarr.core.stored.walk import walk
-from tessarr.errors import ConflictError, TransactionError, UnsupportedOperationError
+from tessarr.errors import ConflictError, TransactionError
 from tessarr.stores.base import Store, Version
-from tessarr.stores.functions import check_versions, publishes
+from tessarr.stores.functions import check_versions
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.local.transactions.stage import StagedValue
 from tessarr.stores.path import StorePath
 from tessarr.stores.protocols import Commit as CanCommit
 from tessarr.stores.url import StoreLike
-from tessarr.stores.wrappers.base import ForwardingStore, WrapperStore, innermost
 from tessarr.transactions.document_merge import is_consolidated, is_document, removed, resized
+from tessarr.transactions.growth import SortedChanges, is_published
+from tessarr.transactions.levels import PLAIN_READERS, Level, Mode, Plan, check_mode, level_of
 from tessarr.transactions.overlay import OverlayStore
 
-Mode: TypeAlias = Literal["auto", "journal", "publish", "swap"]
-Level: TypeAlias = Literal["journal", "store", "publish", "swap"]
 OnConflict: TypeAlias = Literal["error", "merge"]
 _MERGES = 20
 """How often documents are merged, while other writers change them again."""
@@ -62,35 +60,6 @@ class Commit(NamedTuple):
     """The keys that were set or removed, in order."""
     nbytes: int
     """The bytes of the new values."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a transaction would do if it committed now."""
-
-    level: Level
-    """"journal": by a journal in the directory; "store": by one operation of the store; "publish": rows are stored beyond the
-    shape, and published by conditional requests; "swap": the directory is exchanged with another one."""
-    set: tuple[str, ...]
-    """The keys that are set."""
-    removed: tuple[str, ...]
-    """The keys that are removed."""
-    nbytes: int
-    """The bytes of the values that are set."""
-    links: int
-    """How many files that do not change are linked into the other directory: level "swap" alone."""
-    durable: bool | None
-    """Whether the commit is synced; ``None``: as the store is set."""
-    plain_readers: str
-    """What readers see that know nothing of transactions."""
-
-
-_PLAIN_READERS: Mapping[str, str] = {
-    "journal": "each value old or new; while the commit is carried out (milliseconds), old and new values beside each other",
-    "store": "all old or all new values, in one read of the store",
-    "publish": "per document old or new; of all arrays at once by consolidated metadata",
-    "swap": "all old or all new values, whenever they look for a file by its path: one read that has begun may get both",
-}
 
 
 class Transaction:
@@ -109,8 +78,7 @@ class Transaction:
         on_conflict: OnConflict = "error",
         storage_options: Mapping[str, object] | None = None,
     ) -> None:
-        if mode not in ("auto", "journal", "publish", "swap"):
-            raise _not_offered(mode)
+        check_mode(mode)
         if on_conflict not in ("error", "merge"):
             raise ValueError(f"on_conflict must be 'error' or 'merge', not {on_conflict!r}")
         self._place, self._durable, self._on_conflict = place, durable, on_conflict
@@ -147,8 +115,9 @@ class Transaction:
         store, self._path, _ = locate(self._place, None, "a", self._options)
         store._check_writable(self._path)
         self._owns = not isinstance(getattr(self._place, "_node", self._place), Store | StorePath | Node)
-        self.level: Level = _level(store, self._mode)
-        begin_stage = store.stage if self.level == "journal" and isinstance(store, LocalStore) else None
+        self._level: Level = level_of(store, self._mode)
+        stages = isinstance(store, LocalStore) and self._level != "swap"
+        begin_stage = store.stage if stages else None
         self._overlay = OverlayStore(store, self._require_open, begin_stage)
         open_transactions.enter(store, self._overlay)
         self._store, self._state, self._process = store, "open", os.getpid()
@@ -251,28 +220,52 @@ class Transaction:
         """Describe what a commit would do now: keys, bytes, level, and what plain readers will see."""
         self._require_open()
         changes = self._changes()
+        before = self._old_documents(changes)
+        level = self._level_of(changes, before)
         return Plan(
-            self.level,
-            tuple(key for key, value in changes.items() if value is not None),
-            tuple(key for key, value in changes.items() if value is None),
-            sum(len(value) for value in changes.values() if value is not None),
-            sum(key not in changes for key in self._store.list()) if self.level == "swap" else 0,
-            True if self.level == "swap" else self._durable,
-            _PLAIN_READERS[self.level],
+            level,
+            set=tuple(key for key, value in changes.items() if value is not None),
+            removed=tuple(key for key, value in changes.items() if value is None),
+            nbytes=sum(len(value) for value in changes.values() if value is not None),
+            links=sum(key not in changes for key in self._store.list()) if level == "swap" else 0,
+            requests=self._count_requests(changes, before),
+            durable=True if level == "swap" else self._durable,
+            plain_readers=PLAIN_READERS[level],
         )
+
+    plan_async = async_variant(plan)
+
+    def _count_requests(
+        self, changes: Mapping[str, bytes | StagedValue | None], before: Mapping[str, bytes]
+    ) -> int | None:
+        if isinstance(self._store, CanCommit):
+            return None
+        from tessarr.transactions.publication import count_requests
+
+        return count_requests(changes, before)
 
     # -- committing ------------------------------------------------------------------------------------------------------
 
     def _changes(self) -> dict[str, bytes | StagedValue | None]:
         """Return the changes in the order in which they become visible: data before documents, the root's document last."""
         changes = self._overlay.changes()
-        return {key: changes[key] for key in sorted(changes, key=lambda key: _rank(key, changes[key]))}
+        documents = {key: (-key.count("/"), key) for key in changes if is_document(key)}
+        values = sorted(changes.keys() - documents.keys())
+        order = [key for key in values if changes[key] is not None]
+        order += sorted(documents, key=documents.__getitem__)  # from the leaves up
+        order += [key for key in values if changes[key] is None]
+        return {key: changes[key] for key in order}
 
     def _commit(self) -> Commit:
         changes, expected = self._changes(), dict(self._overlay.seen)
-        if not changes:
-            return Commit(self.level, (), 0)
         before = self._old_documents(changes)
+        level = self._level_of(changes, before)
+        if level == "publish" and isinstance(self._store, CanCommit):
+            SortedChanges(self._store, self._overlay, changes, before, expected).check()
+            # What was left beyond the shape is removed before it is within.
+            changes = dict(sorted(changes.items(), key=lambda item: item[1] is not None))
+        if not changes:
+            return Commit(level, (), 0)
         with ExitStack() as held:
             arrays = self._arrays_to_lock(changes, before)
             for path in arrays:
@@ -286,7 +279,13 @@ class Transaction:
                         raise
                     self._merge(conflict, changes, expected, before)
         nbytes = sum(len(value) for value in changes.values() if value is not None)
-        return Commit(self.level, tuple(changes), nbytes)
+        return Commit(level, tuple(changes), nbytes)
+
+    def _level_of(self, changes: Mapping[str, bytes | StagedValue | None], before: Mapping[str, bytes]) -> Level:
+        """Return the level of a commit of `changes`: in a directory that of what readers without tessarr may see."""
+        if self._level != "journal" or self._mode != "auto" or not changes:
+            return self._level
+        return "publish" if is_published(self._store, self._overlay, changes, before) else "journal"
 
     def _arrays_to_lock(
         self, changes: Mapping[str, bytes | StagedValue | None], before: Mapping[str, bytes]
@@ -296,12 +295,12 @@ class Transaction:
         An append that is storing rows beyond the old shape would overwrite those of a committed append, or leave them where
         no array is.
         """
-        if self.level == "publish":
+        if not isinstance(self._store, CanCommit):
             return []
         documents = {key: value for key, value in changes.items() if value is None or isinstance(value, bytes)}
         paths = resized(documents, before)
         gone = removed(documents)
-        if self.level == "swap" and isinstance(self._store, LocalStore):
+        if self._level == "swap" and isinstance(self._store, LocalStore):
             # It waits for every lock, and appends in quick succession would leave it no moment.
             gone |= {entry.path for entry in walk(self._store) if entry.kind == "array"}
         return in_order_of_locks(self._store, paths | gone if len(gone) <= MOST else paths)
@@ -313,23 +312,22 @@ class Transaction:
         before: Mapping[str, bytes],
         locked: Sequence[str],
     ) -> None:
-        if self.level == "publish":
+        if not isinstance(self._store, CanCommit):
             from tessarr.transactions.publication import Publication
 
             Publication(self._store, self._path, self._overlay).commit(_in_memory(changes), expected, before)
-        elif self.level == "swap":
+        elif self._level == "swap":
             assert isinstance(self._store, LocalStore)
             self._store.swap(_in_memory(changes), expected, [*map(shape_key, locked)])
         elif self._overlay.stage is not None and isinstance(self._store, LocalStore):
             self._store.commit_staged(changes, expected, self._overlay.stage, durable=self._durable)
         else:
-            assert isinstance(self._store, CanCommit)
             self._store.commit(_in_memory(changes), expected, durable=self._durable)
 
     def _old_documents(self, changes: Iterable[str]) -> dict[str, bytes]:
         """Return the documents that change, as they were read; large ones are read again."""
         found = dict(self._overlay.documents)
-        for key in changes if self.level == "publish" else ():
+        for key in changes if self._mode in ("auto", "publish") else ():
             version = self._overlay.seen.get(key)
             if is_document(key) and key not in found and version is not None:
                 value = self._store.get(key)
@@ -372,50 +370,6 @@ def _in_memory(changes: Mapping[str, bytes | StagedValue | None]) -> dict[str, b
     found = {key: value for key, value in changes.items() if not isinstance(value, StagedValue)}
     assert len(found) == len(changes)
     return found
-
-
-def _not_offered(mode: str) -> Exception:
-    if mode == "flip":
-        return UnsupportedOperationError(
-            "transactions do not have the mode 'flip'",
-            hint="Use mode='swap', by which readers without tessarr see all old or all new values of a local directory; in "
-            "object storage arrays that keep versions (storage transformer tessarr.versioned), or Icechunk",
-        )
-    return ValueError(f"mode must be 'auto', 'journal', 'publish' or 'swap', not {mode!r}")
-
-
-def _level(store: Store, mode: Mode) -> Level:
-    """Return the level at which `store` commits. Raises `UnsupportedOperationError`."""
-    base = innermost(store)
-    if mode == "swap" and isinstance(store, LocalStore) and isinstance(store, CanCommit):
-        store.check_swap()
-        return "swap"
-    if isinstance(store, CanCommit):
-        if isinstance(base, LocalStore) and mode in ("auto", "journal"):
-            return "journal"
-        if mode == "auto":
-            return "store"
-    elif mode in ("auto", "publish") and publishes(store) and _is_direct(store):
-        return "publish"
-    raise UnsupportedOperationError(
-        f"{type(base).__name__} has no transactions" + (f" of mode {mode!r}" if mode != "auto" else ""),
-        store=store.url,
-        hint="Use mode='auto' with a local directory, memory, SQLite, LMDB, Redis, a zip archive or object storage",
-    )
-
-
-def _is_direct(store: Store) -> bool:
-    """Whether requests reach the store itself: a cache answers with documents that others have changed since."""
-    while isinstance(store, ForwardingStore):
-        store = store.store
-    return not isinstance(store, WrapperStore)
-
-
-def _rank(key: str, value: object) -> tuple[int, int, str]:
-    """Order changes: chunks, documents from the leaves up, then removals of chunks."""
-    if is_document(key):
-        return 1, -key.count("/"), key
-    return (0 if value is not None else 2), 0, key
 
 
 def transaction(
