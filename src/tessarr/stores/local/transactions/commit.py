@@ -38,7 +38,7 @@ from tessarr.stores.local.transactions.journal import (
 )
 from tessarr.stores.local.transactions.keep import changed_at, keep_names, living_above
 from tessarr.stores.local.transactions.many import StagedFiles
-from tessarr.stores.local.transactions.nodes import list_nodes, nodes_of, parent
+from tessarr.stores.local.transactions.nodes import documents_of, list_nodes, nodes_of, parent
 from tessarr.stores.local.transactions.recovery import (
     LOCKED,
     MARK_NBYTES,
@@ -80,12 +80,13 @@ def commit(
     """
     make_directories(base, base, durable=durable)
     change = _Change(base, url, stage or Stage(base), durable)
+    keys, documents = sorted(changes), documents_of(changes, expected)
     try:
-        nodes = list_nodes(base, changes, expected)
+        nodes = list_nodes(base, keys, documents)
         change.keep(nodes, [*changes, *change.stage.keys])
         change.write(changes, nodes)
         with settled(base, durable=durable):
-            change.nodes = list_nodes(base, changes, expected)
+            change.nodes = list_nodes(base, keys, documents)
             change.keep(change.nodes, changes)
             change.mark(expected)
             change.write_pointers()
@@ -229,7 +230,8 @@ class _Change:
         found = dict(zip(keys, compared.versions, strict=True))
         check_versions(self.url, expected, found.__getitem__)
         self._check_staged(compared.changed)
-        self.steps = [Step(key, version_in_journal(found[key]), new) for key, new in self.staged.items()]
+        staged = zip(self.staged.items(), compared.versions, strict=False)  # `keys` begins with those that are staged
+        self.steps = [Step(key, version_in_journal(old), new) for (key, new), old in staged]
 
     def _check_staged(self, changed: Sequence[str]) -> None:
         """Raise `ConflictError` if staged files are gone: their directory was replaced, or leftovers were removed."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring
 from typing import NamedTuple, TypeAlias
@@ -78,8 +78,7 @@ class Journal:
 
     def dump(self) -> bytes:
         """Return the content of the file."""
-        lines = "".join(map(_line, self.steps)).encode()
-        body = _dumps({_FORM: 1, "id": self.id, "directory": self.directory}) + lines
+        body = _dumps({_FORM: 1, "id": self.id, "directory": self.directory}) + _lines(self.steps)
         return body + _dumps({"sha256": _digest(body)})
 
 
@@ -123,8 +122,7 @@ class SwapJournal:
     def dump(self) -> bytes:
         """Return the content of the file."""
         header = {_FORM: 3, "id": self.id, "directory": self.directory, "name": self.name}
-        lines = "".join(map(_line, self.steps)).encode()
-        body = _dumps({**header, "old_directory": self.old_directory, "over": self.over}) + lines
+        body = _dumps({**header, "old_directory": self.old_directory, "over": self.over}) + _lines(self.steps)
         return body + _dumps({"sha256": _digest(body)})
 
 
@@ -161,14 +159,15 @@ def parse(data: bytes) -> AnyJournal:
         ) from error
 
 
-def _line(step: Step) -> str:
+def _lines(steps: Iterable[Step]) -> bytes:
     # Formatted here, because a transaction has a line per chunk, and encoding a dictionary takes ten times as long.
-    end = "" if step.changed is None else f',"changed":{step.changed}'
-    return f'{{"key":{_spell(step.key)},"old":{_spell(step.old)},"new":{_spell(step.new)}{end}}}\n'
-
-
-def _spell(text: str | None) -> str:
-    return "null" if text is None else encode_basestring(text)
+    lines = []
+    for key, old, new, changed in steps:
+        was = "null" if old is None else encode_basestring(old)
+        becomes = "null" if new is None else encode_basestring(new)
+        end = "" if changed is None else f',"changed":{changed}'
+        lines.append(f'{{"key":{encode_basestring(key)},"old":{was},"new":{becomes}{end}}}\n')
+    return "".join(lines).encode()
 
 
 def dump_pointer(identifier: str, above: int) -> bytes:

@@ -15,13 +15,16 @@ _ARRAY_NBYTES = 1 << 16
 """A document with more bytes than this is not looked into."""
 
 
-def list_nodes(base: str, changed: Iterable[str], read: Mapping[str, Version | None]) -> list[str]:
-    """List the nodes between the root, which is left out, and the keys `changed`, by their prefixes without the last "/".
+def documents_of(changed: Iterable[str], read: Mapping[str, Version | None]) -> list[str]:
+    """Select the documents among the keys `changed`, and those `read` (key → version) that are there."""
+    return list(filter(is_document, [*changed, *(key for key, version in read.items() if version is not None)]))
 
-    A node has a document in the directory `base`, or among the keys `changed`, or among the keys `read` with their versions.
+
+def list_nodes(base: str, keys: Sequence[str], documents: Iterable[str]) -> list[str]:
+    """List the nodes between the root, which is left out, and the sorted `keys`, by their prefixes without the last "/".
+
+    A node has a document in the directory `base`, or is that of one of `documents`.
     """
-    keys = sorted(changed)
-    documents = filter(is_document, [*keys, *(key for key, version in read.items() if version is not None)])
     nodes = {folder for folder in map(parent, documents) if not folder or _below(keys, folder)}
     pending = [""]
     while pending:
