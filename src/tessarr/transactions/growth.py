@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Generic, NoReturn, TypeVar
+from typing import NoReturn
 
 from tessarr.core.claims.intents import NAME, Region
 from tessarr.core.open import open_array
@@ -21,8 +21,6 @@ from tessarr.stores.path import prefix_of
 from tessarr.transactions.document_merge import is_document
 from tessarr.transactions.overlay import OverlayStore
 from tessarr.types import AnyArray
-
-ValueT = TypeVar("ValueT", bytes, bytes | StagedValue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class Growth:
         return Region(self.axis, self.new.shape[self.axis] - self.old.shape[self.axis])
 
 
-class SortedChanges(Generic[ValueT]):
+class SortedChanges:
     """The `changes` of the transaction of `overlay` in `store`.
 
     `before` are the old documents, `expected` the versions that were read. It raises `UnsupportedOperationError`, as its
@@ -52,7 +50,7 @@ class SortedChanges(Generic[ValueT]):
         self,
         store: Store,
         overlay: OverlayStore,
-        changes: Mapping[str, ValueT | None],
+        changes: Mapping[str, bytes | StagedValue | None],
         before: Mapping[str, bytes],
         expected: Mapping[str, Version | None],
     ) -> None:
@@ -87,9 +85,9 @@ class SortedChanges(Generic[ValueT]):
         for _ in self.growths(compares=compares):
             pass
 
-    def new_chunks(self) -> dict[str, ValueT]:
+    def new_chunks(self) -> dict[str, bytes | StagedValue]:
         """Return the values to store below the documents that are created."""
-        found: dict[str, ValueT] = {}
+        found: dict[str, bytes | StagedValue] = {}
         for path, keys in self._chunks.items():
             key = prefix_of(path) + NAME
             if key in self._before:

@@ -61,7 +61,7 @@ class Publication:
         found = SortedChanges(self._store, self._overlay, changes, before, expected)
         growths = [*found.growths()]
         rows = [(growth, found.rows(growth)) for growth in growths]
-        self._new = found.new_chunks()
+        self._new = {key: value for key, value in found.new_chunks().items() if isinstance(value, bytes)}
         record, place = self._record(changes, before, growths)
         try:
             self._claim(record, place, changes, before, expected)

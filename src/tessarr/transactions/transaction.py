@@ -44,7 +44,7 @@ from tessarr.stores.protocols import Commit as CanCommit
 from tessarr.stores.url import StoreLike
 from tessarr.transactions.document_merge import is_consolidated, is_document, removed, resized
 from tessarr.transactions.growth import SortedChanges, is_published
-from tessarr.transactions.levels import PLAIN_READERS, Level, Mode, Plan, check_mode, level_of
+from tessarr.transactions.modes import PLAIN_READERS, Level, Mode, Plan, check_mode, level_of
 from tessarr.transactions.overlay import OverlayStore
 
 OnConflict: TypeAlias = Literal["error", "merge"]
@@ -116,8 +116,7 @@ class Transaction:
         store._check_writable(self._path)
         self._owns = not isinstance(getattr(self._place, "_node", self._place), Store | StorePath | Node)
         self._level: Level = level_of(store, self._mode)
-        stages = isinstance(store, LocalStore) and self._level != "swap"
-        begin_stage = store.stage if stages else None
+        begin_stage = store.stage if self._level != "swap" and isinstance(store, LocalStore) else None
         self._overlay = OverlayStore(store, self._require_open, begin_stage)
         open_transactions.enter(store, self._overlay)
         self._store, self._state, self._process = store, "open", os.getpid()
