@@ -307,7 +307,7 @@ def test_a_fork_does_not_take_the_server_away(served: BackgroundServer) -> None:
     child = os.fork()
     if child == 0:
         try:
-            os.write(write, b"1" if served._server.socket.fileno() == -1 else b"0")  # type: ignore[union-attr]
+            os.write(write, b"1" if {one.fileno() for one in served._server.sockets} == {-1} else b"0")  # type: ignore[union-attr]
         finally:
             os._exit(0)
     os.waitpid(child, 0)
@@ -346,7 +346,7 @@ def test_heads_are_parsed_without_a_socket() -> None:
 
 def test_a_signal_just_before_the_wait_for_connections_ends_it() -> None:
     """What is left of such a signal is the byte that the C handler of Python writes to `signal.set_wakeup_fd`."""
-    server = threaded.Server(store_app(MemoryStore()), socket.create_server(("127.0.0.1", 0)))
+    server = threaded.Server(store_app(MemoryStore()), [socket.create_server(("127.0.0.1", 0))])
     running = threading.Thread(target=server.run, daemon=True)
     running.start()
     os.write(server.wakeup_fd, b"\x02")

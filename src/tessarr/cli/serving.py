@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 def add_server_options(verb: argparse.ArgumentParser) -> None:
     """Add the options of a server."""
-    verb.add_argument("--host", default="127.0.0.1", help="the address to listen at (127.0.0.1: this machine only)")
+    verb.add_argument(
+        "--host", default="localhost", help="the address to listen at (localhost: this machine only, 127.0.0.1 and ::1)"
+    )
     verb.add_argument("--port", type=_port, default="auto", help="the port (8000, or a free one where that is taken)")
     secret = verb.add_mutually_exclusive_group()
     secret.add_argument("--token", metavar="TEXT", help="the secret in the URL (default: a random one)")
@@ -74,13 +76,13 @@ def run_server(
     application: App, arguments: argparse.Namespace, path: str, then: Callable[[str], object] | None = None
 ) -> int:
     """Serve until interrupted. `path` is that of the URL that is printed; `then` is called with the URL."""
-    from tessarr.serve.running import bind
+    from tessarr.serve.running import listen
     from tessarr.serve.threaded import Server
 
     host: str = arguments.host
-    sock = bind(host, arguments.port)
-    port: int = sock.getsockname()[1]
-    server = Server(application, sock)
+    sockets = listen(host, arguments.port)
+    port: int = sockets[0].getsockname()[1]
+    server = Server(application, sockets)
     url = _announce(arguments, host, port, path)
     if then is not None:
         then(url)
@@ -97,7 +99,7 @@ def run_server(
 
 def _announce(arguments: argparse.Namespace, host: str, port: int, path: str) -> str:
     """Print the URL on the first line, and how to reach it from the machine where the user sits; return the URL."""
-    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    shown = {"localhost": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     url = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}{path}"
     tunnel = _tunnel(port) if os.environ.get("SSH_CONNECTION") else None
     if arguments.json:

@@ -16,6 +16,7 @@ import struct
 import threading
 import time
 import weakref
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 
@@ -33,22 +34,20 @@ IDLE_S = 120.0
 """Seconds for which a connection without request stays open."""
 SEND_S = 120.0
 """Seconds in which a client must receive one window: 9 kB/s."""
-_BACKLOG = 1024
 _LOG = logging.getLogger("tessarr.serve")
 
 
 class Server:
-    """A listening socket, and the threads that serve its connections.
+    """Sockets that listen, one per address, and the threads that serve their connections.
 
-    The socket listens when the object is made, so that the port is known and held. After a fork the child process closes
-    its copy: only the parent serves.
+    After a fork the child process closes its copies of the sockets: only the parent serves.
     """
 
-    def __init__(self, app: App, sock: socket.socket) -> None:
+    def __init__(self, app: App, sockets: Sequence[socket.socket]) -> None:
         self.app = app
-        self.socket = sock
-        sock.listen(_BACKLOG)
-        sock.setblocking(False)
+        self.sockets = tuple(sockets)
+        for sock in self.sockets:
+            sock.setblocking(False)
         self._wake, self._woken = socket.socketpair()
         self._wake.setblocking(False)
         self._woken.setblocking(False)
@@ -71,24 +70,26 @@ class Server:
             self._release()
 
     def _release(self) -> None:
-        for one in (self.socket, self._wake, self._woken):
+        for one in (*self.sockets, self._wake, self._woken):
             one.close()
 
     def _accept_all(self) -> None:
         with selectors.DefaultSelector() as selector:
-            selector.register(self.socket, selectors.EVENT_READ)
-            selector.register(self._woken, selectors.EVENT_READ)
+            for sock in (*self.sockets, self._woken):
+                selector.register(sock, selectors.EVENT_READ)
             while not self._closing:
-                selector.select()
+                ready = {key.fileobj for key, _ in selector.select()}
                 with suppress(BlockingIOError):
                     self._woken.recv(64)
                 if self._closing:
                     break
-                with suppress(BlockingIOError, ConnectionError, InterruptedError):
-                    self._accept()
+                for sock in self.sockets:
+                    with suppress(BlockingIOError, ConnectionError, InterruptedError):
+                        if sock in ready:
+                            self._accept(sock)
 
-    def _accept(self) -> None:
-        connection, _ = self.socket.accept()
+    def _accept(self, sock: socket.socket) -> None:
+        connection, _ = sock.accept()
         while not self._slots.acquire(timeout=1.0):
             if self._closing:
                 connection.close()
@@ -103,7 +104,7 @@ class Server:
         return self._wake.fileno()
 
     def wait(self) -> None:
-        """Wait until connections are accepted: the socket listens since the object was made."""
+        """Wait until connections are accepted: the sockets listen already."""
 
     def stop(self) -> None:
         """Stop accepting connections."""
@@ -274,9 +275,8 @@ _SERVERS: weakref.WeakSet[Server] = weakref.WeakSet()
 def _close_in_child() -> None:
     """Close the copies of sockets in a forked process, which has none of the threads that serve them."""
     for server in list(_SERVERS):
-        server.socket.close()
-        for connection in list(server._open):
-            connection.close()
+        for sock in (*server.sockets, *server._open):
+            sock.close()
 
 
 if hasattr(os, "register_at_fork"):
