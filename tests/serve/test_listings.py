@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
+from base64 import b64encode
+from hashlib import sha256
 from pathlib import Path
 from urllib.parse import unquote, urljoin
 from xml.etree import ElementTree as ET
@@ -13,8 +14,9 @@ import pytest
 import tessarr
 from tessarr.serve import app, listing, store_app
 from tessarr.serve.http.paths import quoted
-from tessarr.storage import LocalStore, MemoryStore, Store
+from tessarr.storage import CountingStore, LocalStore, MemoryStore, Store
 from tessarr.types import Buffer, ByteRange
+from tests.markup import Parsed
 from tests.serve.client import Answer, Client
 from tests.serve.conftest import ODD
 
@@ -70,21 +72,97 @@ def test_long_listings_have_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [unquote(link) for link in found] == [*(f"n&{number}/" for number in range(7)), "zarr.json"]
 
 
-def test_names_are_text_in_html() -> None:
+def test_names_and_attributes_are_text_in_html() -> None:
     store = MemoryStore()
-    group = tessarr.open_group(store, mode="w")
-    name = '"><script>alert(1)</script>'
-    group.create_group(name.replace("/", "∕"))
-    answer = Client(app(store)).get("/")
-    tags: list[str] = []
+    hostile = '"><script>alert(1)</script>'
+    group = tessarr.open_group(store, mode="w", attributes={hostile: hostile})
+    group.create_group(hostile.replace("/", "∕"))
+    group.create_array(
+        "x", shape=4, dtype="i4", dimension_names=[hostile], attributes={"source": "https://example.org/"}
+    )
+    for target in ("/", "/x/"):
+        answer = Client(app(store)).get(target)
+        page = Parsed(answer.body.decode())
+        assert hostile in page.text
+        assert not {tag for tag, _ in page.tags} & {"script", "img", "iframe", "link", "object", "form", "base"}
+        assert not {name for _, held in page.tags for name in held} & {"src", "style", "onclick", "id"}
+        assert [link for link in answer.links if "://" in link] == []
 
-    class Reader(HTMLParser):
-        def handle_starttag(self, tag: str, attrs: object) -> None:
-            tags.append(tag)
 
-    Reader().feed(answer.body.decode())
-    assert set(tags) == {"html", "head", "meta", "title", "body", "h1", "ul", "li", "a"}
-    assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+def test_the_policy_of_a_listing_allows_its_styles_and_nothing_else(client: Client) -> None:
+    for target in ("/", "/air/", "/air/?keys"):
+        answer = client.get(target)
+        styles = re.findall("<style>(.*?)</style>", answer.body.decode())
+        hashes = [f"'sha256-{b64encode(sha256(style.encode()).digest()).decode()}'" for style in styles]
+        policy = dict(part.split(" ", 1) for part in answer.headers["content-security-policy"].split("; "))
+        assert styles
+        assert set(hashes) <= set(policy["style-src"].split())
+        assert policy["default-src"] == "'none'"
+        assert {"default-src", "style-src", "frame-ancestors", "base-uri", "form-action"} == policy.keys()
+
+
+def facts(html: str) -> dict[str, str]:
+    table = html[html.index("<table>") : html.index("</table>")]
+    return dict(re.findall('<th scope="row">(.*?)</th><td>(.*?)</td>', table))
+
+
+def test_the_html_of_an_array_is_what_notebooks_show(client: Client, place: Path) -> None:
+    for name in ("air", "point", "shard", "below/x"):
+        served = client.get(f"/{name}/").body.decode()
+        shown = tessarr.open_array(place / name, mode="r")._repr_html_()
+        figure = shown[shown.index("<figure>") : shown.index("</figure>")]
+        assert figure in served
+        assert facts(served).items() < facts(shown).items()
+        assert {"Data type", "Shape", "Chunk shape", "Codecs", "Fill value"} <= facts(served).keys()
+        assert f"Array /{name}<" in served
+        assert str(place.parent) not in served
+
+
+def test_the_html_of_a_group_says_what_its_members_are(client: Client, place: Path) -> None:
+    served = client.get("/").body.decode()
+    assert "Group /<" in served
+    assert '<a href="air/"><strong>air</strong></a> (10, 10) float64' in served
+    assert '<a href="below/"><strong>below</strong></a> group' in served
+    assert "&#x27;served&#x27;" in served
+    assert str(place.parent) not in served
+    tessarr.consolidate_metadata(place)
+    known = client.get("/")
+    assert "<strong>x</strong> (6) int64" in known.body.decode(), (
+        "members of members are known from consolidated metadata"
+    )
+    assert known.links == [f"{quoted(ODD)}/", "air/", "below/", "point/", "shard/", "zarr.json"]
+
+
+def test_what_cannot_be_read_is_listed(client: Client, place: Path) -> None:
+    (place / "air" / "zarr.json").write_text('{"zarr_format": 3, "node_type": "array"}')
+    assert '<a href="air/"><strong>air</strong></a> cannot be read' in client.get("/").body.decode()
+    answer = client.get("/air/")
+    assert answer.status == 200
+    assert "shape" in facts(answer.body.decode())["Problem"]
+    assert answer.links == ["../", "zarr.json"]
+
+
+def test_a_listing_costs_the_requests_of_its_list(place: Path) -> None:
+    store = CountingStore(LocalStore(place))
+    client = Client(app(store))
+    store.counter.clear()
+    assert client.get("/").status == 200
+    assert store.counter == {"fetch": 2, "list_dir": 1}
+    store.counter.clear()
+    assert client.get("/shard/").status == 200
+    assert store.counter == {"fetch": 1}
+
+
+def test_a_listing_has_conditions_and_ranges(client: Client, place: Path) -> None:
+    answer = client.get("/")
+    tag = answer.headers["etag"]
+    assert client.get("/", if_none_match=tag).status == 304
+    assert client.get("/", if_match='"other"').status == 412
+    assert client.get("/", range="bytes=0-14").body == b"<!DOCTYPE html>"
+    head = client("HEAD", "/")
+    assert (head.nbytes, head.body, head.headers["etag"]) == (len(answer.body), b"", tag)
+    tessarr.open_group(place, mode="a").create_group("later")
+    assert client.get("/", if_none_match=tag).status == 200
 
 
 def test_a_value_named_as_a_page_is_bytes() -> None:

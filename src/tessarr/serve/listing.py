@@ -1,5 +1,6 @@
 """List what is below a path: as HTML, which fsspec, GDAL, neuroglancer and wget read, and as WebDAV, which obstore reads.
 
+The HTML of a node is that which notebooks show of it, with a link to each member; it costs the requests of the list alone.
 Listings name nodes and documents. Chunk keys, which may be millions, are in the HTML only where the query is ``keys``, and
 always in WebDAV, whose clients list a store's keys.
 
@@ -8,18 +9,27 @@ Source: RFC 4918 (PROPFIND, ``multistatus``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
 from html import escape
 from typing import NamedTuple
 from urllib.parse import parse_qs, quote
 
+from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import store_call
-from tessarr.core.stored.walk import read_entries_steps
-from tessarr.errors import UnsupportedOperationError
+from tessarr.core.notebook.describe import array_html, branch_of, consolidated_tree
+from tessarr.core.notebook.node_html import CSS, Branch, node_html
+from tessarr.core.stored.read_nodes import parsed
+from tessarr.core.stored.walk import Entry, block_of, read_entries_steps
+from tessarr.errors import TessarrError, UnsupportedOperationError
+from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.consolidated import V2_KEY
 from tessarr.metadata.formats import DOCUMENT_NAMES
-from tessarr.serve.content import key_steps
-from tessarr.serve.http.messages import Request, Response, content, problem
+from tessarr.serve.content import content_of, key_steps
+from tessarr.serve.dynamic.refusal import problem_text
+from tessarr.serve.http.messages import Request, Response, content, problem, with_headers
 from tessarr.serve.http.paths import Path, quoted
 from tessarr.serve.served import Served
 from tessarr.stores.path import prefix_of
@@ -30,7 +40,13 @@ PAGE = 1000
 MAX_ENTRIES = 10_000
 """Resources that one PROPFIND lists; more are refused."""
 _NODE_DOCUMENTS = ("zarr.json", ".zarray", ".zgroup")
-_POLICY = "default-src 'none'; frame-ancestors 'self'; base-uri 'none'; form-action 'none'"
+_STYLE = (
+    ":root{color-scheme:light dark}body{margin:1em;font:13px/1.4 sans-serif;overflow-wrap:anywhere}h1{font-size:1.2em}"
+)
+_HASHES = " ".join(f"'sha256-{b64encode(sha256(style.encode()).digest()).decode()}'" for style in (_STYLE, CSS))
+_POLICY = f"default-src 'none'; style-src {_HASHES}; frame-ancestors 'self'; base-uri 'none'; form-action 'none'"
+_OF_THIS_PROCESS = frozenset({"Store", "Store type", "Read-only", "Write empty chunks", "Engine"})
+"""Facts that notebooks show, and clients need not know."""
 _HEAD = Request(method="HEAD", path="")
 _EPOCH = "Thu, 01 Jan 1970 00:00:00 GMT"
 """Versions are not times, and clients of WebDAV insist on a time."""
@@ -41,48 +57,84 @@ class Children(NamedTuple):
 
     files: list[str]
     folders: list[str]
+    node: Entry | None
+    """The documents of the node at the path."""
 
 
-async def html_steps(served: Served, path: Path, query: str) -> Response | None:
+async def html_steps(served: Served, path: Path, request: Request) -> Response | None:
     """Answer a GET of a directory; ``None``: there is no such node, or it may not be listed."""
-    asked = parse_qs(query, keep_blank_values=True, max_num_fields=10, errors="replace")
+    asked = parse_qs(request.query, keep_blank_values=True, max_num_fields=10, errors="replace")
     keys, after = "keys" in asked, asked.get("after", [""])[0]
     children = await _children_steps(served, path, keys=keys)
     if children is None:
         return None
     names = sorted([(name, False) for name in children.files] + [(name, True) for name in children.folders])
     later = [one for one in names if one[0] > after]
-    page, more = later[:PAGE], len(later) > PAGE
-    nodes = page if keys else await _nodes_steps(served, path, page)
-    return content(200, _page(path, nodes, keys, page[-1][0] if more else None), "text/html; charset=utf-8", (
-        ("Content-Security-Policy", _POLICY),
-    ))  # fmt: skip
+    page, more = later[:PAGE], "" if len(later) <= PAGE else _more(later[PAGE - 1][0], keys)
+    if keys or children.node is None:
+        links = [_link(name, is_folder, keys) for name, is_folder in page]
+        text = f"<h1>{escape(f'/{path.key}')}</h1>\n<ul>{_items(links)}</ul>{more}"
+    else:
+        members = await _members_steps(served, path, [name for name, is_folder in page if is_folder])
+        documents = [_link(name, False, False) for name, is_folder in page if not is_folder and name in DOCUMENT_NAMES]
+        text = f"{_node(served, path, children.node, members)}{more}\n<p>As stored:</p>\n<ul>{_items(documents)}</ul>"
+    response = content_of(_page(path, text, keys), "text/html; charset=utf-8", request, served.boundary)
+    return with_headers(response, (("Content-Security-Policy", _POLICY),))
 
 
-def _page(path: Path, names: Sequence[tuple[str, bool]], keys: bool, last: str | None) -> bytes:
-    title = escape("/" + path.key)
-    lines = [f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title></head><body>']
-    lines += [f"<h1>{title}</h1>", "<ul>"]
-    if path.segments:
-        lines.append(f'<li><a href="../{"?keys" if keys else ""}">..</a></li>')
-    for name, is_folder in names:
-        link = quoted(name) + ("/" if is_folder else "") + ("?keys" if is_folder and keys else "")
-        lines.append(f'<li><a href="{link}">{escape(name)}{"/" if is_folder else ""}</a></li>')
-    lines.append("</ul>")
-    if last is not None:
-        lines.append(f'<p><a href="?{"keys&amp;" if keys else ""}after={quote(last, safe="")}">more</a></p>')
-    lines.append("</body></html>\n")
-    return "\n".join(lines).encode()
+def _page(path: Path, text: str, keys: bool) -> bytes:
+    above = f'<p><a href="../{"?keys" if keys else ""}">..</a></p>\n' if path.segments else ""
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape("/" + path.key)}</title>'
+        f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head>\n'
+        f"<body>\n{above}{text}\n</body></html>\n"
+    ).encode()
 
 
-async def _nodes_steps(served: Served, path: Path, names: Sequence[tuple[str, bool]]) -> list[tuple[str, bool]]:
-    """Select documents, and folders that are nodes."""
-    folders = [name for name, is_folder in names if is_folder]
-    entries = await read_entries_steps(
-        served.store, [served.key(path.prefix + name) for name in folders], _NODE_DOCUMENTS, v1=False
-    )
-    nodes = {name for name, entry in zip(folders, entries, strict=True) if entry.kind is not None}
-    return [one for one in names if (one[0] in nodes if one[1] else one[0] in DOCUMENT_NAMES)]
+def _items(links: Sequence[str]) -> str:
+    return "".join(f"\n<li>{link}</li>" for link in links)
+
+
+def _link(name: str, is_folder: bool, keys: bool) -> str:
+    link = quoted(name) + ("/" if is_folder else "") + ("?keys" if is_folder and keys else "")
+    return f'<a href="{link}">{escape(name)}{"/" if is_folder else ""}</a>'
+
+
+def _more(last: str, keys: bool) -> str:
+    return f'<p><a href="?{"keys&amp;" if keys else ""}after={quote(last, safe="")}">more</a></p>'
+
+
+def _node(served: Served, path: Path, entry: Entry, members: Sequence[Entry]) -> str:
+    """Describe a node as notebooks do, by the documents that were read, without what is about this process."""
+    title = f"{(entry.kind or 'node').capitalize()} /{path.key}"
+    facts, attributes = [("Zarr format", str(entry.formats[0]))], {}
+    below: dict[str, Branch] = {}
+    try:
+        metadata = parsed(served.store, entry, entry.formats[0])
+        if isinstance(metadata, ArrayMetadata):
+            array = Array._opened(served.store, entry.path, metadata, read_only=True, config=None)
+            return array_html(array, title=title, without=_OF_THIS_PROCESS)
+        attributes = {} if metadata is None else metadata.attributes
+        block = block_of(entry)
+        below = {} if block is None else {one.name: one for one in consolidated_tree(block).below}
+    except (TessarrError, ValueError) as error:
+        facts.append(("Problem", f"the metadata are invalid: {problem_text(error)}"))
+    tree = [_member(served, one, below) for one in members]
+    return node_html(title, facts, attributes, tree=Branch("", below=tree))
+
+
+def _member(served: Served, entry: Entry, known: Mapping[str, Branch]) -> Branch:
+    """Describe a member by its documents, with a link, and what is known to be below it."""
+    name = entry.path.rpartition("/")[2]
+    inside = known.get(name, Branch(name))
+    return replace(branch_of(served.store, name, entry), link=f"{quoted(name)}/", below=inside.below, note=inside.note)
+
+
+async def _members_steps(served: Served, path: Path, names: Sequence[str]) -> list[Entry]:
+    """Read the documents of folders, and select the nodes."""
+    paths = [served.key(path.prefix + name) for name in names]
+    entries = await read_entries_steps(served.store, paths, _NODE_DOCUMENTS, v1=False)
+    return [entry for entry in entries if entry.kind is not None]
 
 
 async def _children_steps(served: Served, path: Path, *, keys: bool) -> Children | None:
@@ -95,7 +147,7 @@ async def _children_steps(served: Served, path: Path, *, keys: bool) -> Children
     if not is_listed and not (keys and await served.is_below_array_steps(path.key)):
         return None
     if entry is not None and entry.kind == "array" and not keys:
-        return Children([name for name in entry.values if name in DOCUMENT_NAMES], [])
+        return Children([name for name in entry.values if name in DOCUMENT_NAMES], [], entry)
     if not isinstance(served.store, List):
         raise UnsupportedOperationError("this store cannot list its keys", store=served.store.url)
     prefix = prefix_of(served.key(path.key))
@@ -109,6 +161,7 @@ async def _children_steps(served: Served, path: Path, *, keys: bool) -> Children
     return Children(
         [name for name in files if not served.is_private([*segments, name])],
         [name for name in folders if not served.is_private([*segments, name, "zarr.json"])],
+        entry,
     )
 
 

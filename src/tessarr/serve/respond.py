@@ -3,7 +3,7 @@
 | request | answer |
 |---|---|
 | GET, HEAD of a key | 200 or 206 with the bytes as stored; 304, 412, 416 by conditions and ranges; 404 for no value |
-| GET, HEAD of a path with ``/`` | HTML with links to nodes and documents; with the query ``keys`` to every key |
+| GET, HEAD of a path with ``/`` | HTML about a node, with links to members and documents; with ``?keys`` to every key |
 | GET of a node without ``/`` | 404, which clients of keys need; 308 to the listing for ``Accept: text/html`` |
 | GET, HEAD of an array and ``.png .csv .npy .json .raw .stats .chunks`` | elements, computed (`tessarr.serve.dynamic`) |
 | GET of a path with ``/`` and the query ``json`` | the description of a node and its members |
@@ -114,7 +114,7 @@ async def _found_steps(served: Served, path: Path, request: Request) -> Response
     if path.is_directory and served.is_dynamic and "json" in request.query.split("&"):
         return await description_steps(served, path, request)
     if path.is_directory:
-        return await listing.html_steps(served, path, request.query)
+        return await listing.html_steps(served, path, request)
     response = await key_steps(served, path.key, request)
     if response is None and served.is_dynamic:
         response = await slice_steps(served, path, request)

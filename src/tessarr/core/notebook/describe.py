@@ -8,7 +8,7 @@ are read; any other store is not asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from math import prod
 from typing import TYPE_CHECKING, cast
 
@@ -18,11 +18,12 @@ from tessarr.core.info import array_info, group_info
 from tessarr.core.notebook.grid_svg import DrawnAxis, Stored, caption_of, draw
 from tessarr.core.notebook.node_html import Branch, node_html
 from tessarr.core.stored import read_nodes
-from tessarr.core.stored.walk import read_entries
+from tessarr.core.stored.walk import Entry, read_entries
 from tessarr.errors import TessarrError
 from tessarr.metadata import formats
 from tessarr.metadata.consolidated import Consolidated
 from tessarr.metadata.group import GroupMetadata
+from tessarr.stores.base import Store
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.path import is_reserved_name, prefix_of
@@ -40,16 +41,22 @@ MAX_LOOKS = 256
 _DESCRIBED_BY_THE_TITLE = {"Name", "Type"}
 
 
-def array_html(array: ChunkProperties, stored: Stored | None = None) -> str:
-    """Describe an array in HTML, with a drawing of its grid; `stored` values are looked up where they are not given."""
+def array_html(
+    array: ChunkProperties, stored: Stored | None = None, *, title: str | None = None, without: Collection[str] = ()
+) -> str:
+    """Describe an array in HTML, with a drawing of its grid; `stored` values are looked up where they are not given.
+
+    `title`: by default the kind and the name; `without`: names of facts that are left out.
+    """
     axes = drawn_axes(array)
-    rows = [item for item in array_info(cast("Array", array)).items if item[0] not in _DESCRIBED_BY_THE_TITLE]
+    hidden = {*_DESCRIBED_BY_THE_TITLE, *without}
+    rows = [item for item in array_info(cast("Array", array)).items if item[0] not in hidden]
     if array._sharding is not None:
         inner = ", ".join(codec.name for codec in array._sharding.codecs)
         rows = [(key, f"{text} of chunks by {inner}" if key == "Codecs" else text) for key, text in rows]
     stored = _stored(array) if stored is None else stored
     return node_html(
-        f"Array {array.name}",
+        f"Array {array.name}" if title is None else title,
         rows,
         array._metadata.attributes,
         figure=draw(axes, stored),
@@ -83,7 +90,7 @@ def group_html(group: Members) -> str:
     rows = [item for item in group_info(group).items if item[0] not in _DESCRIBED_BY_THE_TITLE]
     block = group._metadata.consolidated_metadata
     if block is not None and not block.changed_below():
-        tree = _consolidated_tree(block)
+        tree = consolidated_tree(block)
     elif isinstance(group._store, LocalStore | MemoryStore):
         tree = _listed_tree(group)
     else:
@@ -103,7 +110,7 @@ def _text(metadata: read_nodes.NodeMetadata | None) -> str:
     return f"({shape}) {metadata.data_type.name}"
 
 
-def _consolidated_tree(block: Consolidated) -> Branch:
+def consolidated_tree(block: Consolidated) -> Branch:
     """Choose the members that are shown level by level, so that a large group hides none of its neighbours."""
     chosen: dict[str, list[str]] = {}
     left: dict[str, int] = {}
@@ -157,11 +164,16 @@ def _read_members(group: Members, names: list[str]) -> Iterator[Branch]:
     for name, entry in zip(names, entries, strict=True):
         if zarr_format not in entry.formats:
             continue
-        try:
-            metadata = read_nodes.parsed(group._store, entry, zarr_format)
-            yield Branch(name, "group" if isinstance(metadata, GroupMetadata) else _text(metadata))
-        except TessarrError:
-            yield Branch(name, "cannot be read")
+        yield branch_of(group._store, name, entry)
+
+
+def branch_of(store: Store, name: str, entry: Entry) -> Branch:
+    """Describe a member by its documents in its newest format."""
+    try:
+        metadata = read_nodes.parsed(store, entry, entry.formats[0])
+    except TessarrError:
+        return Branch(name, "cannot be read")
+    return Branch(name, "group" if isinstance(metadata, GroupMetadata) else _text(metadata))
 
 
 def _more(count: int) -> str:

@@ -17,7 +17,7 @@ _TEXT_CHARS = 160
 
 _LIGHT = "color:#1b1f24;background:#fff;border-color:#8c959f"
 _DARK = "color:#e6edf3;background:#161b22;border-color:#6e7681"
-_CSS = (
+CSS = (
     ".tsr-node{display:inline-block;max-width:100%;box-sizing:border-box;overflow-x:auto;padding:8px 12px;"
     f"border:1px solid;border-radius:6px;font:13px/1.4 sans-serif;color-scheme:light;{_LIGHT}}}"
     ".tsr-node .tsr-row{display:flex;flex-wrap:wrap;gap:16px;align-items:flex-start}"
@@ -44,6 +44,8 @@ class Branch:
     below: Sequence[Branch] = ()
     note: str = ""
     """What is said below the last of these."""
+    link: str = ""
+    """Where its name leads; empty: nowhere."""
 
 
 def cut(text: str, most: int = _TEXT_CHARS) -> str:
@@ -67,7 +69,7 @@ def node_html(
     """Make the HTML of a node; `figure` is SVG, all else is text."""
     drawn = f"<figure>{figure}<figcaption>{escape(caption)}</figcaption></figure>" if figure else ""
     made = (
-        f'<div class="tsr-node"><style>{_CSS}</style><div><strong>{escape(cut(title))}</strong></div>'
+        f'<div class="tsr-node"><style>{CSS}</style><div><strong>{escape(cut(title))}</strong></div>'
         f'<div class="tsr-row"><div>{_table(rows)}</div>{drawn}</div>'
         f"{'' if tree is None else _tree(tree)}{_attributes(attributes)}</div>"
     )
@@ -105,7 +107,10 @@ def _list(branch: Branch) -> str:
 
 
 def _item(branch: Branch) -> str:
-    said = f"<strong>{escape(cut(branch.name, 60))}</strong> {escape(cut(branch.text, 100))}"
+    name = f"<strong>{escape(cut(branch.name, 60))}</strong>"
+    if branch.link:
+        name = f'<a href="{escape(branch.link)}">{name}</a>'
+    said = f"{name} {escape(cut(branch.text, 100))}"
     if not branch.below and not branch.note:
         return said
     return f"<details open><summary>{said}</summary>{_list(branch)}</details>"

@@ -35,7 +35,7 @@ from tessarr.serve.dynamic.decoded import decoded
 from tessarr.serve.dynamic.labels import Coordinates
 from tessarr.serve.dynamic.query import Asked, Pick
 from tessarr.serve.dynamic.reading import read_values
-from tessarr.serve.dynamic.refusal import Refusal
+from tessarr.serve.dynamic.refusal import Refusal, problem_text
 from tessarr.serve.dynamic.statistics import statistics
 from tessarr.serve.dynamic.stored_chunks import stored_chunks
 from tessarr.serve.http.messages import Request, Response
@@ -186,7 +186,7 @@ def _refused(answer: Callable[[], Response | None]) -> Response | None:
     except CodecError as error:
         return Refusal(500, error.kind, "a chunk cannot be decoded", "tessarr check PLACE --data says which").response()
     except MetadataValidationError as error:
-        text = f"the metadata are invalid: {_problem(error)}"
+        text = f"the metadata are invalid: {problem_text(error)}"
         return Refusal(500, error.kind, text, "tessarr check PLACE lists what is wrong").response()
     except ArrayIndexError as error:
         return Refusal(400, error.kind, error.what).response()
@@ -246,7 +246,7 @@ def _description(served: Served, path: Path, request: Request) -> Response | Non
             found |= {"kind": "group", "zarr_format": entry.formats[0], **_attributes(entry)}
             found |= _members(served, path, asked.get("after", [""])[0])
     except (TessarrError, ValueError) as error:
-        found |= {"kind": entry.kind, "problem": _problem(error)}
+        found |= {"kind": entry.kind, "problem": problem_text(error)}
     if "check" in asked:
         found["findings"] = _findings(served, path)
     return content_of(exports.dumps(found), "application/json", request, served.boundary)
@@ -313,18 +313,9 @@ def _members(served: Served, path: Path, after: str) -> JSONObject:
                 if isinstance(metadata, ArrayMetadata):
                     member |= description.brief(metadata)
             except (TessarrError, ValueError) as error:
-                member["problem"] = _problem(error)
+                member["problem"] = problem_text(error)
         members.append(member)
     return {"members": members, "next": None if next(left, None) is None else page[-1]}
-
-
-def _problem(error: Exception) -> str:
-    """Return what is wrong with a document, without the place of the store, which is not for clients."""
-    if not isinstance(error, TessarrError):
-        return str(error)
-    if isinstance(error, MetadataValidationError) and error.problems:
-        return "; ".join(str(problem) for problem in error.problems)
-    return error.what + (f"; got {error.got}" if error.got is not None else "")
 
 
 def strict(value: JSON) -> JSON:

@@ -1,9 +1,10 @@
-"""The error of a request that cannot be answered, and its JSON."""
+"""The error of a request that cannot be answered, and its JSON; what is wrong with documents, in words."""
 
 from __future__ import annotations
 
 import json
 
+from tessarr.errors import MetadataValidationError, TessarrError
 from tessarr.serve.http.messages import Response, content
 
 
@@ -31,3 +32,12 @@ def malformed(message: str, hint: str = "") -> Refusal:
 def too_large(message: str, hint: str) -> Refusal:
     """Make the refusal of a request over a budget (413)."""
     return Refusal(413, "budget", message, hint)
+
+
+def problem_text(error: Exception) -> str:
+    """Return what is wrong with a document, without the place of the store, which is not for clients."""
+    if not isinstance(error, TessarrError):
+        return str(error)
+    if isinstance(error, MetadataValidationError) and error.problems:
+        return "; ".join(str(problem) for problem in error.problems)
+    return error.what + (f"; got {error.got}" if error.got is not None else "")
