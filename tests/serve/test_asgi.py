@@ -55,6 +55,26 @@ def test_asgi_answers_as_the_server_of_the_standard_library(place: Path) -> None
     assert ask(application, "PUT", "/x").status_code == 405
 
 
+def test_fastapi_mounts_the_application_beside_its_own_paths(place: Path) -> None:
+    fastapi = pytest.importorskip("fastapi", reason="fastapi is not installed (extra test)")
+    api = fastapi.FastAPI()
+
+    def hello() -> dict[str, str]:
+        return {"hello": "world"}
+
+    api.add_api_route("/hello", hello)
+    api.mount("/data", app(place))
+    assert ask(api, "GET", "/hello").json() == {"hello": "world"}
+    assert ask(api, "GET", "/data/air/c/0/0").content == (place / "air" / "c" / "0" / "0").read_bytes()
+    part = ask(api, "GET", "/data/shard/c/0/0", {"Range": "bytes=-16"})
+    assert (part.status_code, part.headers["content-length"]) == (206, "16")
+    assert ask(api, "HEAD", "/data/air/zarr.json").headers["content-length"] == str(
+        (place / "air" / "zarr.json").stat().st_size
+    )
+    assert ask(api, "PROPFIND", "/data/below/", {"Depth": "0"}).status_code == 207
+    assert ask(api, "GET", "/data/nothing").status_code == 404
+
+
 def test_a_mounted_application_knows_where_it_is(place: Path) -> None:
     routing = pytest.importorskip("starlette.routing", reason="starlette is not installed (extra test)")
     applications = pytest.importorskip("starlette.applications", reason="starlette is not installed (extra test)")
