@@ -63,6 +63,8 @@ class Browser:
         """The process group of the program."""
         self.pages: list[Page] = []
         """The open tabs."""
+        self.plot = "canvas.plot" if options is NO_GRAPHICS else "canvas.plot:not(.flat)"
+        """What a plot is drawn on in the end: the canvas of H5Web, where there is WebGL."""
         threading.Thread(target=self._receive, daemon=True).start()
 
     def __enter__(self) -> Self:
@@ -119,6 +121,7 @@ class Page:
 
     def __init__(self, browser: Browser, url: str) -> None:
         self._browser = browser
+        self.plot = browser.plot
         self._target: str = browser.call("Target.createTarget", url="about:blank")["targetId"]
         self._session: str = browser.call("Target.attachToTarget", targetId=self._target, flatten=True)["sessionId"]
         self.requests: list[str] = []
@@ -190,8 +193,8 @@ class Page:
         """Wait until coordinates were read, the picture is drawn with them, and nothing is in flight."""
         self.wait(
             "document.querySelector('section.data')?.dataset.coordinates"
-            " && document.querySelector('canvas.plot')?.dataset.box"
-            " && document.querySelector('canvas.plot').dataset.pending === '0'"
+            f" && document.querySelector('{self.plot}')?.dataset.box"
+            f" && document.querySelector('{self.plot}').dataset.pending === '0'"
         )
         self.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 

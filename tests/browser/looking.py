@@ -25,11 +25,11 @@ SAVED = """new Promise((resolve) => {
 def place_of(page: Page, x: float, y: float) -> tuple[float, float]:
     """Return the pixel of the page at the middle of an element of the picture."""
     left, top, first_x, first_y, size, rows, size_y, columns = map(
-        float, page.evaluate("document.querySelector('canvas.plot').dataset.box").split(",")
+        float, page.evaluate(f"document.querySelector('{page.plot}').dataset.box").split(",")
     )
     y = rows - 1 - y if rows else y  # latitudes rise upwards
     x = columns - 1 - x if columns else x
-    bounds = bounds_of(page, "canvas.plot")
+    bounds = bounds_of(page, page.plot)
     return bounds["x"] + left + (x + 0.5 - first_x) * size, bounds["y"] + top + (y + 0.5 - first_y) * size_y
 
 

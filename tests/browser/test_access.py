@@ -48,7 +48,7 @@ def test_every_control_has_a_name(browser: Browser, url: str, place: str) -> Non
     page = browser.open(f"{url}{place}")
     page.wait("document.querySelector('#node h2') && document.querySelectorAll('[role=treeitem]').length > 5")
     if place:
-        page.wait("document.querySelector('canvas.plot, .table td')")
+        page.wait("document.querySelector('canvas.plot:not(.flat), .table td')")
         page.wait("!document.querySelector('.h5web canvas:not(.plot)')")  # not yet told to the page
     assert json.loads(page.evaluate(NAMELESS)) == []
     levels = json.loads(
@@ -83,7 +83,7 @@ def test_a_group_of_a_hundred_thousand_is_listed_in_pages_and_searched(browser: 
     with server:
         page = browser.open(f"{url}#/first")
         page.wait("[...document.querySelectorAll('.row')].some((one) => one.textContent.includes('many'))")
-        page.wait("document.querySelector('canvas.plot')")
+        page.wait("document.querySelector('canvas.plot:not(.flat)')")
         asked = len(page.requests)
         page.evaluate("[...document.querySelectorAll('.row')].find((one) => one.textContent.includes('many')).click()")
         page.wait("document.querySelector('.members caption')?.textContent === 'The first 1000 members'")

@@ -23,7 +23,7 @@ from tests.browser.looking import bounds_of, place_of, readout
 CASES = list(cases(Path(__file__).resolve().parents[1] / "fixtures"))
 READY = (
     "document.querySelector('.table tbody tr') || document.querySelector('#node .error')"
-    " || document.querySelector('canvas.plot')"
+    " || document.querySelector('canvas.plot:not(.flat)')"
 )
 FIRST = READY + " || document.querySelector('canvas.flat[data-frame], canvas.flat[data-pending=\"0\"]')"
 
@@ -75,13 +75,13 @@ def look(page: Page, array: tessarr.Array | None, expected: AnyArray | None, *, 
     if expected is None and 0 not in array.shape:
         page.wait("document.querySelector('#node .error')?.textContent.length > 10")
         return
-    if not page.evaluate("document.querySelector('canvas.plot') !== null"):
+    if not page.evaluate("document.querySelector('canvas.plot:not(.flat)') !== null"):
         assert page.evaluate("document.querySelector('#node .error')?.textContent ?? ''") == ""
         return
     middle = [length // 2 for length in array.shape]
     if array.ndim == 1:
         page.evaluate("new Promise((done) => setTimeout(done, 100))")
-        bounds = bounds_of(page, "canvas.plot")
+        bounds = bounds_of(page, "canvas.plot:not(.flat)")
         share = (middle[0] + 0.5) / array.shape[0]
         page.hover(bounds["x"] + bounds["width"] * share, bounds["y"] + 60)
         text = readout(page, r"^\S.*: .*$")

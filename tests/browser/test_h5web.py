@@ -47,13 +47,13 @@ def plots() -> Iterator[str]:
 
 def domain_of(page: Page) -> list[float]:
     """Return where points are drawn: left, top, width, height, and the edges of what is shown."""
-    page.wait("document.querySelector('canvas.plot')?.dataset.domain")
+    page.wait(f"document.querySelector('{page.plot}')?.dataset.domain")
     page.evaluate("new Promise((done) => setTimeout(done, 300))")
-    return [float(part) for part in page.evaluate("document.querySelector('canvas.plot').dataset.domain").split(",")]
+    return [float(part) for part in page.evaluate(f"document.querySelector('{page.plot}').dataset.domain").split(",")]
 
 
 def middle_of(page: Page) -> tuple[int, int]:
-    bounds = bounds_of(page, "canvas.plot")
+    bounds = bounds_of(page, page.plot)
     return int(bounds["x"] + bounds["width"] / 2), int(bounds["y"] + bounds["height"] / 2)
 
 
@@ -67,7 +67,7 @@ def test_h5web_is_loaded_when_a_plot_of_it_is_opened(browser: Browser, plots: st
     before = files_of(page)
     assert "h5web.css" not in before
     page.evaluate("[...document.querySelectorAll('.tabs button')].find((one) => one.textContent === 'Surface').click()")
-    page.wait("document.querySelector('canvas.plot')?.dataset.drawn")
+    page.wait("document.querySelector('canvas.plot:not(.flat)')?.dataset.drawn")
     assert {"h5web.css"} < files_of(page) - before
     assert page.problems == []
 
@@ -86,14 +86,25 @@ def test_the_first_picture_is_drawn_before_h5web_is_there(browser: Browser, plot
     page.evaluate("location.hash = '#/heights?view=heatmap&map=gray'")
     page.wait("document.querySelector('canvas.flat')?.dataset.pending === '0'")
     until(lambda: len(held) == 1, "H5Web is asked for")
-    assert page.evaluate("document.querySelector('canvas.plot')") is None
+    assert page.evaluate(f"document.querySelector('{page.plot}')") is None
     bounds, pixels = bounds_of(page, "canvas.flat"), page.screenshot()
     row = pixels[int(bounds["y"]) + 20, int(bounds["x"]) + 2 :: 20][:20]
     assert row[0].tolist() == [0, 0, 0]
     assert (np.diff(row[:, 0].astype(int)) >= 0).all()
     assert row[-1, 0] > 200
+    left, top, first_x, first_y, size = map(
+        float,
+        page.evaluate("document.querySelector('canvas.flat').dataset.box.split(',').slice(0, 5).join()").split(","),
+    )
+    page.hover(bounds["x"] + left + (8.5 - first_x) * size, bounds["y"] + top + (5.5 - first_y) * size)
+    assert readout(page, "dim_0 5, dim_1 8: .*") == f"dim_0 5, dim_1 8: {HEIGHTS[5, 8]}"
+    page.evaluate("document.querySelector('canvas.flat').focus()")
+    page.press("ArrowRight")
+    assert readout(page, "dim_0 5, dim_1 9: .*") == f"dim_0 5, dim_1 9: {HEIGHTS[5, 9]}"
     page.call("Fetch.continueRequest", requestId=held[0])
     page.settled()
+    page.press("ArrowDown")
+    assert readout(page, "dim_0 6, dim_1 9: .*"), "the keyboard stays with the plot"
     assert page.evaluate("document.querySelectorAll('canvas').length") == 2  # the plot, and the colour bar
     browser.ignore(hold)
     assert page.problems == []
@@ -123,9 +134,9 @@ def test_without_webgl_lines_and_points_are_at_the_same_places(
     drawn = []
     for browser_of_one in (browser, browser_without_graphics):
         page = browser_of_one.open(f"{plots}#/{place}")
-        page.wait("Object.keys(document.querySelector('canvas.plot')?.dataset ?? {}).length > 0")
+        page.wait(f"Object.keys(document.querySelector('{page.plot}')?.dataset ?? {{}}).length > 0")
         page.evaluate("new Promise((done) => setTimeout(done, 300))")
-        left, top, width, height = (int(bounds_of(page, "canvas.plot")[one]) for one in ("x", "y", "width", "height"))
+        left, top, width, height = (int(bounds_of(page, page.plot)[one]) for one in ("x", "y", "width", "height"))
         pixels = page.screenshot()[top : top + height, left : left + width].astype(int)
         drawn.append(abs(pixels - 255).max(axis=2) > 100)
         assert page.problems == []
@@ -174,7 +185,7 @@ def test_a_browser_without_webgl_is_told_in_words_what_surfaces_need(
 
 def test_a_surface_has_a_hole_where_there_are_no_numbers(browser: Browser, plots: str) -> None:
     page = browser.open(f"{plots}#/heights?view=surface&turn=0,90&map=viridis")
-    page.wait("document.querySelector('canvas.plot')?.dataset.drawn === '41,41,0,90'")
+    page.wait("document.querySelector('canvas.plot:not(.flat)')?.dataset.drawn === '41,41,0,90'")
     page.evaluate("new Promise((done) => setTimeout(done, 300))")
     pixels = page.screenshot()
     x, y = middle_of(page)
@@ -194,13 +205,13 @@ def test_points_are_moved_zoomed_and_follow_the_colours_of_the_page(browser: Bro
     page.wait("!location.hash.includes('domain=1.5,4.5')")
     assert domain_of(page)[4:6] == pytest.approx([2, 5], abs=0.02)
     page.call("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=-120)
-    page.wait("Number(document.querySelector('canvas.plot').dataset.domain.split(',')[4]) > 2.02")
+    page.wait("Number(document.querySelector('canvas.plot:not(.flat)').dataset.domain.split(',')[4]) > 2.02")
     west, east, low, high = domain_of(page)[4:]
     page.call("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=-120, modifiers=1)  # with Alt
-    page.wait(f"Number(document.querySelector('canvas.plot').dataset.domain.split(',')[4]) > {west + 0.02}")
+    page.wait(f"Number(document.querySelector('canvas.plot:not(.flat)').dataset.domain.split(',')[4]) > {west + 0.02}")
     assert domain_of(page)[5] < east
     assert domain_of(page)[6:] == pytest.approx([low, high])
-    page.evaluate("document.querySelector('canvas.plot').focus()")
+    page.evaluate("document.querySelector('canvas.plot:not(.flat)').focus()")
     page.press("0")
     page.wait("!location.hash.includes('domain')")
     assert (page.screenshot() == ACCENT).all(axis=2).sum() > 20
@@ -217,7 +228,7 @@ def test_a_bar_below_0_reaches_the_edge_of_a_logarithmic_axis(browser: Browser, 
     page = browser.open(f"{plots}#/mass?view=scatter&against=size&scaley=log&guides=0")
     page.wait("document.body.innerText.includes('Errors (mass_errors)')")
     left, top, width, height, west, east, *_ = domain_of(page)
-    bounds = bounds_of(page, "canvas.plot")
+    bounds = bounds_of(page, "canvas.plot:not(.flat)")
     x = int(bounds["x"] + left + (3 - west) / (east - west) * width)
     bottom = int(bounds["y"] + top + height) - 5
     pixels = page.screenshot()
@@ -233,14 +244,14 @@ def test_points_are_saved_with_their_axes(browser: Browser, plots: str) -> None:
     domain_of(page)
     picture = pixels_of(saved(page, "Save the points as a picture"))
     assert (picture == ACCENT).all(axis=2).sum() > 50
-    canvas, host = bounds_of(page, "canvas.plot"), bounds_of(page, ".h5web")
+    canvas, host = bounds_of(page, "canvas.plot:not(.flat)"), bounds_of(page, ".h5web")
     beside = picture[:, : int(canvas["x"] - host["x"]) - 12]
     assert (beside.max(axis=2) < 90).sum() > 50  # the numbers of the axis, and its title
     assert page.problems == []
 
 
 CANCELLED = """(() => {
-    const [canvas, [x, y]] = [document.querySelector('canvas.plot'), %s];
+    const [canvas, [x, y]] = [document.querySelector('canvas.plot:not(.flat)'), %s];
     const send = (type, left, top, more) => canvas.dispatchEvent(new PointerEvent(type, {bubbles: true, pointerId: 1,
         clientX: left, clientY: top, shiftKey: true, ...more}));
     canvas.setPointerCapture = canvas.releasePointerCapture = () => undefined;
@@ -259,7 +270,7 @@ CANCELLED = """(() => {
 @pytest.mark.parametrize("place", ["heights", "wave", "mass?view=scatter&against=size"])
 def test_a_selection_ends_where_the_browser_takes_the_pointer_away(browser: Browser, plots: str, place: str) -> None:
     page = browser.open(f"{plots}#/{place}")
-    page.wait("Object.keys(document.querySelector('canvas.plot')?.dataset ?? {}).length > 0")
+    page.wait("Object.keys(document.querySelector('canvas.plot:not(.flat)')?.dataset ?? {}).length > 0")
     page.evaluate("new Promise((done) => setTimeout(done, 500))")
     x, y = middle_of(page)
     page.hover(x + 70, y + 70)  # where the pointer is at the end
@@ -276,7 +287,7 @@ def test_a_selection_ends_where_the_browser_takes_the_pointer_away(browser: Brow
 def test_the_keyboard_marks_a_point(browser: Browser, plots: str) -> None:
     page = browser.open(f"{plots}#/mass?view=scatter&against=size&errors=0")
     domain_of(page)
-    page.evaluate("document.querySelector('canvas.plot').focus()")
+    page.evaluate("document.querySelector('canvas.plot:not(.flat)').focus()")
     page.press("ArrowRight")
     readout(page, "row 0: .*")
     page.wait("document.querySelectorAll('.h5web .over rect').length === 2")

@@ -30,8 +30,8 @@ def line_url() -> Iterator[str]:
 
 
 def drawn(page: Page) -> dict[str, float]:
-    page.wait("document.querySelector('.series canvas.plot')")
-    return bounds_of(page, ".series canvas.plot")
+    page.wait("document.querySelector('.series canvas.plot:not(.flat)')")
+    return bounds_of(page, ".series canvas.plot:not(.flat)")
 
 
 def test_a_line_of_10_11_elements_is_drawn_from_some_chunks(browser: Browser, line_url: str) -> None:
@@ -66,7 +66,7 @@ def test_a_line_shows_every_element_of_a_span(browser: Browser, line_url: str) -
 def test_the_keyboard_zooms_a_line_and_shows_all_of_it_again(browser: Browser, line_url: str) -> None:
     page = browser.open(f"{line_url}#/long?span={START},{START + 100}")
     drawn(page)
-    page.evaluate("document.querySelector('.series canvas.plot').focus()")
+    page.evaluate("document.querySelector('.series canvas.plot:not(.flat)').focus()")
     page.press("ArrowRight")
     page.press("ArrowRight")
     assert float(readout(page, rf"dim_0 {START + 1}: .*").partition(": ")[2]) == STORED[1]

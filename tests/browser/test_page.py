@@ -78,8 +78,10 @@ def test_integers_beyond_2_to_the_53_are_shown_exactly(browser: Browser, url: st
 
 def test_lines_tables_and_rgb_are_drawn(browser: Browser, url: str) -> None:
     page = browser.open(f"{url}#/wave")
-    page.wait("document.querySelector('canvas.plot')")
-    bounds = json.loads(page.evaluate("JSON.stringify(document.querySelector('canvas.plot').getBoundingClientRect())"))
+    page.wait("document.querySelector('canvas.plot:not(.flat)')")
+    bounds = json.loads(
+        page.evaluate("JSON.stringify(document.querySelector('canvas.plot:not(.flat)').getBoundingClientRect())")
+    )
     page.hover(bounds["x"] + bounds["width"] / 2, bounds["y"] + 50)
     index = int(readout(page, r"dim_0 \d+: ").split()[1].rstrip(":"))
     assert repr(float(np.sin(index / 300)))[:8] in page.evaluate("document.querySelector('.readout').textContent")
@@ -118,7 +120,7 @@ def test_the_keyboard_reaches_nodes_and_elements(browser: Browser, url: str) -> 
     page.press("Enter")
     page.wait("location.hash === '#/gradient'")
     page.settled()
-    page.evaluate("document.querySelector('canvas.plot').focus()")
+    page.evaluate("document.querySelector('canvas.plot:not(.flat)').focus()")
     page.press("ArrowRight")
     page.press("ArrowRight")
     readout(page, f"dim_0 128, dim_1 129: {GRADIENT[128, 129]}")

@@ -72,7 +72,7 @@ def url(store: MemoryStore) -> Iterator[str]:
 
 def shown(page: Page) -> None:
     """Wait for a picture that stays: the last request for tiles was answered, and coordinates and channels were read."""
-    page.wait("document.querySelector('canvas.plot')?.dataset.box")
+    page.wait("document.querySelector('canvas.plot:not(.flat)')?.dataset.box")
     page.evaluate("new Promise((done) => setTimeout(done, 300))")
     page.settled()
 
@@ -146,9 +146,9 @@ def test_a_click_shows_the_series_and_a_click_on_it_its_index(browser: Browser, 
     for kind in ("mousePressed", "mouseReleased"):
         page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
     page.wait("location.hash.includes('at=12,30')")
-    page.wait("document.querySelector('.series canvas.plot')")
+    page.wait("document.querySelector('.series canvas.plot:not(.flat)')")
     page.evaluate("document.querySelector('.series canvas').scrollIntoView({block: 'center'})")
-    bounds = bounds_of(page, ".series canvas.plot")
+    bounds = bounds_of(page, ".series canvas.plot:not(.flat)")
     at = bounds["x"] + bounds["width"] * 7.5 / 20
     page.hover(at, bounds["y"] + 40)
     value = readout(page, r"time 7: .*").partition(": ")[2]

@@ -64,7 +64,7 @@ def test_a_well_and_a_field_are_chosen_from_a_table(browser: Browser, url: str) 
     assert json.loads(page.evaluate(fields)) == ["Field 0", "Field 1"]
     page.click(".well li:nth-child(2) a")
     page.wait("location.hash === '#/B/2/1'")
-    page.wait("document.querySelector('canvas.plot')")
+    page.wait("document.querySelector('canvas.plot:not(.flat)')")
     page = browser.open(f"{url}#/B/2/1?map=gray&low=0&high=255")
     page.settled()
     assert pixel(page, page.screenshot(), 30, 30)[0] == 110

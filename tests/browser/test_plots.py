@@ -54,11 +54,11 @@ def plots() -> Iterator[str]:
 def point(page: Page, x: float, y: float, *, log: bool = False) -> tuple[float, float]:
     """Return the pixel of the page at two numbers of a scatter plot."""
     left, top, width, height, west, east, low, high = map(
-        float, page.wait("document.querySelector('canvas.plot').dataset.domain").split(",")
+        float, page.wait("document.querySelector('canvas.plot:not(.flat)').dataset.domain").split(",")
     )
     if log:
         y, low, high = math.log10(y), math.log10(low), math.log10(high)
-    bounds = bounds_of(page, "canvas.plot")
+    bounds = bounds_of(page, "canvas.plot:not(.flat)")
     return (
         bounds["x"] + left + (x - west) / (east - west) * width,
         bounds["y"] + top + (1 - (y - low) / (high - low)) * height,
@@ -66,15 +66,18 @@ def point(page: Page, x: float, y: float, *, log: bool = False) -> tuple[float, 
 
 
 def drawn(page: Page) -> None:
-    page.wait("document.querySelector('canvas.plot')?.dataset.domain")
+    page.wait("document.querySelector('canvas.plot:not(.flat)')?.dataset.domain")
     page.evaluate("new Promise((done) => setTimeout(done, 300))")
 
 
 def frame(page: Page) -> list[float]:
     """Return where a line is: left, top, width, height, the first and last element, the least and largest value."""
-    page.wait("document.querySelector('canvas.plot')?.dataset.frame")
+    page.wait("document.querySelector('canvas.plot:not(.flat)')?.dataset.frame")
     page.evaluate("new Promise((done) => setTimeout(done, 300))")
-    return [float(part) for part in page.evaluate("document.querySelector('canvas.plot').dataset.frame").split(",")]
+    return [
+        float(part)
+        for part in page.evaluate("document.querySelector('canvas.plot:not(.flat)').dataset.frame").split(",")
+    ]
 
 
 def height_of(page: Page, value: float, *, log: bool = False) -> int:
@@ -82,7 +85,7 @@ def height_of(page: Page, value: float, *, log: bool = False) -> int:
     _, top, _, height, _, _, low, high = frame(page)
     if log:
         value, low, high = math.log10(value), math.log10(low), math.log10(high)
-    return int(bounds_of(page, "canvas.plot")["y"] + top + (1 - (value - low) / (high - low)) * height)
+    return int(bounds_of(page, "canvas.plot:not(.flat)")["y"] + top + (1 - (value - low) / (high - low)) * height)
 
 
 @pytest.mark.parametrize("log", [False, True])
@@ -114,7 +117,7 @@ def test_points_are_drawn_against_the_coordinate_at_first_and_zoomed(browser: Br
     pointed(page, lambda: point(page, 30, 10), "row 0 .*")
     page.click("[aria-label='Show everything']")
     page.wait("!location.hash.includes('domain')")
-    page.evaluate("document.querySelector('canvas.plot').focus()")
+    page.evaluate("document.querySelector('canvas.plot:not(.flat)').focus()")
     page.press("ArrowRight")
     assert "mass (kg) 100 ± 20" in readout(page, "row 1 .*")
     assert page.problems == []
@@ -152,14 +155,14 @@ def test_bars_show_the_errors_of_a_line(browser: Browser, plots: str) -> None:
     page = browser.open(f"{plots}#/points/mass?view=line&guides=0")
     page.wait("document.body.innerText.includes('Errors (spread)')")
     left, _, width, _, *_ = frame(page)
-    at = int(bounds_of(page, "canvas.plot")["x"] + left + width * 2.5 / 5)
+    at = int(bounds_of(page, "canvas.plot:not(.flat)")["x"] + left + width * 2.5 / 5)
     pixels = page.screenshot()
     ground = pixels[height_of(page, 600), at + 40].tolist()
     for value in (950, 1050):  # 1000 ± 100
         assert pixels[height_of(page, value), at - 1 : at + 2].tolist() != [ground] * 3
-    page.hover(at, bounds_of(page, "canvas.plot")["y"] + 20)
+    page.hover(at, bounds_of(page, "canvas.plot:not(.flat)")["y"] + 20)
     assert "1000 kg ± 100" in readout(page, "row 2 .*")
-    page.evaluate("document.querySelector('canvas.plot').focus()")
+    page.evaluate("document.querySelector('canvas.plot:not(.flat)').focus()")
     page.press("+")
     page.wait("location.hash.includes('span=')")
     span = page.evaluate("location.hash.match(/span=([0-9,]*)/)[1]").replace(",", ":")
@@ -186,7 +189,7 @@ def test_a_line_has_a_logarithmic_axis_and_limits(browser: Browser, plots: str) 
     page.wait("location.hash.includes('scaley=log')")
     pixels = page.screenshot()
     for index, value in enumerate(Y):
-        at = int(bounds_of(page, "canvas.plot")["x"] + left + width * (index + 0.5) / 5)
+        at = int(bounds_of(page, "canvas.plot:not(.flat)")["x"] + left + width * (index + 0.5) / 5)
         assert pixels[height_of(page, value, log=True), at].tolist() == [29, 91, 184]
     choose(page, "[aria-label='Least value of the axis']", "0.1")
     choose(page, "[aria-label='Largest value of the axis']", "1e5")
@@ -201,11 +204,11 @@ def test_lines_of_other_arrays_are_drawn_too(browser: Browser, plots: str) -> No
     assert frame(page)[7] < 6
     choose(page, "select[aria-label='Draw the line of another array too']", "points/row")
     page.wait("location.hash.includes('also=points/row') && document.querySelector('.chip')")
-    page.wait("Number(document.querySelector('canvas.plot').dataset.frame.split(',')[7]) > 50")
+    page.wait("Number(document.querySelector('canvas.plot:not(.flat)').dataset.frame.split(',')[7]) > 50")
     pixels = page.screenshot()
     assert (pixels == [180, 83, 9]).all(axis=2).sum() > 50  # --curve-1
     page.click(".chip")
-    page.wait("Number(document.querySelector('canvas.plot').dataset.frame.split(',')[7]) < 6")
+    page.wait("Number(document.querySelector('canvas.plot:not(.flat)').dataset.frame.split(',')[7]) < 6")
     assert page.problems == []
 
 
@@ -213,7 +216,7 @@ def test_a_phase_is_unwrapped(browser: Browser, plots: str) -> None:
     page = browser.open(f"{plots}#/turning?part=unwrapped")
     assert frame(page)[7] > 12
     choose(page, "select[aria-label='Part of complex numbers']", "phase")
-    page.wait("Number(document.querySelector('canvas.plot').dataset.frame.split(',')[7]) < 4")
+    page.wait("Number(document.querySelector('canvas.plot:not(.flat)').dataset.frame.split(',')[7]) < 4")
     assert page.problems == []
 
 
@@ -240,7 +243,7 @@ def test_a_rectangle_is_shown_alone(browser: Browser, plots: str) -> None:
     page.go(f"{plots}#/turning?guides=0")
     page.wait("document.querySelector('.tabs button[aria-pressed=true]')?.textContent === 'Line'")
     left, top, width, height, *_ = frame(page)
-    bounds = bounds_of(page, "canvas.plot")
+    bounds = bounds_of(page, "canvas.plot:not(.flat)")
     at = [(bounds["x"] + left + share * width, bounds["y"] + top + height / 2) for share in (0.5, 0.25)]
     dragged(page, *at)
     page.wait("location.hash.includes('span=15,30') || location.hash.includes('span=14,30')")
@@ -252,7 +255,7 @@ def test_a_rectangle_is_shown_alone(browser: Browser, plots: str) -> None:
     dragged(page, place_of(page, 1.6, 1.6), place_of(page, 2.4, 2.4))
     page.wait("location.hash.includes('box=')")
     page.settled()
-    bounds = bounds_of(page, "canvas.plot")
+    bounds = bounds_of(page, "canvas.plot:not(.flat)")
     middle = place_of(page, 2, 2)
     assert abs(middle[0] - (bounds["x"] + bounds["width"] / 2)) < 6
     assert place_of(page, 3, 2)[0] - place_of(page, 2, 2)[0] >= before
@@ -283,7 +286,7 @@ def test_a_flipped_picture_has_its_elements_on_the_other_side(
             assert abs(pixel(page, pixels, x, y)[0] - PLANE[y, x] / 11 * 255) <= 2
     page.hover(*place_of(page, 3, 1))
     readout(page, "dim_0 1, dim_1 3: 7$")
-    page.evaluate("document.querySelector('canvas.plot').focus()")
+    page.evaluate("document.querySelector('canvas.plot:not(.flat)').focus()")
     page.press("ArrowRight")
     readout(page, "dim_0 1, dim_1 2: 6$" if flip_x else "dim_0 1, dim_1 3: 7$")
     assert page.problems == []
@@ -297,7 +300,7 @@ def test_a_wide_plane_fills_the_room(browser: Browser, plots: str) -> None:
         "[...document.querySelectorAll('label')].find((one) => one.textContent.trim() === 'Fill').firstChild.click()"
     )
     page.wait("location.hash.includes('fill=1')")
-    page.wait("document.querySelector('canvas.plot').dataset.box.split(',')[6] > 20")
+    page.wait("document.querySelector('canvas.plot:not(.flat)').dataset.box.split(',')[6] > 20")
     page.settled()
     pixels = page.screenshot()
     for x, y in [(20, 0), (3980, 1), (1000, 2), (2500, 3)]:
@@ -327,18 +330,18 @@ def test_colours_are_read_from_blue_to_red(browser: Browser, plots: str) -> None
 
 def test_a_plane_is_a_surface_that_turns(browser: Browser, plots: str) -> None:
     page = browser.open(f"{plots}#/plane?view=surface&map=gray&turn=0,90&low=0&high=11")
-    page.wait("document.querySelector('canvas.plot')?.dataset.drawn === '4,3,0,90'")
-    bounds = bounds_of(page, "canvas.plot")
+    page.wait("document.querySelector('canvas.plot:not(.flat)')?.dataset.drawn === '4,3,0,90'")
+    bounds = bounds_of(page, "canvas.plot:not(.flat)")
     pixels = page.screenshot()
     middle = pixels[int(bounds["y"] + bounds["height"] / 2), int(bounds["x"] + bounds["width"] / 2)]
     assert abs(int(middle[0]) - (5 + 6) / 2 / 11 * 255) <= 2  # between two elements, seen from above
-    page.evaluate("document.querySelector('canvas.plot').focus()")
+    page.evaluate("document.querySelector('canvas.plot:not(.flat)').focus()")
     page.press("ArrowLeft")
     page.wait(
-        "document.querySelector('canvas.plot').dataset.drawn === '4,3,5,90' && location.hash.includes('turn=5,90')"
+        "document.querySelector('canvas.plot:not(.flat)').dataset.drawn === '4,3,5,90' && location.hash.includes('turn=5,90')"
     )
     page.click("[aria-label='Turn back']")
-    page.wait("document.querySelector('canvas.plot').dataset.drawn === '4,3,30,35'")
+    page.wait("document.querySelector('canvas.plot:not(.flat)').dataset.drawn === '4,3,30,35'")
     assert (page.screenshot() != pixels).any()
     assert page.problems == []
 
@@ -357,7 +360,7 @@ def test_plots_in_the_dark_have_names_for_all_controls(browser: Browser, plots: 
     from tests.browser.test_access import NAMELESS
 
     page = browser.open(f"{plots}#/{place}")
-    page.wait("document.querySelector('canvas.plot')")
+    page.wait("document.querySelector('canvas.plot:not(.flat)')")
     page.click("#theme")
     assert json.loads(page.evaluate(NAMELESS)) == []
     page.click("#theme")

@@ -135,10 +135,7 @@ export class FramePlot extends Plot<FramedLook> {
   private timer = 0;
 
   constructor(look: () => Look | null, onError: (error: unknown) => void) {
-    const onDrawn = (): void => {
-      this.flat?.remove();
-      this.flat = null;
-    };
+    const onDrawn = (): void => this.takeOver();
     const framed = (): FramedLook | null => {
       const found = look();
       return found === null ? null : { ...found, onDrawn };
@@ -159,9 +156,20 @@ export class FramePlot extends Plot<FramedLook> {
 
   protected override show(look: FramedLook): void {
     this.shapes.draw(look);
-    if (this.flat !== null) drawFlat(this.flat, look);
+    if (this.flat !== null) {
+      drawFlat(this.flat, look);
+      if (this.canvas === undefined) look.frame.onCanvas(this.flat); // a person acts on the first picture already
+    }
     if (this.flat === null || !this.isAlone) this.waited(look);
-    else if (this.canvas === undefined) look.frame.onCanvas(this.flat);
+  }
+
+  /** H5Web draws from now on: what it draws on has the keyboard if the first picture had it. */
+  private takeOver(): void {
+    if (this.flat === null) return;
+    const isFocused = document.activeElement === this.flat;
+    this.flat.remove();
+    this.flat = null;
+    if (isFocused) this.canvas?.focus({ preventScroll: true });
   }
 
   /** Draw by H5Web; until it is there, load it after the first picture. */
