@@ -19,12 +19,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from zarr.codecs import GzipCodec
 
+import tessarr
 from tessarr.engine.bound import bind as real_bind
-from tessarr.zarr_python import stats
+from tessarr.metadata import formats
+from tessarr.zarr_python import binding, stats
 from tessarr.zarr_python.counts import COUNTS
 from tessarr.zarr_python.piped import array as piped_array
 from tessarr.zarr_python.pipeline import TessarrCodecPipeline
 from tessarr.zarr_python.serve import engine_read as real_engine_read
+from tests.narrow import numpy_of
 from tests.zarr_python.layouts import Layout, errs, kept, outcome
 from tests.zarr_python.test_patch import FORMS, cases, get, put, written_to
 
@@ -138,8 +141,72 @@ def test_an_array_is_bound_once_for_all_its_chunks(monkeypatch: pytest.MonkeyPat
         assert z[index] == expected[index]
     for start in range(19):
         assert np.array_equal(z[start : start + 3, 5:9], expected[start : start + 3, 5:9])
-    assert len(shapes) == (1 if shards else 2), "one to write the edge, one to read up to the end of the chunks"
+    assert len(shapes) == 1, (
+        "beside the array of the metadata, by which the edge is written: up to the end of the chunks"
+    )
     assert stats().fallbacks == {}
+
+
+def test_an_array_that_is_opened_again_is_bound_once_and_documents_are_parsed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening is what zarr-python takes, so that reading one chunk of each array is not slower than with its own pipeline."""
+    for name in "ab":
+        zarr.create_array(tmp_path / name, shape=(7, 5), chunks=(3, 5), dtype="i2", fill_value=7)
+    calls: list[str] = []
+
+    def counted(function: Any) -> Any:
+        def call(*arguments: Any) -> Any:
+            calls.append(function.__name__)
+            return function(*arguments)
+
+        return call
+
+    monkeypatch.setattr(binding, "bind", counted(real_bind))
+    monkeypatch.setattr(formats, "parse_node", counted(formats.parse_node))
+    for name in "aab":
+        with zarr.config.set({"codec_pipeline.path": NAME}):
+            z = zarr.open_array(tmp_path / name, mode="r")
+        assert numpy_of(z[:3, 1]).tolist() == [7, 7, 7]
+    assert calls == ["parse_node", "bind", "bind"]
+    assert stats() == (3, 0, {})
+
+
+def test_what_decides_how_an_array_is_bound_is_asked_each_time_it_is_opened(tmp_path: Path) -> None:
+    zarr.create_array(tmp_path, shape=(4,), chunks=(2,), dtype="i2")
+    assert "native" in tessarr.zarr_python.explain(zarr.open_array(tmp_path, mode="r"))
+    with tessarr.config.set({"engine": "reference"}):
+        assert "reference" in tessarr.zarr_python.explain(zarr.open_array(tmp_path, mode="r"))
+    for empty in (True, False):
+        with zarr.config.set({"codec_pipeline.path": NAME, "array.write_empty_chunks": empty}):
+            assert numpy_of(zarr.open_array(tmp_path, mode="r")[:]).tolist() == [0] * 4
+            zarr.open_array(tmp_path, mode="r+")[:2] = 0
+        assert (tmp_path / "c/0").exists() == empty
+
+
+_COUNTED = """
+import sys
+import zarr
+zarr.config.set({"codec_pipeline.path": "tessarr.zarr_python.pipeline.TessarrCodecPipeline"})
+import tessarr.zarr_python
+from tessarr.zarr_python import pipeline
+zarr.create_array(sys.argv[1], shape=(6,), chunks=(int(sys.argv[2]),), dtype="i4", fill_value=3)
+z = zarr.open_array(sys.argv[1], mode="r")
+for count in range(50):
+    if pipeline._ENGINES in sys.modules:
+        break
+    assert z[2] == 3
+print(count, sum(tessarr.zarr_python.stats().fallbacks.values()))
+"""
+
+
+@pytest.mark.parametrize(("chunk", "early"), [(3, 32), (1 << 20, 0)])
+def test_the_first_small_chunks_of_a_process_are_read_without_loading_the_engines(
+    tmp_path: Path, chunk: int, early: int
+) -> None:
+    command = [sys.executable, "-c", _COUNTED, str(tmp_path), str(chunk)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stdout.split() == [str(early + 1), str(early)]
 
 
 @pytest.mark.parametrize(("compressors", "handed"), [(None, 0), (GzipCodec(level=1), 1)])

@@ -10,18 +10,23 @@ import json
 import weakref
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
+from tessarr import registry
 from tessarr.codecs.base import Codec
 from tessarr.codecs.parse import NumcodecsCodec
 from tessarr.codecs.sharding import ShardingCodec
 from tessarr.engine.base import Engine
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
-from tessarr.engine.choose import choose
+from tessarr.engine.choose import Choice, choose
 from tessarr.errors import TessarrError
 from tessarr.metadata.array import ArrayMetadata
+from tessarr.settings import config as settings
+from tessarr.stores.base import Store
+from tessarr.stores.local.store import LocalStore
 from tessarr.zarr_python.originals import replaced, replaced_method
 from tessarr.zarr_python.stores.unwrap import NotServedError, unwrap
 
@@ -39,6 +44,9 @@ _PIPELINES = {
 }
 _OURS = "tessarr.zarr_python."
 _CODECS = ("zarr.codecs.", "numcodecs.", _OURS)
+_MAX_DOCUMENT = 4096
+"""Larger documents (of rectilinear grids) are not cached, in characters."""
+_Order: TypeAlias = "tuple[str, tuple[_Order, ...]] | None"
 
 
 class Binding(NamedTuple):
@@ -107,8 +115,7 @@ def _make_binding(
     try:
         if f"{pipeline.__module__}.{pipeline.__qualname__}" not in _PIPELINES:
             raise NotServedError(f"its codec pipeline is a {pipeline.__module__}.{pipeline.__qualname__}")
-        bound = bound_array(metadata, config, store, path)
-        choice = choose(bound)
+        bound, choice = bound_array(metadata, config, store, path)
         writer = (bound, choice.engine)
         shape = tuple(
             axis.start(axis.nchunks - 1) + axis.size(axis.nchunks - 1) if axis.nchunks else axis.length
@@ -122,10 +129,30 @@ def _make_binding(
     return Binding(bound, choice.engine, writer, order, f"the {choice.name} engine: {choice.reason}")
 
 
-def bound_array(metadata: TheirMetadata, config: ArrayConfig, store: TheirStore, path: str) -> BoundArray:
+class Served(NamedTuple):
+    """A bound array, and the engine chosen for it."""
+
+    array: BoundArray
+    choice: Choice
+
+
+class _Document(NamedTuple):
+    """The metadata of an array of zarr-python as JSON, with what else decides how it is bound."""
+
+    zarr_format: Literal[2, 3]
+    text: str
+    """Without attributes, which may not be JSON."""
+    orders: tuple[_Order, ...]
+    """As in `_write_orders`."""
+    changes: int
+    """The number of changes of tessarr's settings."""
+
+
+def bound_array(metadata: TheirMetadata, config: ArrayConfig, store: TheirStore, path: str) -> Served:
     """Bind the array with zarr-python's `metadata` at `path` of zarr-python's `store`.
 
-    Raises `NotServedError` where zarr-python might use other elements, codecs or another store.
+    An array of a local directory that is opened again is bound once. Raises `NotServedError` where zarr-python might use other
+    elements, codecs or another store.
     """
     if getattr(metadata, "_stored_document", None) is not None:
         raise NotServedError("its document is invalid, and zarr-python corrects it before the first write")
@@ -136,41 +163,71 @@ def bound_array(metadata: TheirMetadata, config: ArrayConfig, store: TheirStore,
         raise NotServedError(f"{other} of zarr-python was replaced")
     options = RuntimeOptions(bool(config.write_empty_chunks), bool(getattr(config, "read_missing_chunks", True)))
     try:
-        ours = _parse_metadata(metadata)
-        bound = bind(where, path, ours, options, "its store is read-only" if where.read_only else None)
+        document = _document(metadata)
+        # Nothing is cached that rests on what other packages have registered.
+        is_cached = len(document.text) <= _MAX_DOCUMENT and not registry.is_extended()
+        # Two local stores of one directory are equal where both were made here, with the same options.
+        is_local = isinstance(where, LocalStore) and not hasattr(store, "tessarr_store")
+        at = (_bound_at if is_cached and is_local else _bound_at.__wrapped__)(where, path, document, options, is_cached)
     except (TessarrError, ValueError, TypeError, KeyError, ImportError) as error:
         raise NotServedError(f"tessarr cannot bind it: {error}") from error
-    _check_elements(metadata, bound)
-    return bound
+    _check_elements(metadata, at.array)
+    return at
 
 
-def _parse_metadata(metadata: TheirMetadata) -> ArrayMetadata:
-    """Convert the metadata to tessarr's, without attributes, which may not be JSON."""
+@lru_cache(maxsize=128)
+def _bound_at(where: Store, path: str, document: _Document, options: RuntimeOptions, is_cached: bool) -> Served:
+    metadata = (_parsed if is_cached else _parsed.__wrapped__)(document)
+    array = bind(where, path, metadata, options, "its store is read-only" if where.read_only else None)
+    return Served(array, choose(array))
+
+
+@lru_cache(maxsize=512)
+def _parsed(document: _Document) -> ArrayMetadata:
+    """Parse a document; arrays of equal documents share what is made of it (`BoundLayout`)."""
     from tessarr.metadata.formats import parse_node
 
-    document = json.loads(json.dumps(metadata.to_dict() | {"attributes": {}}, default=_to_json))
-    if metadata.zarr_format == 3:
-        parsed, _ = parse_node(3, {"zarr.json": document})
+    members = json.loads(document.text)
+    if document.zarr_format == 3:
+        parsed, _ = parse_node(3, {"zarr.json": members})
         assert isinstance(parsed, ArrayMetadata)
-        parsed = parsed.with_(codecs=_with_write_order(parsed.codecs, metadata.codecs))
-    else:
-        document.pop("attributes")
-        parsed, _ = parse_node(2, {".zarray": document, ".zattrs": {}})
+        return (
+            parsed.with_(codecs=_with_write_order(parsed.codecs, document.orders)) if any(document.orders) else parsed
+        )
+    members.pop("attributes")
+    parsed, _ = parse_node(2, {".zarray": members, ".zattrs": {}})
     assert isinstance(parsed, ArrayMetadata)
     return parsed
 
 
-def _with_write_order(ours: tuple[Codec, ...], theirs: Iterable[object]) -> tuple[Codec, ...]:
-    """Give sharding codecs the order of inner chunks that zarr-python's have, which documents do not state."""
+def _document(metadata: TheirMetadata) -> _Document:
+    text = json.dumps(metadata.to_dict() | {"attributes": {}}, default=_to_json)
+    orders = _write_orders(metadata.codecs) if metadata.zarr_format == 3 else ()
+    return _Document(metadata.zarr_format, text, orders, settings.changes)
+
+
+def _write_orders(codecs: Iterable[object]) -> tuple[_Order, ...]:
+    """Return, for each of zarr-python's sharding codecs in `codecs`, its order of inner chunks, which documents do not state,
+    with those of the codecs within it; for other codecs ``None``.
+    """
     return tuple(
-        replace(
-            codec,
-            codecs=_with_write_order(codec.codecs, getattr(their, "codecs", ())),
-            subchunk_write_order=getattr(their, "subchunk_write_order", "morton"),  # 3.1 has no other order
-        )
-        if isinstance(codec, ShardingCodec)
+        (
+            getattr(codec, "subchunk_write_order", "morton"),
+            _write_orders(getattr(codec, "codecs", ())),
+        )  # 3.1 has no other
+        if hasattr(codec, "index_codecs")
+        else None
+        for codec in codecs
+    )
+
+
+def _with_write_order(ours: tuple[Codec, ...], orders: Iterable[_Order]) -> tuple[Codec, ...]:
+    """Give sharding codecs the order of inner chunks that zarr-python's have."""
+    return tuple(
+        replace(codec, codecs=_with_write_order(codec.codecs, order[1]), subchunk_write_order=order[0])
+        if isinstance(codec, ShardingCodec) and order is not None
         else codec
-        for codec, their in zip(ours, theirs, strict=True)
+        for codec, order in zip(ours, orders, strict=True)
     )
 
 

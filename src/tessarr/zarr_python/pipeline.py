@@ -12,8 +12,10 @@ imports the engines (`piped`) only when an array is read or written through it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from zarr.core.array_spec import ArraySpec
@@ -33,6 +35,14 @@ if TYPE_CHECKING:
 
     _Read: TypeAlias = tuple[ByteGetter, ArraySpec, SelectorTuple, SelectorTuple, bool]
     _Write: TypeAlias = tuple[ByteSetter, ArraySpec, SelectorTuple, SelectorTuple, bool]
+
+
+_ENGINES = "tessarr.zarr_python.piped.array"
+"""The module that loads the engines."""
+_MAX_EARLY_READS = 32
+"""Loading the engines takes as long as zarr-python needs for a hundred chunks; a process that reads more has it back soon."""
+_SMALL_NBYTES = 1 << 18
+"""Of a decoded chunk. A larger one takes zarr-python so much longer that the engines are loaded for it."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +95,8 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
         drop_axes: tuple[int, ...] = (),
     ) -> Any:
         batch = list(batch_info)
+        if self._piped is None and _is_too_early(batch, out):
+            return await super().read(batch, out, drop_axes)
         if await self._array().read(batch, out, drop_axes):
             return ({"status": "present"},) * len(batch)
         return await super().read(batch, out, drop_axes)
@@ -108,6 +120,24 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
             found = PipedArray(self.metadata, self.store, keeps_padding=self.supports_partial_encode)
             object.__setattr__(self, "_piped", found)
         return found
+
+
+_early_reads = 0
+"""How often `_is_too_early` answered yes in this process."""
+
+
+def _is_too_early(batch: list[_Read], out: NDBuffer) -> bool:
+    """Return whether zarr-python reads `batch` because loading the engines takes longer: one of the first small chunks."""
+    global _early_reads
+    if _ENGINES in sys.modules or len(batch) != 1 or _early_reads >= _MAX_EARLY_READS:
+        return False
+    if prod(batch[0][1].shape) * out.dtype.itemsize > _SMALL_NBYTES:
+        return False
+    from tessarr.zarr_python.counts import COUNTS
+
+    _early_reads += 1
+    COUNTS.fall_back("one of the first small chunks that a process reads, before tessarr's engines are loaded")
+    return True
 
 
 def _default_config(order: MemoryOrder) -> ArrayConfig:

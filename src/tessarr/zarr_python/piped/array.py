@@ -16,7 +16,7 @@ from tessarr.engine.base import Engine
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import choose
 from tessarr.types import AnyArray, Shape
-from tessarr.zarr_python.binding import bound_array
+from tessarr.zarr_python.binding import Served, bound_array
 from tessarr.zarr_python.counts import COUNTS
 from tessarr.zarr_python.piped.batches import Batch, Keys, reconstruct
 from tessarr.zarr_python.serve import engine_read, engine_write
@@ -45,7 +45,7 @@ class _Bound(NamedTuple):
 
 
 class _Place(NamedTuple):
-    array: BoundArray
+    served: Served
     """The array that is stored there, of the shape in the metadata of the pipeline."""
     keys: Keys
     shapes: dict[Shape, _Bound]
@@ -138,13 +138,13 @@ class PipedArray:
         place = self._places.get(key)
         if place is None:
             try:
-                array = bound_array(metadata, config, self.store, prefix.rstrip("/"))
-                if array.metadata.chunk_grid.name != "regular":
+                served = bound_array(metadata, config, self.store, prefix.rstrip("/"))
+                if served.array.metadata.chunk_grid.name != "regular":
                     raise NotServedError("its chunks differ in shape")
             except NotServedError as reason:
                 place = str(reason)
             else:
-                place = _Place(array, Keys.of(prefix, array.metadata.chunk_key_encoding, ndim), {})
+                place = _Place(served, Keys.of(prefix, served.array.metadata.chunk_key_encoding, ndim), {})
             self._places[key] = place
         if isinstance(place, str):
             raise NotServedError(place)
@@ -157,7 +157,8 @@ def _with_shape(place: _Place, needed: Shape, chunk: Shape, *, keeps_padding: bo
     That is the shape in the metadata where possible, so that one bound array serves all selections. zarr-python keeps a
     pipeline when the shape of its array changes; the present shape may then be another.
     """
-    whole = place.array.shape
+    served = place.served
+    whole = served.array.shape
     if keeps_padding:
         whole = tuple(-(-n // length) * length for n, length in zip(whole, chunk, strict=True))
     shape = tuple(
@@ -166,11 +167,13 @@ def _with_shape(place: _Place, needed: Shape, chunk: Shape, *, keeps_padding: bo
     )
     found = place.shapes.get(shape)
     if found is None:
-        served = place.array
-        options = RuntimeOptions(served.options.write_empty_chunks)
-        array = bind(served.store, served.path, served.metadata.with_(shape=shape), options, served.read_only)
+        array, choice = served
+        if shape != array.shape:
+            options = RuntimeOptions(array.options.write_empty_chunks)
+            array = bind(array.store, array.path, array.metadata.with_(shape=shape), options, array.read_only)
+            choice = choose(array)
         inline_nbytes = -1 if array.access.remote else _INLINE_NBYTES[_is_copied(array.metadata.codecs)]
-        found = _Bound(array, choose(array).engine, inline_nbytes)
+        found = _Bound(array, choice.engine, inline_nbytes)
         if len(place.shapes) >= _MAX_SHAPES:
             place.shapes.clear()
         place.shapes[shape] = found

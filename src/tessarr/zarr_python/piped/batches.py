@@ -101,6 +101,10 @@ def reconstruct(
     chunk = tuple(specs[0].shape)
     if {spec.shape for spec in specs} != {chunk}:
         return None
+    if len(batch) == 1:  # as of most reads
+        one = _box(local[0], out[0], keys.decode(paths[0], len(chunk)), chunk, ends=complete[0] and not keeps_padding)
+        if one is not None:
+            return one
     if not isinstance(out[0], tuple):
         return _points(local, out, [keys.decode(path, len(chunk)) for path in paths], chunk)
     indices = _indices(paths, keys, len(chunk))
@@ -113,6 +117,25 @@ def reconstruct(
         for found, n, end in zip(indices, chunk, ends, strict=True)
     )
     return _outer(axes, shape)
+
+
+def _box(local: object, out: object, coords: Coords, chunk: Shape, *, ends: bool) -> Batch | None:
+    """Reconstruct a selection of slices without steps in the one chunk at `coords`; ``None`` for any other.
+
+    `ends`: the array ends where the selection does, if that is within the chunk.
+    """
+    if not isinstance(local, tuple) or not isinstance(out, tuple) or not len(local) == len(out) == len(chunk):
+        return None
+    dims, shape = [], []
+    for inside, place, index, length in zip(local, out, coords, chunk, strict=True):
+        if not isinstance(inside, slice) or not isinstance(place, slice) or inside.step not in (1, None):
+            return None
+        start, begin = inside.start or 0, index * length
+        if not 0 < inside.stop - start == place.stop - place.start:
+            return None
+        dims.append(slice(begin + start, begin + inside.stop, 1))
+        shape.append(begin + (inside.stop if ends and inside.stop < length else length))
+    return Batch(Outer(tuple(dims)), tuple(shape), out, ())
 
 
 # -- points --------------------------------------------------------------------------------------------------------------
