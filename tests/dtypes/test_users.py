@@ -51,6 +51,8 @@ from tessarr.errors import DataTypeValidationError, MissingDependencyError, Pick
         ({"name": "numpy.datetime64", "configuration": {"unit": "s", "scale_factor": 1}}, DateTime64(unit="s")),
         ([("a", "<i4"), ("b", ">f4", (2,))], Struct(fields=(
             ("a", Int32(endianness="little")), ("b", Float32(endianness="big"), (2,))))),
+        ([["a", "<i4"], ["b", [["c", "|u1", [2]]]]], Struct(fields=(
+            ("a", Int32(endianness="little")), ("b", Struct(fields=(("c", UInt8(), (2,)),)))))),
         (np.dtype([("a", "u1"), ("b", "u1")], align=True), Struct(fields=(("a", UInt8()), ("b", UInt8())))),
     ],
     ids=repr,

@@ -97,8 +97,9 @@ def from_numpy(dtype: DTypeLike, *, object_codec: str | None = None) -> DataType
 
     A `DataType` is returned unchanged; a string is a v3 name (``"bfloat16"``, ``"string"``, ``"r24"``) or else a NumPy name
     (``"<i4"``, ``"U7"``, ``"datetime64[ns]"``); a mapping is a v3 object. `str` and `bytes`, and ``U`` and ``S``
-    without a length, are the variable-length types. ``object`` needs `object_codec`, the numcodecs id of a v2 filter
-    (for ragged arrays ``"vlen-array:<i4"``). A byte order is kept. NumPy's aligned records are packed.
+    without a length, are the variable-length types. Fields of records are tuples, or lists as in JSON. ``object`` needs
+    `object_codec`, the numcodecs id of a v2 filter (for ragged arrays ``"vlen-array:<i4"``). A byte order is kept. NumPy's
+    aligned records are packed.
 
     Raises `DataTypeValidationError` for a dtype without a Zarr data type, and for records whose fields have titles.
     """
@@ -113,12 +114,27 @@ def from_numpy(dtype: DTypeLike, *, object_codec: str | None = None) -> DataType
     if isinstance(dtype, str) and (re.match(r"r-?\d", dtype) or _is_v3_name(dtype)):
         return from_v3(dtype)
     try:
-        native = np.dtype(dtype)  # type: ignore[arg-type]
+        native = np.dtype(_with_tuples(dtype) if isinstance(dtype, list) else dtype)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
         if isinstance(dtype, str) and not TYPESTR.fullmatch(dtype):
             raise unknown(dtype) from error
         raise DataTypeValidationError(f"not a data type: {short(dtype)}", got=str(error)) from error
     return _from_native(native, object_codec)
+
+
+def _with_tuples(fields: list[object]) -> list[object]:
+    """Return the fields of a record as tuples, which NumPy takes; from JSON, as documents of v2 spell them, they are lists.
+
+    >>> _with_tuples([["a", "<i4"], ["b", [["c", "u1", [2, 3]]]]])
+    [('a', '<i4'), ('b', [('c', 'u1', (2, 3))])]
+    """
+    found: list[object] = []
+    for field in fields:
+        if isinstance(field, list):
+            types = [_with_tuples(part) if isinstance(part, list) else part for part in field[1:2]]
+            field = (*field[:1], *types, *(tuple(part) if isinstance(part, list) else part for part in field[2:]))
+        found.append(field)
+    return found
 
 
 def _is_v3_name(text: str) -> bool:
