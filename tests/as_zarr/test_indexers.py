@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,8 +11,9 @@ import pytest
 
 import tessarr
 from tessarr.errors import NegativeStepError
+from tessarr.facade.zarr3.buffer.cpu import NDBuffer
 from tessarr.facade.zarr3.core.chunk_grids import ChunkGrid, RectilinearChunkGrid, RegularChunkGrid
-from tessarr.facade.zarr3.core.indexing import BasicIndexer, CoordinateIndexer, MaskIndexer, OrthogonalIndexer
+from tessarr.facade.zarr3.core.indexing import BasicIndexer, CoordinateIndexer, Indexer, MaskIndexer, OrthogonalIndexer
 
 VALUES = np.arange(7 * 6 * 5).reshape(7, 6, 5)
 GRIDS = {
@@ -105,3 +108,39 @@ def test_the_class_of_grids_is_that_of_both_kinds() -> None:
     assert isinstance(regular, ChunkGrid)
     assert isinstance(varied, RectilinearChunkGrid)
     assert isinstance(varied, ChunkGrid)
+
+
+class Together:
+    """Several selections of rows as one, as annbatch makes it."""
+
+    def __init__(self, indexers: list[Any]) -> None:
+        self.shape = (sum(indexer.shape[0] for indexer in indexers), *indexers[0].shape[1:])
+        self.drop_axes = indexers[0].drop_axes
+        self.indexers = indexers
+
+    def __iter__(self) -> Iterator[Any]:
+        begin = 0
+        for indexer in self.indexers:
+            for part in indexer:
+                first, *others = part[2]
+                end = begin + first.stop - first.start
+                yield type(part)(part[0], part[1], (slice(begin, end), *others), part[3])
+                begin = end
+
+
+@pytest.mark.parametrize("chunks", [(3, 6, 5), ([3, 4], 6, [5])], ids=["regular", "rectilinear"])
+def test_an_array_is_read_by_an_indexer_of_another_package(chunks: Any) -> None:
+    array = tessarr.create_array({}, data=VALUES, chunks=chunks)
+    rows: Any = Together(
+        [BasicIndexer((rows, ...), array.shape, array._chunk_grid) for rows in (np.s_[1:2], np.s_[2:7])]
+    )
+    assert isinstance(rows, Indexer)
+    np.testing.assert_array_equal(asyncio.run(array._async_array._get_selection(rows)), VALUES[1:7])
+    out: Any = np.zeros((6, 6, 5), VALUES.dtype)
+    buffer: Any = NDBuffer(out)
+    asyncio.run(array._async_array._get_selection(rows, prototype=None, out=buffer))
+    np.testing.assert_array_equal(out, VALUES[1:7])
+    outer: Any = OrthogonalIndexer(([0, 6, 3], 2, slice(1, 5)), array.shape, array.async_array._chunk_grid)
+    np.testing.assert_array_equal(asyncio.run(array.async_array._get_selection(outer)), VALUES[[0, 6, 3], 2, 1:5])
+    with pytest.raises(ValueError, match="out has shape"):
+        asyncio.run(array.async_array._get_selection(outer, out=buffer))

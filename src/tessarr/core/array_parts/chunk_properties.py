@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes
 from tessarr.core.array_parts.state import ArrayState
 from tessarr.errors import BoundsCheckError
-from tessarr.grids.base import Axis
+from tessarr.grids.base import Axis, ChunkGrid
 from tessarr.grids.regular import RegularAxis
 from tessarr.registry import get_numcodec
 from tessarr.types import Shape
@@ -27,6 +27,11 @@ class ChunkProperties(ArrayState):
         if self._sharding is None:
             return self._bound.axes
         return [RegularAxis(n, m) for n, m in zip(self.shape, self._sharding.chunk_shape, strict=True)]
+
+    @property
+    def _chunk_grid(self) -> ChunkGrid:
+        """The grid of stored chunks: zarr-python's name, by which annbatch makes its indexers."""
+        return self._metadata.chunk_grid
 
     @property
     def _sharding(self) -> ShardingCodec | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, Unpack, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from tessarr import registry
+from tessarr.common.output import output_of
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.async_node import _AsyncNode
 from tessarr.core.asynchronous.sans_io import run_steps_async
@@ -18,11 +19,42 @@ from tessarr.core.node import Node
 from tessarr.core.stored.metadata_io import create_node_steps
 from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, model_of
 from tessarr.stores.url import StoreLike
-from tessarr.types import AnyArray, AnyDType, Fields, OutputLike, Selected, SelectionLike, Shape, ShapeLike, ValuesLike
+from tessarr.types import (
+    AnyArray,
+    AnyDType,
+    Coords,
+    Fields,
+    OutputLike,
+    Selected,
+    SelectionLike,
+    Shape,
+    ShapeLike,
+    ValuesLike,
+)
 
 if TYPE_CHECKING:
     from tessarr.core.info import ArrayInfo
     from tessarr.core.streams.follow import Follower, FollowOptions
+    from tessarr.grids.base import ChunkGrid
+
+
+_Within: TypeAlias = tuple[int | slice | npt.NDArray[np.intp], ...]
+"""A selection of a chunk's elements, or of their places in a result, at full rank."""
+
+
+@runtime_checkable
+class Indexer(Protocol):
+    """The chunks that a selection touches, as zarr-python lists them; packages derive indexers of their own from it.
+
+    An item has the chunk's coords, the selection within it, the position in the result, and whether it is covered.
+    """
+
+    shape: Shape
+    """Shape of the result."""
+    drop_axes: tuple[int, ...]
+    """Axes of the selections within chunks that the result does not have."""
+
+    def __iter__(self) -> Iterator[tuple[Coords, _Within, _Within, bool]]: ...
 
 
 class AsyncOIndex:
@@ -112,6 +144,10 @@ class AsyncArray(_AsyncNode):
 
     _config = config
     """zarr-python's name, which pydantic-zarr reads."""
+
+    @property
+    def _chunk_grid(self) -> ChunkGrid:
+        return self._node._chunk_grid
 
     @property
     def shape(self) -> Shape:
@@ -239,6 +275,26 @@ class AsyncArray(_AsyncNode):
     ) -> Selected:
         return await self._node.get_coordinate_selection_async(selection, out=out, fields=fields)
 
+    async def _get_selection(
+        self, indexer: Indexer, *, prototype: object = None, out: OutputLike | None = None
+    ) -> AnyArray:
+        """Read what `indexer` selects, which annbatch does by one of its own. `prototype` has no effect.
+
+        `out` is filled, if given. Raises `ValueError` where its shape is another.
+        """
+        from tessarr.core.array_parts.read_many import read_many_async
+
+        node, axes, shape = self._node, self._node._bound.axes, tuple(indexer.shape)
+        result = np.empty(shape, node.dtype) if out is None else output_of(out, shape, node.dtype).array
+        if result.shape != shape:
+            raise ValueError(f"out has shape {result.shape}; the selection has shape {shape}")
+        parts = [*indexer]
+        origins = ([axis.start(index) for axis, index in zip(axes, coords, strict=True)] for coords, *_ in parts)
+        reads = [(node, _moved(within, origin)) for (_, within, *_), origin in zip(parts, origins, strict=True)]
+        for (_, _, place, _), values in zip(parts, await read_many_async(reads), strict=True):
+            result[place] = values.squeeze(axis=indexer.drop_axes) if indexer.drop_axes else values
+        return result
+
     # -- changing, and what is stored ----------------------------------------------------------------------------------
 
     async def resize(self, new_shape: ShapeLike, delete_outside_chunks: bool = True) -> None:
@@ -269,3 +325,11 @@ class AsyncArray(_AsyncNode):
 
     async def info_complete(self) -> ArrayInfo:
         return await self._node.info_complete_async()
+
+
+def _moved(selection: _Within, origin: list[int]) -> _Within:
+    """Return a selection within a chunk as one within the array, where the chunk begins at `origin`."""
+    return tuple(
+        slice(item.start + start, item.stop + start, item.step) if isinstance(item, slice) else item + start
+        for item, start in zip(selection, origin, strict=True)
+    )

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tessarr.core.array_parts.views import Blocks as BlockIndex
 from tessarr.core.array_parts.views import OIndex, VIndex
-from tessarr.core.asynchronous.async_array import AsyncOIndex, AsyncVIndex
+from tessarr.core.asynchronous.async_array import AsyncOIndex, AsyncVIndex, Indexer
 from tessarr.errors import ArrayIndexError, BoundsCheckError, NegativeStepError, VindexInvalidSelectionError
 from tessarr.facade.zarr3.core.chunk_grids import ChunkGrid as GridOfArray
 from tessarr.grids.base import Axis, ChunkGrid
@@ -168,6 +168,7 @@ __all__ = [
     "CoordinateIndexer",
     "CoordinateSelection",
     "Fields",
+    "Indexer",
     "MaskIndexer",
     "MaskSelection",
     "NegativeStepError",
