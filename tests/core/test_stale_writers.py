@@ -13,6 +13,7 @@ import pytest
 
 import tessarr
 from tessarr.core.stored import metadata_io
+from tessarr.core.stored.consolidated import follow_changes
 from tessarr.errors import ConflictError, NodeNotFoundError, StaleNodeError
 from tessarr.stores.base import ANY, Any_, Version
 from tessarr.stores.local.store import LocalStore
@@ -226,3 +227,30 @@ def test_attributes_of_an_array_that_is_deleted_meanwhile_are_not_those_of_the_n
     assert [*bucket.values] == [".zgroup"]
     root.create_array("a", **layout)
     assert dict(tessarr.open_array(bucket.connect("third"), path="a", mode="r").attrs) == {}
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_attributes_that_are_left_without_their_node_are_not_those_of_the_next_one_there(
+    kind: str, tmp_path: Path
+) -> None:
+    """A node may be removed while its attributes are set: between the list of its keys and their removal."""
+    store = STORES[kind](tmp_path / "data.zarr")
+    root = tessarr.create_group(store, zarr_format=2)
+    for path in ("a", "g"):
+        store.set(f"{path}/.zattrs", b'{"x":1}')
+    assert dict(root.create_array("a", data=[1]).attrs) == dict(root.create_group("g").attrs) == {}
+    again = tessarr.open_group(store, mode="r")
+    assert [dict(again[path].attrs) for path in ("a", "g")] == [{}, {}]
+
+
+def test_consolidated_metadata_have_no_attributes_without_their_node() -> None:
+    store = MemoryStore()
+    root = tessarr.create_group(store, zarr_format=2)
+    root.create_array("a", data=[1], attributes={"y": 1})
+    tessarr.consolidate_metadata(store)
+    del root["a"]
+    store.set("a/.zattrs", b'{"x":1}')
+    follow_changes(store, ["a"])
+    held = store.get(".zmetadata")
+    assert held is not None
+    assert json.loads(bytes(held))["metadata"] == {".zgroup": {"zarr_format": 2}}

@@ -30,6 +30,7 @@ from tessarr.storage import LMDBStore, LocalStore, MemoryStore, PrefixStore, SQL
 from tessarr.stores.base import Store
 from tessarr.stores.local.transactions import recovery
 from tessarr.stores.local.transactions.many import StagedFiles
+from tessarr.tools.migrate import migrate
 from tessarr.transactions.transaction import Transaction
 from tests.transactions.cuts import process
 
@@ -156,6 +157,19 @@ def test_an_append_of_as_many_rows_is_not_merged(place: Store) -> None:
     with pytest.raises(ConflictError):
         tx.commit()
     assert values(place, "t") == [[1] * 6 + [8, 8]]
+
+
+@pytest.mark.filterwarnings("ignore:Both zarr.json")
+def test_documents_of_a_format_that_a_migration_leaves_behind_are_not_merged() -> None:
+    store = MemoryStore()
+    tessarr.create_group(store, zarr_format=2, attributes={"title": "old"})
+    tx = tessarr.transaction(store, on_conflict="merge").__enter__()
+    group_of(tx).attrs["mine"] = 1
+    run_outside(lambda: migrate(store, to_format=3))
+    with pytest.raises(ConflictError) as caught:
+        tx.commit()
+    assert "zarr.json" in caught.value.keys
+    assert dict(tessarr.open_group(store, mode="r").attrs) == {"title": "old"}
 
 
 def test_an_object_from_outside_may_not_write_to_the_place(place: Store) -> None:

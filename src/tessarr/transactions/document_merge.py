@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 from tessarr.common.json_merge import member_of
 from tessarr.metadata.consolidated import FIELD, V2_KEY
-from tessarr.metadata.formats import DOCUMENT_NAMES, KEYS
+from tessarr.metadata.formats import DOCUMENT_NAMES, KEYS, NODE_DOCUMENTS
 from tessarr.types import Buffer
+
+_NODES = frozenset().union(*NODE_DOCUMENTS.values())
 
 
 def is_document(key: str) -> bool:
@@ -17,6 +19,15 @@ def is_document(key: str) -> bool:
     (True, False)
     """
     return key.rpartition("/")[2] in DOCUMENT_NAMES
+
+
+def makes_node(key: str) -> bool:
+    """Whether a node exists because of the document at `key`, and is of its format.
+
+    >>> makes_node("a/zarr.json"), makes_node("a/.zgroup"), makes_node("a/.zattrs")
+    (True, True, False)
+    """
+    return key.rpartition("/")[2] in _NODES
 
 
 def resized(changes: Mapping[str, bytes | None], before: Mapping[str, bytes]) -> set[str]:
@@ -42,9 +53,9 @@ def removed(changes: Mapping[str, bytes | None]) -> set[str]:
     >>> removed({"a/zarr.json": None, "a/c/0": None, "b/.zattrs": None})
     {'a'}
     """
-    nodes = {keys.array for keys in KEYS.values()}
+    arrays = {keys.array for keys in KEYS.values()}
     places = (key.rpartition("/") for key, new in changes.items() if new is None)
-    return {path for path, _, name in places if name in nodes}
+    return {path for path, _, name in places if name in arrays}
 
 
 def is_consolidated(key: str, document: Buffer | None) -> bool:

@@ -42,7 +42,7 @@ from tessarr.stores.local.transactions.stage import StagedValue
 from tessarr.stores.path import StorePath
 from tessarr.stores.protocols import Commit as CanCommit
 from tessarr.stores.url import StoreLike
-from tessarr.transactions.document_merge import is_consolidated, is_document, removed, resized
+from tessarr.transactions.document_merge import is_consolidated, is_document, makes_node, removed, resized
 from tessarr.transactions.growth import SortedChanges, is_published
 from tessarr.transactions.modes import PLAIN_READERS, Level, Mode, Plan, check_mode, level_of
 from tessarr.transactions.overlay import OverlayStore
@@ -352,6 +352,8 @@ class Transaction:
             base = before.get(key)
             if is_consolidated(key, value) and not is_consolidated(key, base):
                 raise conflict  # the new consolidated metadata lack what this transaction changes
+            if key not in changes and makes_node(key) and (version is None) != (expected[key] is None):
+                raise conflict  # by a migration, for one: the documents that this transaction changes describe no node any more
             if key in changes:
                 own = changes[key]
                 assert not isinstance(own, StagedValue)  # a document

@@ -221,6 +221,9 @@ def _with_stored_entries(
     document = formats.loads(name, old, key=key)
     zarr_format = 3 if name == "zarr.json" else 2
     entries = read_entries(store, paths, formats.KEYS[zarr_format].all)
-    now = {entry.path[len(key) - len(name) :]: entry.documents(zarr_format) for entry in entries}
+    now = {
+        entry.path[len(key) - len(name) :]: entry.documents(zarr_format) if zarr_format in entry.formats else {}
+        for entry in entries
+    }
     new = consolidated.with_entries(name, document, now, removed)
     return old if new is None else serialize.dumps({name: new})[name]

@@ -18,7 +18,7 @@ from tessarr.core.stored.consolidated import HOLDERS, follow_change_steps
 from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.shape_locks import hold_node_steps
 from tessarr.core.stored.walk import Entry, read_entries_steps
-from tessarr.core.stored.write_new import write_new_steps
+from tessarr.core.stored.write_new import attributes_to_look_for, remove_old_attributes_steps, write_new_steps
 from tessarr.errors import (
     ContainsArrayError,
     ContainsGroupError,
@@ -79,12 +79,12 @@ async def create_documents_steps(
     """
     store._check_writable(path)
     open_transactions.refuse_outside(store, path)
-    entries = await _read_entries_steps(store, path)
+    attributes = attributes_to_look_for(path, documents)
+    entries = await _read_entries_steps(store, path, attributes)
     kinds = {entry.path: entry.kind for entry in entries}
     existing = kinds[path]
     beside = existing is not None and not overwrite and _may_be_beside(entries[-1], zarr_format, documents)
-    if beside:
-        existing = None
+    existing = None if beside else existing
     if existing is not None and not overwrite and not (keep and existing == "array"):
         raise _contains(store, path, existing)
     made = await _create_ancestors_steps(store, path, zarr_format, kinds)
@@ -92,14 +92,15 @@ async def create_documents_steps(
     if overwrite and (existing is not None or clears):
         await hold_node_steps(store, path, _replace_steps(store, path, documents), entries[-1])
     else:
-        in_the_way = (zarr_format,) if beside else (3, 2)
-        other = await write_new_steps(
-            store, path, documents, replace=existing is not None, above=made, formats_in_the_way=in_the_way
-        )
+        ways = (zarr_format,) if beside else (3, 2)
+        replace = existing is not None
+        other = await write_new_steps(store, path, documents, replace=replace, above=made, formats_in_the_way=ways)
         if other is not None:
             if not overwrite:
                 raise _contains(store, other, (await read_kinds_steps(store, other))[other])
             await hold_node_steps(store, path, _replace_steps(store, path, documents))
+        else:
+            await remove_old_attributes_steps(store, entries[-1], attributes)
     below = dict.fromkeys(key.rpartition("/")[0] for key in reversed(documents))
     names = HOLDERS if overwrite or keep else _holders_of(zarr_format)
     await follow_change_steps(store, path, names=names, replaced=not keep, below=[*made, *below])
@@ -134,8 +135,8 @@ async def read_kinds_steps(store: Store, path: str) -> dict[str, str | None]:
     return {entry.path: entry.kind for entry in await _read_entries_steps(store, path)}
 
 
-async def _read_entries_steps(store: Store, path: str) -> list[Entry]:
-    names = ("zarr.json", ".zarray", ".zgroup", "meta")
+async def _read_entries_steps(store: Store, path: str, further: Sequence[str] = ()) -> list[Entry]:
+    names = ("zarr.json", ".zarray", ".zgroup", "meta", *further)
     # The claim of a transaction is looked for after a document is created.
     return await read_entries_steps(store, [*ancestors(path), path], names, claims=False)
 

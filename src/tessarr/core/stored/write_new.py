@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from tessarr.core.asynchronous.sans_io import store_call
 from tessarr.core.claims.intents import CLAIM
 from tessarr.core.claims.new_nodes import put_back_steps
+from tessarr.core.claims.settle import await_end_steps, update_settled_steps
 from tessarr.core.stored.consolidated import follow_change_steps
-from tessarr.core.stored.walk import read_entries_steps
+from tessarr.core.stored.walk import Entry, read_entries_steps
 from tessarr.metadata import formats
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.functions import publishes
@@ -39,8 +41,6 @@ async def write_new_steps(
         other, claims = await _try_steps(store, path, documents, replace, above, others)
         if not claims:
             return other
-        from tessarr.core.claims.settle import await_end_steps
-
         for claim, data in claims.items():
             place = claim.removesuffix(CLAIM).rstrip("/")
             if not await await_end_steps(store, claim, data):
@@ -49,6 +49,27 @@ async def write_new_steps(
             if place != path and entry.kind == "array":
                 return place
         above = ()
+
+
+def attributes_to_look_for(path: str, documents: Mapping[str, bytes]) -> list[str]:
+    """Return the name of the document whose attributes a new node at `path`, which has none, would get if they were there."""
+    of_v2 = any(prefix_of(path) + str(name) in documents for name in formats.KEYS[2][:2])
+    name = str(formats.KEYS[2].attributes)
+    return [name] if of_v2 and prefix_of(path) + name not in documents else []
+
+
+async def remove_old_attributes_steps(store: Store, before: Entry, names: Sequence[str]) -> None:
+    """Remove attributes, called one of `names`, that were there `before` a new node was made, without a node.
+
+    In object storage those of a removed node stay, if another writer has set them while its other keys were removed.
+    """
+    for name in names if before.kind is None else ():
+        if old := before.values.get(name):
+            await update_settled_steps(store, before.prefix + name, partial(_unless, bytes(old)))
+
+
+def _unless(old: bytes, now: Buffer | None) -> Buffer | None:
+    return None if now is not None and bytes(now) == old else now
 
 
 async def _try_steps(
