@@ -16,10 +16,11 @@ mod linux {
         AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, fstat, openat, openat2, renameat,
         renameat_with, statat, unlinkat,
     };
+    use rustix::io::Errno;
 
     use crate::pool::release;
     use crate::replace::ROOM;
-    use crate::store::is_missing;
+    use crate::store::{ReadResult, is_missing};
 
     pub struct Folder(OwnedFd);
 
@@ -40,6 +41,20 @@ mod linux {
 
         pub fn remove(&self, name: &str) -> io::Result<()> {
             Ok(unlinkat(&self.0, name, AtFlags::empty())?)
+        }
+
+        /// Read a file of at most `most` bytes. With `rare` it is probably missing: to look costs less than to open.
+        pub fn read_small(&self, name: &str, most: u64, rare: bool) -> ReadResult {
+            let is_absent = |error: Errno| is_missing(&error.into());
+            if rare && statat(&self.0, name, AtFlags::empty()).is_err_and(is_absent) {
+                return ReadResult::Absent;
+            }
+            // Without NONBLOCK, opening a named pipe would wait for a writer.
+            match openat(&self.0, name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()) {
+                Ok(file) => ReadResult::of(&File::from(file), most),
+                Err(error) if is_absent(error) => ReadResult::Absent,
+                Err(_) => ReadResult::Other,
+            }
         }
 
         /// The version of the file, as Python spells it; `None`: there is no file.
@@ -153,7 +168,7 @@ mod portable {
     use std::path::PathBuf;
 
     use crate::replace::{LockedFile, place_new};
-    use crate::store::{Version, is_missing};
+    use crate::store::{ReadResult, Version, is_missing, open_value};
 
     pub struct Folder(PathBuf);
 
@@ -170,6 +185,18 @@ mod portable {
 
         pub fn remove(&self, name: &str) -> io::Result<()> {
             fs::remove_file(self.0.join(name))
+        }
+
+        pub fn read_small(&self, name: &str, most: u64, rare: bool) -> ReadResult {
+            let path = self.0.join(if cfg!(windows) { name.replace('/', "\\") } else { name.into() });
+            if rare && fs::metadata(&path).is_err_and(|error| is_missing(&error)) {
+                return ReadResult::Absent;
+            }
+            match open_value(&path, false) {
+                Ok(file) => ReadResult::of(&file, most),
+                Err(error) if is_missing(&error) => ReadResult::Absent,
+                Err(_) => ReadResult::Other,
+            }
         }
 
         pub fn version(&self, name: &str) -> io::Result<Option<String>> {

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use pyo3::buffer::{PyBuffer, PyUntypedBuffer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBool, PyDict, PyInt, PySlice, PyTuple};
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PyBool, PyDict, PyInt, PyList, PySlice, PyString, PyTuple};
 
 use crate::allocate;
 use crate::array::{Array, Store};
@@ -294,18 +294,30 @@ fn cache_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(info)
 }
 
-/// Read files of at most `most` bytes each: `None` for a missing file, `False` for one that Python must read itself.
+/// Read the whole values of requests (`Fetch`) below `root`, files of at most `most` bytes each. Each answer is that of Python's
+/// `fetch`, or `False` for a request that Python must carry out itself.
 #[pyfunction]
-fn read_files<'py>(py: Python<'py>, paths: Vec<PathBuf>, most: u64) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let found = py.detach(|| many_files::read(paths, most))?;
-    let told = |look: ReadResult| match look {
-        ReadResult::Value(value) => {
-            allocate::bytes(py, &value).map_or_else(|_| PyBool::new(py, false).to_owned().into_any(), Bound::into_any)
-        }
-        ReadResult::Absent => py.None().into_bound(py),
-        ReadResult::Other => PyBool::new(py, false).to_owned().into_any(),
+fn read_values<'py>(
+    py: Python<'py>,
+    root: PathBuf,
+    requests: Vec<(Bound<'py, PyString>, Bound<'py, PyAny>)>,
+    most: u64,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let key = |(key, ranges): (Bound<'py, PyString>, Bound<'py, PyAny>)| {
+        PyBackedStr::try_from(key).ok().filter(|key| ranges.is_none() && many_files::is_plain_key(key))
     };
-    Ok(found.into_iter().map(told).collect())
+    let keys: Vec<_> = requests.into_iter().map(key).collect();
+    let found = py.detach(|| many_files::read(&root, &keys, most))?;
+    let unread = || PyBool::new(py, false).to_owned().into_any();
+    let answer = |read: ReadResult| match read {
+        ReadResult::Value(value) => match allocate::bytes(py, &value) {
+            Ok(value) => Ok(PyList::new(py, [value])?.into_any()),
+            Err(_) => Ok(unread()),
+        },
+        ReadResult::Absent => Ok(py.None().into_bound(py)),
+        ReadResult::Other => Ok(unread()),
+    };
+    found.into_iter().map(answer).collect()
 }
 
 /// Create a value of a local store: whether it was created, and whether the file system kept the time of the file. `None`:
@@ -352,7 +364,7 @@ pub fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(set_cache_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(clear_cache, module)?)?;
     module.add_function(wrap_pyfunction!(cache_info, module)?)?;
-    module.add_function(wrap_pyfunction!(read_files, module)?)?;
+    module.add_function(wrap_pyfunction!(read_values, module)?)?;
     #[cfg(target_os = "linux")]
     module.add_class::<crate::file_system::FileSystem>()?;
     #[cfg(target_os = "linux")]

@@ -369,7 +369,7 @@ impl Object {
     }
 }
 
-/// The result of `read_small`.
+/// What was found where a small file may be.
 pub enum ReadResult {
     Value(Vec<u8>),
     /// No file, or not a regular one.
@@ -378,19 +378,18 @@ pub enum ReadResult {
     Other,
 }
 
-/// The value at `path`, of at most `most` bytes. With `rare` the file is probably missing: to look costs less than to open.
-pub fn read_small(path: Arc<Path>, most: u64, rare: bool) -> ReadResult {
-    if rare && fs::metadata(&path).is_err_and(|error| is_missing(&error)) {
-        return ReadResult::Absent;
-    }
-    match Local::find(path, false) {
-        Ok(None) => ReadResult::Absent,
-        Ok(Some(local)) if local.version.size <= most => {
-            let value = allocate::zeros(local.version.size as usize);
-            let read = value.and_then(|mut value| local.read_into(0, &mut value).map(|()| value));
-            read.map_or(ReadResult::Other, ReadResult::Value)
+impl ReadResult {
+    /// Read `file`, unless it has more than `most` bytes.
+    pub fn of(file: &File, most: u64) -> ReadResult {
+        let Ok(metadata) = file.metadata() else { return ReadResult::Other };
+        if !metadata.is_file() {
+            return ReadResult::Absent;
         }
-        _ => ReadResult::Other,
+        if metadata.len() > most {
+            return ReadResult::Other;
+        }
+        let Ok(mut value) = allocate::zeros(metadata.len() as usize) else { return ReadResult::Other };
+        read_exact_at(file, &mut value, 0).map_or(ReadResult::Other, |()| ReadResult::Value(value))
     }
 }
 

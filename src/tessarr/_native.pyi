@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, Self, TypeAlias, final, type_check_only
 import numpy as np
 import numpy.typing as npt
 
+from tessarr.stores.fetch import Fetch
 from tessarr.types import AnyArray, Buffer
 
 __all__ = [
@@ -21,7 +22,7 @@ __all__ = [
     "create_file",
     "decode_step",
     "encode_step",
-    "read_files",
+    "read_values",
     "set_cache_bytes",
     "set_threads",
     "threads",
@@ -176,9 +177,10 @@ def clear_cache() -> None:
 def cache_info() -> dict[str, int]:
     """Return state and counters of the cache: capacity, nbytes, entries, hits, misses, evictions."""
 
-def read_files(paths: Sequence[str], most: int) -> list[bytes | Literal[False] | None]:
-    """Read files of at most `most` bytes each: ``None`` for a missing file, ``False`` for one that is larger or cannot be
-    read, which the caller must read itself."""
+def read_values(root: str, requests: Sequence[Fetch], most: int) -> list[list[bytes] | Literal[False] | None]:
+    """Read the whole values of requests below the directory `root`, files of at most `most` bytes each: the answers of
+    `Store.fetch`, or ``False`` for a request that the caller must carry out itself: one for ranges, one for a key that is not
+    plain, one for a file that is larger or cannot be read."""
 
 def create_file(path: str, root: str, value: bytes, probe: bool) -> tuple[bool, bool] | None:
     """Create a value of a local store under its lock: whether it was created, and whether the file system kept the time of

@@ -81,7 +81,8 @@ def test_small_values_are_fetched_by_rust_and_others_as_ever(store: LocalStore, 
     asked: list[str] = []
     read = localfile.reader_of_many()
     assert read is not None
-    assert read([str(tmp_path / "root" / key) for key in keys], 1) == [b"1", False, None, None, None]
+    requests = [*map(Fetch, keys), Fetch("a", (ByteRange(0),)), Fetch("..."), Fetch("../a")]
+    assert read(store.directory, requests, 1) == [[b"1"], False, None, None, None, False, False, False]
     with pytest.raises(StoreError, match="ENAMETOOLONG"):
         store.fetch([Fetch("a"), Fetch("n" * 300)])
     with pytest.raises(KeyValidationError):

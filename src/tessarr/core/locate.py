@@ -36,21 +36,26 @@ def locate(
     else:
         base, here = store_from(store, mode=mode, storage_options=storage_options)
     base = synchronous(base)
-    if mode not in (None, "r") and getattr(store, "read_only", False) and settings.get("zarr_python.arguments"):
-        raise ReadOnlyError(
-            f"Store is read-only but mode is {mode!r}", store=base.url, hint="Give a writable store, or mode 'r'"
-        )
-    if mode in ("r", "r+") and isinstance(store, str | os.PathLike) and settings.get("zarr_python.arguments"):
-        root = getattr(base, "root", None)
-        if isinstance(root, os.PathLike) and not os.path.exists(
-            root
-        ):  # no array or group is missing, but the place of one
-            raise NodeNotFoundError(f"{root} does not exist", store=base.url, hint="Check the path")
-    whole = join(here, normalize_path(path or ""))
+    if mode is not None and settings.get("zarr_python.arguments"):
+        _check_as_zarr_python(store, base, mode)
+    whole = join(here, normalize_path(path)) if path else here
     mode = mode or ("r" if base.read_only else "a")
     if mode == "r" and not base.read_only and not isinstance(store, Store) and not hasattr(store, "store"):
         base = base.with_read_only(True)  # the store was made for this call
     return base, whole, "w-" if mode == "x" else mode
+
+
+def _check_as_zarr_python(given: StoreLike, store: Store, mode: str) -> None:
+    if mode != "r" and getattr(given, "read_only", False):
+        raise ReadOnlyError(
+            f"Store is read-only but mode is {mode!r}", store=store.url, hint="Give a writable store, or mode 'r'"
+        )
+    if mode in ("r", "r+") and isinstance(given, str | os.PathLike):
+        root = getattr(store, "root", None)
+        if isinstance(root, os.PathLike) and not os.path.exists(
+            root
+        ):  # no array or group is missing, but the place of one
+            raise NodeNotFoundError(f"{root} does not exist", store=store.url, hint="Check the path")
 
 
 def check_mode(mode: str | None) -> None:

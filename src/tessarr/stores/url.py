@@ -41,6 +41,7 @@ from tessarr import registry
 from tessarr.errors import StoreError
 from tessarr.settings import config
 from tessarr.stores.base import Store
+from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import StorePath, join, path_of_file_url
 from tessarr.stores.protocols import Get
 
@@ -308,8 +309,6 @@ def _as_pipeline(url: str) -> str:
 
 
 def _from_path(path: str, mode: str | None, read_only: bool) -> Store:
-    from tessarr.stores.local.store import LocalStore
-
     if path == "":
         raise StoreError("the path of the store is empty", hint='Give "." for the current directory')
     if os.path.isfile(path):
@@ -408,7 +407,6 @@ def overlaps(store_a: Store, path_a: str, store_b: Store, path_b: str) -> bool:
 
 def _place(store: Store, path: str) -> tuple[object, str]:
     """Return an identifier of the place, and the path from there. Wrappers are unwrapped."""
-    from tessarr.stores.local.store import LocalStore
     from tessarr.stores.memory.store import ManagedMemoryStore, MemoryStore
     from tessarr.stores.wrappers.base import WrapperStore
     from tessarr.stores.wrappers.prefix import PrefixStore

@@ -1,10 +1,11 @@
 """Write functions that wait for stores once, without I/O, and derive the synchronous and the async variant.
 
 Opening, listing and creating nodes is written as a coroutine (*steps*) that awaits only calls of a store (`Call`, several at
-once by `gather_calls`) and other steps; it yields the calls, and is sent their results. `run_steps` makes the calls from this
-thread; `run_steps_async` awaits the async variants of the methods called, so that the event loop is never blocked, any number
-of calls wait at the same time, and cancelling ends the requests. Between two waits the steps themselves (parsing a large
-document) run in a thread. Cancelled steps are closed, so that a lock that they hold (`lock_call`) is released.
+once by `gather_calls`) and other steps. Calls that take no round trip are made at once; all others are yielded, and their
+results sent back. `run_steps` makes those from this thread; `run_steps_async` awaits the async variants of the methods called,
+so that the event loop is never blocked, any number of calls wait at the same time, and cancelling ends the requests. Between
+two waits the steps themselves (parsing a large document, calls of a local store) run in a thread. Cancelled steps are closed,
+so that a lock that they hold (`lock_call`) is released.
 
 Under `sans_io` such a coroutine function becomes a synchronous function; `async_variant` of that is its form for event loops.
 Both have the signature that is written above the steps, for editors and type checkers as for `inspect.signature`.
@@ -45,7 +46,10 @@ class Call(NamedTuple):
     """The call takes a round trip: several calls run concurrently, and are awaited."""
 
     def __await__(self) -> Generator[Sequence[Call], list[object], Any]:
-        """Yield this call to the driver of the steps, and return its result."""
+        """Make this call; one that waits is yielded to the driver of the steps. Returns its result."""
+        if not self.waits:
+            raise_if_cancelled()
+            return self.now()
         (result,) = yield (self,)
         return result
 
@@ -142,7 +146,11 @@ def raise_if_cancelled() -> None:
 
 def run_steps(steps: Steps[R]) -> R:
     """Run `steps` to their result. Calls are made from this thread, those of one batch to a remote store concurrently."""
-    return _drive(steps, _start(steps))
+    try:
+        at = steps.send(None)
+    except StopIteration as end:  # as a rule: no call waits
+        return end.value  # type: ignore[no-any-return]
+    return _drive(steps, at)
 
 
 async def run_steps_async(steps: Steps[R]) -> R:

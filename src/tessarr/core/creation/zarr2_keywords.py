@@ -83,8 +83,7 @@ _KNOWN = frozenset(
 
 def check_keywords(given: Mapping[str, object]) -> None:
     """Raise `TypeError` for a keyword that `create` does not have, also where nothing is created."""
-    unknown = given.keys() - _KNOWN - {*_NO_EFFECT}
-    if unknown:
+    if given and (unknown := given.keys() - _KNOWN - {*_NO_EFFECT}):
         raise TypeError(f"create() got an unexpected keyword argument {', '.join(map(repr, sorted(unknown)))}")
 
 

@@ -209,7 +209,9 @@ async def require_node_steps(
     store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None
 ) -> NodeMetadata:
     """Read a node that must exist. `kind`: `ArrayMetadata`, `GroupMetadata` or either. Raises `NodeNotFoundError`."""
-    found = (await read_nodes_steps(store, [path], zarr_format, kind))[0]
+    (found,), _ = await _read_steps(store, [path], zarr_format, kind, [])
+    if found is not None and (kind is None or isinstance(found, kind)):
+        return found
     return await expect_kind_steps(found, store, path, zarr_format, kind)
 
 

@@ -205,7 +205,7 @@ async def fetch_settled_steps(
     trip.
     """
     journals = [Fetch(f"{path}/{JOURNAL}" if path else JOURNAL) for path in paths] if isinstance(store, Settle) else []
-    places = paths if claims and publishes(store) else ()
+    places = paths if claims and not journals and publishes(store) else ()  # a store with journals publishes nothing
     claim = _claims_of(places) if len(places) == 1 and isinstance(store, Remote) else []
     while True:
         wanted = [*requests, *claim, *journals]

@@ -19,6 +19,7 @@ from tessarr.common import extension
 from tessarr.common.segments import Piece, pieces_nbytes
 from tessarr.errors import StoreError
 from tessarr.stores.buffers import byte_view
+from tessarr.stores.fetch import Fetch
 from tessarr.stores.local.sync import sync
 from tessarr.types import Buffer, ByteRange
 
@@ -61,9 +62,9 @@ SMALL = 1 << 20
 
 
 @cache
-def reader_of_many() -> Callable[[Sequence[str], int], list[bytes | Literal[False] | None]] | None:
-    """Return the Rust module's ``read_files``, which reads a small file in a fifth of the time; ``None``: not built."""
-    return getattr(extension.module(), "read_files", None)
+def reader_of_many() -> Callable[[str, Sequence[Fetch], int], list[list[Buffer] | Literal[False] | None]] | None:
+    """Return the Rust module's ``read_values``, which reads a small file in a fifth of the time; ``None``: not built."""
+    return getattr(extension.module(), "read_values", None)
 
 
 def rest(descriptor: int, data: bytes, start: int, nbytes: int) -> bytes:

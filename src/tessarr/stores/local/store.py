@@ -198,12 +198,11 @@ class LocalStore(Transactional):
     def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
         """See `Store.fetch`: whole values that are small, as documents are, are read at once."""
         read = localfile.reader_of_many() if len(requests) > 1 and self._is_plain else None
-        paths = [self._path(key) for key, ranges in requests if ranges is None] if read else []
-        if read is None or len(paths) < len(requests):
+        if read is None:
             return super().fetch(requests)
         return [
-            fetch_one(self, request) if value is False else None if value is None else [value]
-            for request, value in zip(requests, read(paths, localfile.SMALL), strict=True)
+            fetch_one(self, request) if answer is False else answer
+            for request, answer in zip(requests, read(self._base, requests, localfile.SMALL), strict=True)
         ]
 
     def exists(self, key: str) -> bool:
