@@ -131,7 +131,7 @@ fixtures: $(STAMP) ## every array of other writers against its expected values (
 	$(PY) scripts/fixtures.py $(FIXTURES) </dev/null
 
 bench: ## side by side with the other implementations (ROWS="R1 W3" PEERS=... SECONDS_PER_LINE=20 BENCH_SCALE=small), or with itself: PEERS=old OLD=COMMIT
-	$(if $(PYTHON),$(PYTHON),python3) benchmarks/setup_env.py $(if $(filter old,$(PEERS)),--old $(or $(OLD),HEAD~1))
+	$(if $(PYTHON),$(PYTHON),python3) benchmarks/setup_env.py $(if $(filter old,$(PEERS)),--old $(or $(OLD),HEAD~1)) $(if $(filter tessarr-free,$(PEERS)),--free)
 	.bench/main/bin/python benchmarks/bench.py $(if $(ROWS),--rows $(ROWS)) $(if $(PEERS),--peers $(PEERS)) $(if $(SECONDS_PER_LINE),--seconds $(SECONDS_PER_LINE)) </dev/null
 
 bench-serving: $(STAMP) ## `tessarr serve` beside http.server, zarr-http-server, xpublish and Tiled (SERVERS="tessarr tiled")

@@ -40,6 +40,9 @@ assert all((rows_datasets, rows_latency, rows_read, rows_transactions, rows_vary
     "importing them fills ROWS"
 )
 HERE = Path(__file__).resolve().parent
+OWN_ENVIRONMENTS = ("zarr2", "old", "tessarr-free")
+ON_REQUEST = ("old", "tessarr-free")
+"""Peers that are measured only if they are named."""
 
 
 @dataclass
@@ -53,7 +56,7 @@ class Process:
     @classmethod
     def start(cls, name: str) -> Process:
         """Start the process. Raises LookupError with the reason when the peer is not there."""
-        python = BENCH / (name if name in {"zarr2", "old"} else "main") / "bin" / "python"
+        python = BENCH / (name if name in OWN_ENVIRONMENTS else "main") / "bin" / "python"
         if not python.exists():
             raise LookupError(f"{python.relative_to(BENCH.parent)} is missing: run benchmarks/setup_env.py")
         command = [str(python), str(HERE / "worker.py"), name]
@@ -135,7 +138,7 @@ def parse_arguments() -> argparse.Namespace:
         "--rows", nargs="*", default=list(ROWS), choices=rows, metavar="ROW", help="all but P1 to P11, unless named"
     )
     parser.add_argument(
-        "--peers", nargs="*", default=[n for n in NAMES if n != "old"], choices=list(NAMES), metavar="PEER"
+        "--peers", nargs="*", default=[n for n in NAMES if n not in ON_REQUEST], choices=list(NAMES), metavar="PEER"
     )
     parser.add_argument("--variants", default="", help="only where row and variant match this regular expression")
     parser.add_argument("--engine", choices=("native", "reference", "both"), default="native")

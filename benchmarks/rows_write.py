@@ -18,6 +18,7 @@ from task import Task, row
 
 ALL = [layout.name for layout in [*UNSHARDED, *SHARDED]]
 IN_MEMORY = "in memory"
+SEVERAL = "create, one of 20"
 
 
 NUMBER = itertools.count()
@@ -148,9 +149,32 @@ def seconds_to_import(peer: Peer) -> float:
     return float(subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout)
 
 
-@row("M1", "metadata", ["create", "open", "group of 1000", "group of 1000, consolidated", "import"], bar=3.0)
+def create_several(peer: Peer, name: str) -> Task:
+    """Create 20 arrays, one after another, in new directories."""
+    layout, folder, place = layout_for(peer, "zstd64"), folder_of(name), [""]
+
+    def before() -> None:
+        place[0] = new_path(peer, folder)
+        os.mkdir(place[0])
+
+    def run() -> list[Any]:
+        return [peer.create(f"{place[0]}/{number}.zarr", layout, durable=False) for number in range(20)]
+
+    def check(arrays: list[Any]) -> None:
+        assert [tuple(peer.open(f"{place[0]}/{n}.zarr").shape) for n in range(len(arrays))] == [layout.shape] * 20
+
+    return Task(run=run, check=check, before=before, calls=20)
+
+
+@row("M1", "metadata", ["create", *in_memory([SEVERAL]), "open", "group of 1000", "group of 1000, consolidated", "import"],
+     bar=3.0)  # fmt: skip
 def metadata(peer: Peer, name: str) -> Task:
-    """Measure the creation and opening of one array, the listing of a group, and the import of the package."""
+    """Measure creating and opening arrays, the listing of a group, and the import of the package.
+
+    One array is created ("create") between the runs of other peers, with cold caches; 20 of them are as those that are opened.
+    """
+    if name.startswith(SEVERAL):
+        return create_several(peer, name)
     layout = layout_for(peer, "zstd64")
 
     def check_count(count: object) -> None:

@@ -1,10 +1,11 @@
 """Make the environments of the benchmarks: the newest installed Python, every peer, and tessarr.
 
-    python benchmarks/setup_env.py [--refresh] [--old COMMIT]
+    python benchmarks/setup_env.py [--refresh] [--old COMMIT] [--free]
 
 `.bench/main` holds the newest zarr, TensorStore, zarrs, zarrista and tessarr; `.bench/zarr2` holds zarr 2.18, which
 cannot live beside zarr 3. Peers that this Python cannot install are omitted and printed. tessarr is installed again
-whenever its sources changed. `.bench/old` holds tessarr as it was at COMMIT, to be measured beside the present one.
+whenever its sources changed. `.bench/old` holds tessarr as it was at COMMIT, to be measured beside the present one, and
+`.bench/tessarr-free` the present one on a free-threaded Python, which is found, downloaded or compiled.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ BENCH = ROOT / ".bench"
 OLDEST, NEWEST = (3, 11), (3, 14)
 PEERS = ("zarr", "tensorstore", "zarrs", "zarrista", "icechunk")
 BASE = ("numpy>=2.0", "numcodecs>=0.15", "google-crc32c", "obstore>=0.6", "dask[array]>=2024.8", "xarray>=2025.6")
+FREE = ("numpy>=2.1", "numcodecs>=0.16", "google-crc32c")
 ZARR2 = ("zarr==2.18.*", "numcodecs<0.16")
 
 
@@ -111,10 +113,21 @@ def install_old(python: str, commit: str) -> None:
     stamp.write_text(name)
 
 
+def install_free() -> None:
+    """Install tessarr, from this checkout, on a free-threaded Python."""
+    environment = BENCH / "tessarr-free"
+    if not (environment / "bin" / "python").exists():
+        finder = [sys.executable, str(ROOT / "scripts" / "freethreaded_python.py")]
+        make(environment, subprocess.run(finder, check=True, stdout=subprocess.PIPE, text=True).stdout.strip())
+        pip(environment, *FREE)
+    install_tessarr(environment)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--refresh", action="store_true", help="make the environments again, with the newest peers")
     parser.add_argument("--old", metavar="COMMIT", help="also install tessarr as it was at this commit")
+    parser.add_argument("--free", action="store_true", help="also install tessarr on a free-threaded Python")
     options = parser.parse_args()
     if options.refresh:
         for name in ("main", "zarr2"):
@@ -132,6 +145,8 @@ def main() -> int:
     install_tessarr(BENCH / "main")
     if options.old:
         install_old(python, options.old)
+    if options.free:
+        install_free()
     return 0
 
 

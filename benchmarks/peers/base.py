@@ -14,6 +14,7 @@ from layouts import Layout
 NAMES = (
     "tessarr",
     "tessarr-reference",
+    "tessarr-free",
     "zarr-python",
     "zarr-fused",
     "tensorstore",
@@ -29,6 +30,7 @@ NAMES = (
 PEERS = {
     "tessarr": "peers.tessarr_peer:Tessarr",
     "tessarr-reference": "peers.tessarr_peer:TessarrReference",
+    "tessarr-free": "peers.tessarr_peer:FreeTessarr",
     "zarr-python": "peers.zarr_python:ZarrPython",
     "zarr-fused": "peers.zarr_python:ZarrFused",
     "tensorstore": "peers.tensorstore_peer:TensorStore",

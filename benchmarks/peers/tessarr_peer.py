@@ -1,8 +1,9 @@
-"""Measure tessarr as installed, with the reference engine forced, and at an earlier commit."""
+"""Measure tessarr as installed, with the reference engine forced, on a free-threaded Python, and at an earlier commit."""
 
 from __future__ import annotations
 
 import os
+import platform
 import sys
 from pathlib import Path
 from typing import Any, ClassVar
@@ -100,6 +101,14 @@ class TessarrReference(Tessarr):
 
     def version(self) -> str:
         return f"{super().version()}, reference engine"
+
+
+class FreeTessarr(Tessarr):
+    """Measure tessarr on a free-threaded Python, in a separate environment."""
+
+    def version(self) -> str:
+        gil = "with" if getattr(sys, "_is_gil_enabled", lambda: True)() else "without"
+        return f"{super().version()} on Python {platform.python_version()}, {gil} a GIL"
 
 
 class OldTessarr(Tessarr):
