@@ -99,7 +99,17 @@ fn parse_swap(json: &Value, item: usize) -> Result<Vec<Swap>> {
 
 const MAX_DEPTH: usize = 16;
 
+/// Chunks of fewer bytes are decoded and encoded at once.
+const LARGE: usize = 1 << 20;
+
 impl Chain {
+    /// The first axis with several positions, and the bytes at each (a row), of a large chunk with many.
+    pub fn rows(&self) -> Option<(usize, usize)> {
+        let axis = self.stored_shape.iter().position(|&n| n > 1)?;
+        let row = self.stored_strides[axis] as usize;
+        (self.nbytes >= LARGE && row <= LARGE).then_some((axis, row))
+    }
+
     /// Bind the chain that `codecs` (a JSON list of v3 codec objects) describes to chunks of `shape`.
     pub fn bind(codecs: &Value, shape: &[usize], item: usize, fill: &[u8]) -> Result<Chain> {
         let layout = cache::layout(format!("{item} {shape:?} {codecs}"));

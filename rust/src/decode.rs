@@ -190,12 +190,32 @@ pub fn place(chain: &Chain, data: &[u8], part: &Part, out: Memory) -> Result<()>
 /// Decode as little of a chunk as `part` needs.
 fn read_some(chain: &Chain, source: Source, part: &Part, out: Memory) -> Result<()> {
     let Some((start, stop)) = partial(chain, part) else {
+        if read_rows(chain, source, part, out) {
+            return Ok(());
+        }
         let data = decoded(chain, source)?;
         return scatter(chain, &data, 0, part, out);
     };
     let (begin, mut bytes) = decode_some(chain, source, start, stop)?;
     finish(chain, &mut bytes);
     scatter(chain, &bytes, begin, part, out)
+}
+
+/// Read a part of a stored chunk some rows at a time, so that what is decoded stays in the processor's cache
+/// until it is copied. Whether that was possible: the codec has blocks, and no other thread is idle, which could decode some.
+fn read_rows(chain: &Chain, source: Source, part: &Part, out: Memory) -> bool {
+    let (Part::Box(axes), Some((level, row))) = (part, chain.rows()) else { return false };
+    if !is_blosc_file(chain, source) || blosc::is_shared(chain.nbytes) {
+        return false;
+    }
+    let (first, last) = axes[level].bounds();
+    let range = first * row..(last + 1) * row;
+    blosc::decode_file_rows(source, chain.nbytes, range, row, &mut |begin, rows| {
+        finish(chain, rows);
+        let Some(some) = Part::rows(axes, level, begin / row, rows.len() / row) else { return Ok(()) };
+        scatter(chain, rows, 0, &some, out)
+    })
+    .is_ok()
 }
 
 /// Decode at least the bytes `start..stop` of a chunk; the result begins at the returned position.

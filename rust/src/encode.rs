@@ -2,8 +2,9 @@
 
 use crate::allocate;
 use crate::chain::{ArrayToBytes, Chain, Shard};
+use crate::codecs::{Codec, blosc, blosc_encode};
 use crate::decode::{self, decode_into, finish, read_index};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::part::{Part, Plan};
 use crate::region::{CopyAxis, Memory, Steps, copy};
 use crate::scratch::{self, Scratch};
@@ -84,7 +85,38 @@ fn merge_plain(
     options: WriteOptions,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
+    if encode_rows(chain, part, inside, options, out)? {
+        return Ok(true);
+    }
     with_merged(chain, old, part, inside, options, |chunk| encode_plain(chain, chunk, out))
+}
+
+/// Append a chunk that `part` of the value covers and that is not contiguous there, encoded some rows at a time, so that what
+/// is copied stays in the processor's cache until it is encoded. Whether that was possible (see `decode::read_rows`); if not, or if the chunk may hold nothing but fill values, nothing was appended.
+fn encode_rows(chain: &Chain, part: &Part, inside: &[usize], options: WriteOptions, out: &mut Vec<u8>) -> Result<bool> {
+    let ([(Codec::Blosc(config), _)], Part::Box(axes)) = (&chain.after[..], part) else { return Ok(false) };
+    let Some((level, row)) = chain.rows() else { return Ok(false) };
+    let whole = clipped(&chain.stored_shape, inside) == chain.stored_shape && part.covers(&chain.stored_shape);
+    if !whole || blosc::is_shared(chain.nbytes) || decode::contiguous(chain, part).is_some() {
+        return Ok(false);
+    }
+    let fill = |begin: usize, rows: &mut [u8]| {
+        let some = Part::rows(axes, level, begin / row, rows.len() / row);
+        gather(chain, &some.ok_or_else(|| Error::new("internal", "a chunk lacks rows"))?, options.value, rows)
+    };
+    if !options.keep_empty {
+        let mut first = scratch::take(row)?;
+        fill(0, &mut first)?;
+        if is_fill(&first, &chain.fill) {
+            return Ok(false);
+        }
+    }
+    let mut source = |begin: usize, rows: &mut [u8]| {
+        fill(begin, rows)?;
+        finish(chain, rows);
+        Ok(())
+    };
+    blosc_encode::encode_rows(config, chain.nbytes, row, &mut source, out)
 }
 
 /// Pass the elements of a merged chunk that is not a shard, as input of its bytes → bytes codecs, to `sink`; return

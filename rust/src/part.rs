@@ -176,6 +176,13 @@ impl Part {
         })
     }
 
+    /// The part of a box in `count` positions of an axis from `first` on, relative to these; `None` when it is empty.
+    pub fn rows(axes: &[AxisSelection], axis: usize, first: usize, count: usize) -> Option<Part> {
+        let mut some = axes.to_vec();
+        some[axis] = axes[axis].within((first, count))?;
+        Some(Part::Box(some))
+    }
+
     pub fn covers(&self, shape: &[usize]) -> bool {
         match self {
             Part::Box(axes) => axes.iter().zip(shape).all(|(axis, &n)| axis.covers(n)),

@@ -82,6 +82,23 @@ def test_the_resident_memory_of_a_worker_rises_by_at_most_what_was_allowed(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux resets the peak of resident memory")
+@pytest.mark.parametrize("dtype", [None, "f4"])
+def test_a_task_that_sweeps_its_box_holds_less_than_the_box_as_predicted(dtype: str | None, tmp_path: Path) -> None:
+    source = tessarr.create_array(tmp_path / "a", shape=(8000, 4000), chunks=(500, 500), dtype="f8")
+    rows = np.random.default_rng(3).random((500, 4000))  # bytes that no codec shortens
+    for row in range(0, 8000, 500):
+        source[row : row + 500] = rows
+    with tessarr.config.set({"threading.max_workers": 2}):
+        plan = tessarr.plan.rechunk(tmp_path / "a", tmp_path / "b", memory="500MB", chunks=(499, 499), dtype=dtype)
+        predicted = plan.describe().peak_memory
+        plan.save(tmp_path / "plan")
+    assert plan.tasks == 1
+    assert predicted < 0.6 * source.nbytes
+    assert 0.9 * predicted <= _rise(tmp_path / "plan") <= 1.1 * predicted
+    assert np.array_equal(tessarr.open_array(tmp_path / "b")[7500:], rows.astype(dtype or "f8"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux resets the peak of resident memory")
 @pytest.mark.parametrize("method", ["mean", "mode", "gaussian"])
 def test_the_resident_memory_of_a_worker_that_builds_a_pyramid_is_bounded_too(method: Method, tmp_path: Path) -> None:
     most = 100 * 10**6

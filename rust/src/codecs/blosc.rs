@@ -1,34 +1,33 @@
-//! The blosc 1 container, read and written in safe Rust.
+//! The blosc 1 container, read in safe Rust; `blosc_encode.rs` writes it.
 //!
 //! 16 bytes of header (version, compressor version, flags, typesize, decoded size, block size, encoded size), then one
 //! int32 per block with its offset, then the blocks. A block is one stream, or one per byte of an element; a
 //! stream is an int32 with its encoded size, then its bytes, which are uncompressed when that is the decoded size.
 //! Every length is checked against the buffer it points into and against the decoded size the chunk must have.
 //!
-//! Blocks are decoded, and encoded, on idle threads too. Of a frame in a file only the blocks that are wanted are read, each by
+//! Blocks are decoded on idle threads too. Of a frame in a file only the blocks that are wanted are read, each by
 //! the thread that decodes it.
 
+use std::ops::Range;
 use std::sync::Mutex;
 
 use serde_json::Value;
 
-use super::{append, blosclz, decode_lz4_block, deflate, integer, shuffle};
-use crate::allocate;
+use super::{blosclz, decode_lz4_block, deflate, integer, shuffle};
 use crate::error::{Error, Result};
 use crate::pool::{locked, share, spare_threads};
 use crate::scratch;
 use crate::store::{Bytes, Source};
 
-const HEADER: usize = 16;
+pub const HEADER: usize = 16;
 /// Of a frame in a file, the bytes that are read first: the header, and the offsets of a thousand blocks.
 const HEAD_BYTES: usize = 4 << 10;
 /// Blocks of more bytes together are shared with other threads.
-const SHARED_BYTES: usize = 128 << 10;
-/// Decoded bytes of a block, unless given; and of one stream, up to which lz4 addresses a block by 16 bits, which is faster.
-const BLOCK_BYTES: usize = 256 << 10;
-const STREAM_BYTES: usize = 64 << 10;
-const MAX_SPLITS: usize = 16;
-const MIN_SPLIT: usize = 128;
+pub const SHARED_BYTES: usize = 128 << 10;
+/// Decoded bytes of a block, unless given.
+pub const BLOCK_BYTES: usize = 256 << 10;
+pub const MAX_SPLITS: usize = 16;
+pub const MIN_SPLIT: usize = 128;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compressor {
@@ -239,6 +238,27 @@ impl<'a> Frame<'a> {
         Ok((begin, out))
     }
 
+    /// Decode bytes `start..stop`, whole rows of `row` bytes, and pass them on some rows at a time, each with its position.
+    fn rows(&self, Range { start, end: stop }: Range<usize>, row: usize, sink: Rows) -> Result<()> {
+        let (first, last) = (start / self.blocksize, stop.div_ceil(self.blocksize));
+        let mut buffer = scratch::take(BLOCK_BYTES + row + self.blocksize)?;
+        let (mut begin, mut held) = (start, 0);
+        for i in first..last {
+            let before = if i == first { start - i * self.blocksize } else { 0 };
+            let size = self.blocksize.min(self.nbytes - i * self.blocksize);
+            self.block(i, &mut buffer[held..held + size])?;
+            buffer.copy_within(held + before..held + size, held);
+            held += size - before;
+            let whole = if i + 1 == last { stop - begin } else { held / row * row };
+            if whole >= BLOCK_BYTES || i + 1 == last {
+                sink(begin, &mut buffer[..whole])?;
+                buffer.copy_within(whole..held, 0);
+                (begin, held) = (begin + whole, held - whole);
+            }
+        }
+        Ok(())
+    }
+
     fn streams(&self, encoded: &[u8], nsplits: usize, out: &mut [u8]) -> Result<()> {
         let mut at = 0;
         if !out.len().is_multiple_of(nsplits) {
@@ -326,149 +346,16 @@ pub fn decode_file_part(source: Source, total: usize, start: usize, stop: usize)
     in_file(source, total, |frame| frame.part(start, stop))
 }
 
-/// Append a frame of `data` to `out`.
-pub fn encode(config: &Config, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    let nbytes = u32::try_from(data.len()).ok().filter(|&n| n <= i32::MAX as u32 - HEADER as u32);
-    let Some(nbytes) = nbytes else {
-        return Err(Error::codec("blosc", "a chunk is too large for blosc").got(format!("{} bytes", data.len())));
-    };
-    let begin = out.len();
-    let typesize = config.typesize;
-    let blocksize = block_size(config, data.len());
-    let split = splits(config, blocksize);
-    let format = match config.compressor {
-        Compressor::BloscLz => 0,
-        Compressor::Lz4 | Compressor::Lz4Hc => 1,
-        Compressor::Snappy => 2,
-        Compressor::Zlib => 3,
-        Compressor::Zstd => 4u8,
-    };
-    let shuffle_flag = match config.shuffle {
-        Shuffle::No => 0,
-        Shuffle::Byte => 1,
-        Shuffle::Bit => 4u8,
-    };
-    let flags = shuffle_flag | u8::from(!split) << 4 | format << 5;
-    out.extend_from_slice(&[2, 1, flags, typesize as u8]);
-    out.extend_from_slice(&nbytes.to_le_bytes());
-    out.extend_from_slice(&(blocksize as u32).to_le_bytes());
-    out.extend_from_slice(&[0; 4]);
-    if config.level > 0 && !data.is_empty() {
-        let table = out.len();
-        allocate::extend(out, 4 * data.len().div_ceil(blocksize))?;
-        let encode = |block: &[u8], out: &mut Vec<u8>| {
-            encode_block(config, block, if split && block.len() == blocksize { typesize } else { 1 }, out)
-        };
-        let blocks: Vec<&[u8]> = data.chunks(blocksize).collect();
-        let helpers = if data.len() > SHARED_BYTES { spare_threads().min(blocks.len() - 1) } else { 0 };
-        let mut encoded: Vec<Mutex<Vec<u8>>> = Vec::new();
-        if helpers > 0 {
-            encoded.resize_with(blocks.len(), Mutex::default);
-            share(blocks.len(), helpers, &|i| encode(blocks[i], &mut locked(&encoded[i])))?;
-        }
-        for (i, block) in blocks.iter().enumerate() {
-            let offset = (out.len() - begin) as u32;
-            out[table + 4 * i..table + 4 * i + 4].copy_from_slice(&offset.to_le_bytes());
-            match encoded.get(i) {
-                Some(encoded) => allocate::append(out, &locked(encoded))?,
-                None => encode(block, out)?,
-            }
-            if out.len() - begin >= HEADER + data.len() {
-                break;
-            }
-        }
-    }
-    if config.level == 0 || out.len() - begin >= HEADER + data.len() {
-        // Compression gains nothing: store the data uncompressed and unshuffled.
-        out.truncate(begin + HEADER);
-        out[begin + 2] |= 2;
-        allocate::append(out, data)?;
-    }
-    let size = (out.len() - begin) as u32;
-    out[begin + 12..begin + 16].copy_from_slice(&size.to_le_bytes());
-    Ok(())
-}
+/// What gets some rows of a chunk, and the position of the first byte.
+pub type Rows<'a> = &'a mut dyn FnMut(usize, &mut [u8]) -> Result<()>;
 
-/// Choose a multiple of the element size, large enough to compress well, small enough that a shuffled block fits into the
-/// CPU cache and a partial read need not decode the whole chunk.
-fn block_size(config: &Config, nbytes: usize) -> usize {
-    let target = match config.blocksize {
-        0 if splits_streams(config) => BLOCK_BYTES.min(STREAM_BYTES * config.typesize),
-        0 => BLOCK_BYTES,
-        given => given.max(MIN_SPLIT),
-    };
-    let size = target.min(nbytes).max(1);
-    if size > config.typesize { size / config.typesize * config.typesize } else { size }
-}
-
-/// Whether blocks of whole elements are one stream per byte of an element.
-fn splits_streams(config: &Config) -> bool {
-    let fast = matches!(config.compressor, Compressor::BloscLz | Compressor::Lz4 | Compressor::Snappy);
-    fast && config.typesize <= MAX_SPLITS && config.shuffle != Shuffle::No
-}
-
-fn splits(config: &Config, blocksize: usize) -> bool {
-    splits_streams(config) && blocksize / config.typesize >= MIN_SPLIT && blocksize.is_multiple_of(config.typesize)
-}
-
-fn encode_block(config: &Config, block: &[u8], nsplits: usize, out: &mut Vec<u8>) -> Result<()> {
-    let mut shuffled;
-    let block = match config.shuffle {
-        Shuffle::Byte if config.typesize > 1 => {
-            shuffled = scratch::take(block.len())?;
-            shuffle::shuffle(config.typesize, block, &mut shuffled);
-            &*shuffled
+/// Decode bytes `start..stop` of a frame in a file, whole rows of `row` bytes, some of them at a time, so that what is decoded
+/// stays in the processor's cache until it is copied; see `in_file`.
+pub fn decode_file_rows(source: Source, total: usize, range: Range<usize>, row: usize, sink: Rows) -> Result<()> {
+    in_file(source, total, |frame| {
+        if frame.blocksize > 4 * BLOCK_BYTES {
+            return Err(corrupt("large blocks"));
         }
-        Shuffle::Bit => {
-            shuffled = scratch::take(block.len())?;
-            shuffle::bitshuffle(config.typesize, block, &mut shuffled);
-            &*shuffled
-        }
-        _ => block,
-    };
-    for stream in block.chunks_exact(block.len() / nsplits) {
-        let at = out.len();
-        out.extend_from_slice(&[0; 4]);
-        let made = encode_stream(config, stream, out);
-        if made.is_none_or(|made| made >= stream.len()) {
-            out.truncate(at + 4);
-            allocate::append(out, stream)?;
-        }
-        let size = (out.len() - at - 4) as u32;
-        out[at..at + 4].copy_from_slice(&size.to_le_bytes());
-    }
-    Ok(())
-}
-
-/// Append the compressed stream and return its size; `None` for incompressible data.
-fn encode_stream(config: &Config, data: &[u8], out: &mut Vec<u8>) -> Option<usize> {
-    use lz4::block::{CompressionMode, compress_bound, compress_to_buffer};
-    let failed = || Error::codec("blosc", "a stream cannot be compressed");
-    let start = out.len();
-    let level = config.level;
-    match config.compressor {
-        Compressor::BloscLz => append(out, data.len(), |t| blosclz::encode(data, t).ok_or(()), |()| failed()).ok()?,
-        Compressor::Lz4 | Compressor::Lz4Hc => {
-            let mode = match config.compressor {
-                Compressor::Lz4 => CompressionMode::FAST(10 - level as i32),
-                _ => CompressionMode::HIGHCOMPRESSION(level as i32),
-            };
-            let bound = compress_bound(data.len()).ok()?;
-            append(out, bound, |t| compress_to_buffer(data, Some(mode), false, t), |_| failed()).ok()?;
-        }
-        Compressor::Snappy => {
-            let bound = snap::raw::max_compress_len(data.len());
-            append(out, bound, |t| snap::raw::Encoder::new().compress(data, t), |_| failed()).ok()?;
-        }
-        Compressor::Zlib => deflate::zlib(level as i32, data, out).ok()?,
-        Compressor::Zstd => {
-            let level = match level {
-                9 => zstd_safe::max_c_level(),
-                8 => zstd_safe::max_c_level() - 2,
-                level => level as i32 * 2 - 1,
-            };
-            super::encode_zstd(level, false, data, out).ok()?;
-        }
-    }
-    Some(out.len() - start)
+        frame.rows(range, row, sink)
+    })
 }

@@ -4,6 +4,7 @@
 
 mod bits;
 pub mod blosc;
+pub mod blosc_encode;
 pub mod blosclz;
 pub mod checksum;
 mod conditional;
@@ -156,7 +157,7 @@ impl Codec {
     /// Append the encoded form of `data` to `out`.
     pub fn encode(&self, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
         match self {
-            Codec::Blosc(config) => blosc::encode(config, data, out),
+            Codec::Blosc(config) => blosc_encode::encode(config, data, out),
             Codec::Gzip { level } => deflate::gzip(*level, data, out),
             Codec::Zlib { level } => deflate::zlib(*level, data, out),
             Codec::Zstd { level, checksum } => encode_zstd(*level, *checksum, data, out),

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import lcm, log, prod
-from typing import Self
+from math import gcd, lcm, log, prod
+from typing import NamedTuple, Self
 
 from tessarr.codecs.sharding import ShardingCodec
 from tessarr.dtypes.base import VARIABLE_ITEMSIZE
@@ -24,6 +24,10 @@ FOR_THREADS = 4
 """At most one part in so many of the memory is for what threads hold, where one thread needs less."""
 SMALL_BOX = 64 << 20
 """A box of fewer bytes grows further than reading needs: a task takes some milliseconds, whatever its size."""
+BAND = 64 << 20
+"""The bytes of a band, if they are not chunks for all threads, or longer stored values, that need more."""
+_COUNTED = 10_000
+"""So many bands are looked at one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,8 @@ class Sizes:
     """The bytes that a task holds besides."""
     converted: int = 0
     """Bytes of an element of the source, where tasks convert elements to another type, and hold both; 0 where they do not."""
+    stops: Shape | None = None
+    """The stored values of the source, between which tasks may stop reading; ``None``: they read their boxes at once."""
 
     @classmethod
     def of(cls, metadata: ArrayMetadata, read: Shape, threads: int, *, streamed: bool = False) -> Self:
@@ -73,6 +79,12 @@ class Sizes:
         and decoded, and what it holds besides."""
         elements = prod(min(n, size) for n, size in zip(self.shape, box, strict=True))
         return self.per_element * elements + self.threads * self.per_thread + self.held
+
+    def peak_in_bands(self, box: Sequence[int], sweep: Sweep) -> int:
+        """Return the most bytes that a task holds which goes over its box in bands."""
+        row = prod(box) // box[sweep.axis]
+        elements = row * (self.source_itemsize * sweep.held + (self.itemsize * sweep.band if self.converted else 0))
+        return elements + self.threads * self.per_thread + self.held
 
     @property
     def smallest(self) -> Shape:
@@ -122,6 +134,49 @@ def choose_box(sizes: Sizes, memory: int) -> Tiling:
                 break
             box = wider
     return tiled(sizes.axes, _balanced(sizes, box))
+
+
+class Sweep(NamedTuple):
+    """How a task goes over its box."""
+
+    axis: int
+    band: int
+    """The length of a band: whole stored values of the target."""
+    held: int
+    """The most positions along the axis that are read, and not written yet."""
+    stop: int
+    """Reading stops at multiples of this, and at the end of the box."""
+
+
+def sweep_of(sizes: Sizes, box: Sequence[int]) -> Sweep | None:
+    """Choose how tasks go over boxes of these lengths, the longest: along the axis on which they hold least.
+
+    ``None`` where that is about the whole box.
+    """
+    if sizes.stops is None or 0 in box:
+        return None
+    best, least = None, 0.75 * prod(box)
+    nbytes = max(BAND, 4 * sizes.threads * sizes.source_itemsize * prod(map(min, sizes.shape, sizes.read)))
+    for axis, (length, read) in enumerate(zip(box, sizes.stops, strict=True)):
+        chunk, row = sizes.axes[axis].uniform, prod(box) // length
+        if not chunk:
+            continue
+        least_band, common = -(-nbytes // (row * sizes.source_itemsize * chunk)) * chunk, lcm(chunk, read)
+        bands = (least_band, -(-least_band // common) * common)
+        held, band = min((_most_held(sizes.shape[axis], length, band, read), band) for band in bands)
+        if band < length and row * held < least:
+            best, least = Sweep(axis, band, held, read), row * held
+    return best
+
+
+def _most_held(n: int, length: int, band: int, read: int) -> int:
+    """Return the most positions that a band needs of an axis of `n`, in boxes of `length`: up to a multiple of `read`."""
+    if n // band > _COUNTED:
+        return band + read - gcd(band, 0 if length >= n else length, read)
+    boxes = ((low, min(n, low + length)) for low in range(0, n, length))
+    return max(
+        min(high, -(-min(high, at + band) // read) * read) - at for low, high in boxes for at in range(low, high, band)
+    )
 
 
 def _balanced(sizes: Sizes, box: list[int]) -> list[int]:

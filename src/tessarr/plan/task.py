@@ -6,16 +6,22 @@ So it may run anywhere, twice, or again after it was killed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from threading import Lock
 from typing import Protocol
 
+import numpy as np
+
 from tessarr.core.array import Array
 from tessarr.core.group import Group
+from tessarr.dtypes.base import DataType
+from tessarr.engine.pool import for_each
 from tessarr.engine.processors import processors
 from tessarr.indexing.boxes import Box
 from tessarr.metadata.array import ArrayMetadata
+from tessarr.plan.cost import Sizes, Sweep
 from tessarr.plan.manifest import Manifest, PlannedNode
 from tessarr.plan.markers import Milestones, Receipt, digest_of
 from tessarr.plan.publish import publish
@@ -77,8 +83,7 @@ class Worker:
         with scratch_store(str(self.manifest.options["scratch"]), self.manifest.id) as store:
             stages = node.strategy.stages.ranges(number)
             found = [[self._move(step, node, step, store, "", marked) for step in steps] for steps in stages]
-        ended = found[-1]
-        return Receipt(task, sum(receipt.nbytes for receipt in ended), digest_of(ended) if marked else "")
+        return _combined(task, found[-1], marked)
 
     def _move(
         self, task: int, node: PlannedNode, number: int, store: Store, between: str, marked: bool
@@ -86,14 +91,40 @@ class Worker:
         """Carry out a step of a stage; `store` has the intermediate arrays, at the path `between`."""
         assert node.strategy is not None
         _, stage, box = node.strategy.stages.locate(number)
+        if stage == 0 and (sweep := self._sweep(node)) is not None:
+            bands = in_bands(self._arrays[node.source], box, sweep)
+            return _combined(
+                task,
+                [
+                    self._store(number, node, band, self._cast(node, values), marked)
+                    for number, (band, values) in enumerate(bands)
+                ],
+                marked,
+            )
         if stage == 0:
-            assert isinstance(node.metadata, ArrayMetadata)
-            values = cast(self._read(node.source, box), node.metadata.dtype)
+            values = self._cast(node, self._read(node.source, box))
         else:
             values = values_in(self._intermediate(node, stage - 1, store, between), box)
         if stage < len(node.strategy.intermediates):
             self._intermediate(node, stage, store, between)[box or ...] = values
             return Receipt(task, int(values.nbytes), "")
+        return self._store(task, node, box, values, marked)
+
+    def _sweep(self, node: PlannedNode) -> Sweep | None:
+        assert node.strategy is not None
+        assert isinstance(node.metadata, ArrayMetadata)
+        if not can_sweep(self._arrays[node.source], node.metadata):
+            return None
+        sizes = Sizes.of(node.metadata, node.read, node.strategy.threads)
+        return node.strategy.sweep(replace(sizes, converted=node.read_itemsize, stops=node.read_shards or node.read))
+
+    @staticmethod
+    def _cast(node: PlannedNode, values: AnyArray) -> AnyArray:
+        assert isinstance(node.metadata, ArrayMetadata)
+        return cast(values, node.metadata.dtype)
+
+    def _store(self, task: int, node: PlannedNode, box: Box, values: AnyArray, marked: bool) -> Receipt:
+        """Write whole stored values of the target."""
         target = self._target(node)
         target[box or ...] = values
         if self.manifest.verify:
@@ -144,8 +175,47 @@ class Worker:
             self.store.delete_many(keys_of_block(array, node.strategy.stages, stage, number))
 
 
+def _combined(task: int, receipts: list[Receipt], marked: bool) -> Receipt:
+    return Receipt(task, sum(receipt.nbytes for receipt in receipts), digest_of(receipts) if marked else "")
+
+
+def can_sweep(source: SourceArray, metadata: ArrayMetadata) -> bool:
+    """Return whether tasks may read a source in parts, into memory that they use again."""
+    return source.read_into is not None and metadata.dtype.kind not in "OT"
+
+
+def in_bands(source: SourceArray, box: Box, sweep: Sweep) -> Iterator[tuple[Box, AnyArray]]:
+    """Yield the bands of a box with their elements, in memory that the next band uses again.
+
+    What is read of a stored value of the source beyond a band stays for the next ones, so that no value is read twice.
+    """
+    assert source.read_into is not None
+    axis, (low, high) = sweep.axis, (box[sweep.axis].start, box[sweep.axis].stop)
+    lengths = [part.stop - part.start for part in box]
+    lengths[axis] = min(sweep.held, high - low)
+    dtype = source.dtype.dtype if isinstance(source.dtype, DataType) else np.dtype(source.dtype)
+    held = np.empty(lengths, dtype, source.keep.get("order", "C"))
+
+    def rows(start: int, stop: int) -> Box:
+        return (*(slice(None),) * axis, slice(start, stop))
+
+    first = read = low  # where the memory begins, and how far the source was read
+    for start in range(low, high, sweep.band):
+        stop = min(high, start + sweep.band)
+        if read < stop:
+            held[rows(0, read - start)] = held[rows(start - first, read - first)]
+            first, until = start, min(high, -(-stop // sweep.stop) * sweep.stop)
+            part = (*box[:axis], slice(read, until), *box[axis + 1 :])
+            source.read_into(part, held[rows(read - first, until - first)])
+            read = until
+        yield (*box[:axis], slice(start, stop), *box[axis + 1 :]), held[rows(start - first, stop - first)]
+
+
 def compare(values: AnyArray, target: Array, box: Box) -> None:
-    """Raise `BaseZarrError` where a box of `target` does not hold `values`; it is read back in small pieces."""
-    for piece in pieces_of(box, target):
+    """Raise `BaseZarrError` where a box of `target` does not hold `values`; each thread reads small pieces of it back."""
+
+    def work(piece: Box) -> None:
         here = tuple(slice(part.start - low.start, part.stop - low.start) for part, low in zip(piece, box, strict=True))
         check_stored(values[here or ...], target, piece)
+
+    for_each(work, list(pieces_of(box, target)))

@@ -46,6 +46,10 @@ def values_in(array: Array, box: Box) -> AnyArray:
     return made
 
 
+_BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+"""Integers that compare the bits of elements of a size."""
+
+
 def identical(a: AnyArray, b: AnyArray) -> bool:
     """Return whether two arrays hold the same bits; byte order and the padding of records are ignored.
 
@@ -63,7 +67,10 @@ def identical(a: AnyArray, b: AnyArray) -> bool:
         return all(same_value(x, y) for x, y in zip(a.reshape(-1).tolist(), b.reshape(-1).tolist(), strict=True))
     if a.dtype.newbyteorder("=") != b.dtype.newbyteorder("="):
         return False
-    return _native(a).tobytes() == _native(b).tobytes()
+    bits = _BITS.get(a.dtype.itemsize)
+    if bits is None:
+        return _native(a).tobytes() == _native(b).tobytes()
+    return bool((_native(a).view(bits) == _native(b).view(bits)).all())
 
 
 def _native(a: AnyArray) -> AnyArray:

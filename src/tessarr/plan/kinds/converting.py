@@ -24,7 +24,7 @@ from tessarr.plan.publish import write_documents
 from tessarr.plan.strategies.cast import cast, check_cast
 from tessarr.plan.strategies.regroup import can_regroup
 from tessarr.plan.strategies.strategy import Name, choose, direct, regrouping
-from tessarr.plan.task import Worker
+from tessarr.plan.task import Worker, can_sweep
 from tessarr.stores.base import Store
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import join
@@ -79,8 +79,11 @@ def _node(planned: Planned, top: object, how: How, itemsizes: Mapping[str, int])
     sizes, itemsize = Sizes.of(metadata, read, 1, streamed=how.streamed), itemsizes[source.path]
     if how.dtype is not None and itemsize != sizes.itemsize:
         sizes = replace(sizes, converted=itemsize)
-    sizes = replace(sizes, threads=max(1, min(processors(), how.memory // max(1, FOR_THREADS * sizes.per_thread))))
     found = top[source.path] if isinstance(top, Group) and source.path else top
+    shards = (found.shards if isinstance(found, Array) else None) or ()
+    if can_sweep(source, metadata):
+        sizes = replace(sizes, stops=shards or read)
+    sizes = replace(sizes, threads=max(1, min(processors(), how.memory // max(1, FOR_THREADS * sizes.per_thread))))
     if how.strategy in ("auto", "regroup") and isinstance(found, Array) and can_regroup(found._metadata, metadata):
         strategy = regrouping(sizes, how.memory, "the chunks and their codecs stay, so that nothing is decoded")
     elif how.strategy == "regroup":
@@ -92,9 +95,9 @@ def _node(planned: Planned, top: object, how: How, itemsizes: Mapping[str, int])
     else:
         strategy = choose(sizes, how.memory, how.strategy, scratch=how.scratch is not None)
     why = f"{strategy.why}; {source.note}" if strategy.why and source.note else strategy.why or source.note
-    planned_with = replace(strategy, threads=sizes.threads, memory=strategy.peak(sizes), why=why)
-    shards = found.shards if isinstance(found, Array) else None
-    return PlannedNode(planned.path, source.path, metadata, planned_with, read, shards or (), sizes.converted)
+    strategy = replace(strategy, threads=sizes.threads, why=why)
+    strategy = replace(strategy, memory=strategy.peak(sizes))
+    return PlannedNode(planned.path, source.path, metadata, strategy, read, shards, sizes.converted)
 
 
 def carry_out(

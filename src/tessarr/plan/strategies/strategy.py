@@ -13,7 +13,7 @@ from math import prod
 from typing import Literal, NamedTuple, Self, TypeAlias, TypedDict
 
 from tessarr.errors import UnsupportedOperationError
-from tessarr.plan.cost import Sizes, choose_box, chunks_read
+from tessarr.plan.cost import Sizes, Sweep, choose_box, chunks_read, sweep_of
 from tessarr.plan.strategies.staged import Intermediate, in_two_stages
 from tessarr.plan.strategies.stages import Stages
 from tessarr.plan.tiling import JSONCuts, Tiling
@@ -65,8 +65,14 @@ class Strategy:
         units = [source, *(between.chunks for between in self.intermediates)]
         return list(zip(self.stages.tilings, units, strict=True))
 
+    def sweep(self, sizes: Sizes) -> Sweep | None:
+        """Return how tasks go over their boxes; ``None``: they hold them whole."""
+        return sweep_of(sizes, self.stages.tilings[0].longest) if self.name == "direct" and self.threads else None
+
     def peak(self, sizes: Sizes) -> int:
         """Return the most bytes that a task holds."""
+        if (sweep := self.sweep(sizes)) is not None:
+            return sizes.peak_in_bands(self.stages.tilings[0].longest, sweep)
         units = [sizes.read, *(between.chunks for between in self.intermediates), sizes.write]
         return max(
             (

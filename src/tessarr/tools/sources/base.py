@@ -59,6 +59,8 @@ class SourceArray:
     """A dtype for `tessarr.create_array`: a NumPy dtype, `str`, `bytes`, or a tessarr `DataType`."""
     read: Callable[[Box], AnyArray]
     """Returns the values of a box."""
+    read_into: Callable[[Box, AnyArray], object] | None = None
+    """Reads the values of a box into memory of that shape, if the source can."""
     chunks: Shape | None = None
     """Shape of the parts that the source reads as one; ``None`` when any part can be read alone."""
     fill_value: object = UNSET
@@ -116,6 +118,19 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Close the file."""
+
+
+_MOST_IN_ONE_CHUNK = 64 << 20
+
+
+def is_axis(node: SourceArray) -> bool:
+    """Return whether an array has the positions along the axis of its name, few enough for one chunk.
+
+    >>> hours = {"path": "a/time", "shape": (3,), "dtype": np.dtype("i8"), "read": np.zeros}
+    >>> is_axis(SourceArray(**hours)), is_axis(SourceArray(**hours, dimension_names=("time",)))
+    (False, True)
+    """
+    return node.dimension_names == (node.path.rpartition("/")[2],) and node.nbytes <= _MOST_IN_ONE_CHUNK
 
 
 def ragged(dtype: AnyDType) -> DataType | None:

@@ -12,7 +12,7 @@ from tessarr.codecs.base import BytesToBytes, Codec
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.core.open import open as open_node
-from tessarr.tools.sources.base import UNSET, SourceArray, SourceGroup
+from tessarr.tools.sources.base import UNSET, SourceArray, SourceGroup, is_axis
 from tessarr.tools.transfer import values_in
 
 
@@ -59,17 +59,20 @@ def _node(path: str, node: Array | Group) -> SourceArray | SourceGroup:
         keep |= _without_blocks(blocks.codecs)
     elif isinstance(blocks, ClippedCodec):
         keep = {}  # but for its chunks, nothing of another format is a choice for Zarr
-    return SourceArray(
+    made = SourceArray(
         path=path,
         shape=node.shape,
         dtype=metadata.data_type,
         read=lambda box: values_in(node, box),
+        read_into=(lambda box, out: node.read(box, out=out)) if regular else None,
         chunks=tuple(min(axis.size(0), axis.length) if axis.nchunks else 1 for axis in node._chunk_axes),
         fill_value=UNSET if metadata.fill_value is None else metadata.fill_value,
         attributes=attributes,
         dimension_names=node.dims,
         keep=keep,
     )
+    made.is_coordinate = is_axis(made)
+    return made
 
 
 def _without_blocks(codecs: Sequence[Codec]) -> dict[str, object]:
