@@ -332,3 +332,28 @@ def test_a_file_that_changes_meanwhile_is_an_error(tmp_path: Path, monkeypatch: 
     with pytest.raises(ConflictError, match=r"1\.nc"):
         convert(days, tmp_path / "out.zarr")
     assert not (tmp_path / "out.zarr").exists()
+
+
+def test_a_long_coordinate_is_one_chunk_too(tmp_path: Path) -> None:
+    """Its values are more than a table of files keeps, and its file has them in many chunks."""
+    netcdf4 = pytest.importorskip("netCDF4", reason="belongs to the extra [convert]")
+    with netcdf4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("time", None)
+        file.createVariable("time", "f8", ("time",), chunksizes=(8192,))[:] = np.arange(200_000)
+        file.createVariable("v", "i2", ("time",), chunksizes=(50_000,))[:] = np.arange(200_000) % 1000
+    convert(tmp_path / "a.nc", tmp_path / "a.zarr")
+    group = tessarr.open_group(tmp_path / "a.zarr")
+    assert (array_of(group["time"]).chunks, array_of(group["v"]).chunks) == ((200_000,), (50_000,))
+    assert np.array_equal(array_of(group["time"])[...], np.arange(200_000.0))
+
+
+def test_coordinates_of_zarr_become_one_chunk_where_others_are_cut(tmp_path: Path) -> None:
+    group = tessarr.create_group(tmp_path / "a")
+    group.create_array("time", data=np.arange(40), chunks=(4,), dimension_names=["time"])
+    group.create_array("v", data=np.ones((40, 6)), chunks=(4, 6), dimension_names=["time", "x"])
+    found = {}
+    for name, chunks in (("kept", "keep"), ("cut", {"time": 20, "x": 2})):
+        convert(tmp_path / "a", tmp_path / name, chunks=chunks)
+        made = tessarr.open_group(tmp_path / name)
+        found[name] = array_of(made["time"]).chunks, array_of(made["v"]).chunks
+    assert found == {"kept": ((4,), (4, 6)), "cut": ((40,), (20, 2))}

@@ -369,7 +369,7 @@ def _check_lengths(what: str, layout: ChunksChoice) -> None:
 
 
 def _chunks(node: SourceArray, choices: Choices) -> ChunksLike:
-    if node.is_coordinate:
+    if _in_one_chunk(node, choices):
         return tuple(max(1, n) for n in node.shape)
     layout = choices.chunks
     if isinstance(layout, Mapping) and not _named(layout, node):
@@ -394,6 +394,12 @@ def _chunks(node: SourceArray, choices: Choices) -> ChunksLike:
     return tuple(max(1, size) if size >= 0 else size for size in sizes)
 
 
+def _in_one_chunk(node: SourceArray, choices: Choices) -> bool:
+    """Return whether a coordinate is one chunk, however others are cut; chunks of Zarr stay unless others are requested."""
+    kept = bool(node.keep) and _is_keep(choices.chunks) and _is_keep(choices.shards)
+    return node.is_coordinate and not kept
+
+
 def _automatic(node: SourceArray) -> Shape:
     grid = normalize_chunks("auto", node.shape, node.itemsize)
     assert grid.chunk_shape is not None
@@ -416,7 +422,7 @@ def _source_chunks(node: SourceArray) -> Shape | str:
 
 
 def _shards(node: SourceArray, choices: Choices, chunks: ChunksLike, number: ZarrFormat) -> ChunksLike:
-    layout = None if node.is_coordinate else choices.shards
+    layout = None if _in_one_chunk(node, choices) else choices.shards
     if isinstance(layout, int):
         layout = (layout,)
     if _is_keep(layout):

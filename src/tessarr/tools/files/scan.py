@@ -18,12 +18,12 @@ from tessarr.errors import StoreError
 from tessarr.stores.remote.credentials import restore_secrets, strip_secrets
 from tessarr.tools.digest import block_digest, blocks
 from tessarr.tools.sources import open_source, takes_files, typed_error
-from tessarr.tools.sources.base import SourceArray, SourceGroup, StoredChunks
+from tessarr.tools.sources.base import SourceArray, SourceGroup, StoredChunks, is_axis
 from tessarr.tools.sources.remote_file import RemoteFile, State, is_file_url
 from tessarr.types import AnyArray
 
 MOST_KEPT = 1 << 20
-"""The most bytes of a coordinate in one file; a larger one is an array as any other."""
+"""The most bytes of a coordinate in one file whose values are kept with what was scanned."""
 _BATCH = 20
 """Files that one task of an executor scans."""
 _NAMING = ("coordinates", "bounds", "grid_mapping")
@@ -131,7 +131,7 @@ def scan(
             same = along is not None and along not in (node.dimension_names or ()) and (parted or node.path in kept)
             nodes.append(
                 ScannedArray(
-                    node=replace(node, read=_closed, stored=_closed, is_coordinate=node.path in kept),
+                    node=replace(node, read=_closed, stored=_closed, is_coordinate=node.path in kept or is_axis(node)),
                     stored=stored,
                     values=_values(node) if node.path in kept else None,
                     digest=_digest(node) if same else None,
