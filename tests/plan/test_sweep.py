@@ -34,8 +34,8 @@ def _stored(store: MemoryStore) -> dict[str, bytes]:
 @st.composite
 def _layouts(draw: st.DrawFn) -> dict[str, Any]:
     ndim = draw(st.integers(1, 3))
-    shape = tuple(draw(st.lists(st.integers(1, 40), min_size=ndim, max_size=ndim)))
-    source, target = (tuple(draw(st.integers(1, n)) for n in shape) for _ in range(2))
+    shape = tuple(draw(st.lists(st.integers(0, 40), min_size=ndim, max_size=ndim)))
+    source, target = (tuple(draw(st.integers(1, max(1, n))) for n in shape) for _ in range(2))
     shards = tuple(n * draw(st.integers(1, 3)) for n in target) if draw(st.booleans()) else None
     source_shards = tuple(n * draw(st.integers(1, 3)) for n in source) if draw(st.booleans()) else None
     return {

@@ -153,7 +153,7 @@ def sweep_of(sizes: Sizes, box: Sequence[int]) -> Sweep | None:
 
     ``None`` where that is about the whole box.
     """
-    if sizes.stops is None or 0 in box:
+    if sizes.stops is None or 0 in sizes.shape:
         return None
     best, least = None, 0.75 * prod(box)
     nbytes = max(BAND, 4 * sizes.threads * sizes.source_itemsize * prod(map(min, sizes.shape, sizes.read)))
