@@ -357,3 +357,17 @@ def test_coordinates_of_zarr_become_one_chunk_where_others_are_cut(tmp_path: Pat
         made = tessarr.open_group(tmp_path / name)
         found[name] = array_of(made["time"]).chunks, array_of(made["v"]).chunks
     assert found == {"kept": ((4,), (4, 6)), "cut": ((40,), (20, 2))}
+
+
+def test_files_whose_times_differ_only_in_their_units_are_named(tmp_path: Path) -> None:
+    """As xarray writes them unless told otherwise: days since the first day of each file."""
+    netcdf4 = pytest.importorskip("netCDF4", reason="belongs to the extra [convert]")
+    for number in range(2):
+        with netcdf4.Dataset(tmp_path / f"{number}.nc", "w") as file:
+            file.createDimension("time", None)
+            time = file.createVariable("time", "i8", ("time",))
+            time.units = f"days since 2000-01-{1 + 10 * number:02}"
+            time[:] = np.arange(10)
+    with pytest.raises(BaseZarrError, match=r"1\.nc: /time: units 'days since 2000-01-11', where 0\.nc has"):
+        convert(f"{tmp_path}/*.nc", tmp_path / "a.zarr")
+    assert not (tmp_path / "a.zarr").exists()

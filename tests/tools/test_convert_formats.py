@@ -224,3 +224,48 @@ def test_a_format_of_others_is_recognised_and_joined(tmp_path: Path, monkeypatch
     convert(str(tmp_path / "?.raw"), tmp_path / "out.zarr", along="row")
     assert values_of(tmp_path / "out.zarr").tobytes() == b"abcdef"
     assert not isinstance(scan(str(tmp_path / "a.raw")).arrays[""].stored, StoredChunks)
+
+
+def test_tiles_of_jpeg_that_share_their_tables_are_decoded(tmp_path: Path) -> None:
+    """As GDAL writes them: the tables are in a tag of the page, and not in its tiles."""
+    tifffile = pytest.importorskip("tifffile", reason="belongs to the extra [convert]")
+    imagecodecs = pytest.importorskip("imagecodecs", reason="tifffile decodes JPEG by it")
+    image = np.tile(np.arange(0, 128, dtype="u1"), (128, 1))
+    tiles, tables = [], b""
+    for row, column in np.ndindex(2, 2):
+        data = imagecodecs.jpeg8_encode(image[row * 64 : row * 64 + 64, column * 64 : column * 64 + 64], level=90)
+        at, kept, shared = 2, b"\xff\xd8", b"\xff\xd8"
+        while data[at + 1] != 0xDA:  # the scan
+            stop = at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+            if data[at + 1] in (0xDB, 0xC4):
+                shared += data[at:stop]
+            else:
+                kept += data[at:stop]
+            at = stop
+        tiles.append(kept + data[at:])
+        tables = shared + b"\xff\xd9"
+    tifffile.imwrite(
+        tmp_path / "a.tif", iter(tiles), shape=image.shape, dtype="u1", tile=(64, 64), compression="jpeg",
+        jpegtables=tables, photometric="minisblack",
+    )  # fmt: skip
+    expected = tifffile.imread(tmp_path / "a.tif")
+    assert np.abs(expected.astype(int) - image).max() < 8
+    convert(tmp_path / "a.tif", tmp_path / "a.zarr")
+    np.testing.assert_array_equal(values_of(tmp_path / "a.zarr"), expected)
+
+
+@pytest.mark.parametrize("name", ["a.img", "a.hdr"])
+def test_an_image_in_two_files_is_converted_by_the_name_of_either(name: str, tmp_path: Path) -> None:
+    nibabel = pytest.importorskip("nibabel", reason="belongs to the extra [convert]")
+    values = np.arange(24, dtype="i2").reshape(2, 3, 4)
+    nibabel.save(nibabel.Nifti1Pair(values, np.eye(4)), tmp_path / "a.img")
+    convert(tmp_path / name, tmp_path / "a.zarr")
+    np.testing.assert_array_equal(values_of(tmp_path / "a.zarr"), values)
+
+
+def test_a_fits_file_that_is_compressed_as_a_whole_is_read(tmp_path: Path) -> None:
+    fits = pytest.importorskip("astropy.io.fits", reason="belongs to the extra [fits]")
+    fits.PrimaryHDU(IMAGE.astype("f4")).writeto(tmp_path / "a.fits.gz")
+    assert "compressed" in reason(tmp_path / "a.fits.gz")
+    convert(tmp_path / "a.fits.gz", tmp_path / "a.zarr")
+    np.testing.assert_array_equal(values_of(tmp_path / "a.zarr"), IMAGE)

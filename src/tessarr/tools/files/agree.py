@@ -38,7 +38,11 @@ def dimension_between(one: ScannedFile, other: ScannedFile) -> str:
         match = theirs.get(path)
         name = path.rpartition("/")[2]
         if array.node.dimension_names == (name,) and array.values is not None and match and match.values is not None:
-            same = array.values.shape == match.values.shape and np.array_equal(array.values, match.values)
+            same = (
+                array.values.shape == match.values.shape
+                and np.array_equal(array.values, match.values)
+                and not any(_unlike(array, match, what) for what in _MEANING)
+            )
             differing |= set() if same else {name}
     if len(differing) != 1:
         raise BaseZarrError(
@@ -46,6 +50,10 @@ def dimension_between(one: ScannedFile, other: ScannedFile) -> str:
             expected="one dimension whose length or coordinates differ", hint="Name it with along (--along)",
         )  # fmt: skip
     return differing.pop()
+
+
+def _unlike(one: ScannedArray, other: ScannedArray, attribute: str) -> bool:
+    return one.node.attributes.get(attribute) != other.node.attributes.get(attribute)
 
 
 def _lengths(file: ScannedFile) -> dict[str, int]:

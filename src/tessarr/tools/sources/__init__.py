@@ -15,7 +15,7 @@ need fit into memory. Conventions are not applied: packed data stays packed, and
 | Zarr of any version | `zarr` | none |
 
 Files in stores (``s3://``, ``https://`` and others) are read by ranges, as `RemoteFile`; a copy of them is downloaded for a
-package that needs a path: netCDF4 (which is not used for them), cfgrib, and nibabel for ``.nii.gz``.
+package that needs a path: netCDF4 (which is not used for them), cfgrib, and those of ``.nii.gz`` and ``.fits.gz``.
 
 Other packages add a format by an entry point in the group ``tessarr.source``, or `tessarr.registry.register`: a function that
 opens a path as a `Source`. It is chosen by name, or where its attribute ``recognises(path or URL, first 512 bytes)`` returns
@@ -90,7 +90,7 @@ def kind_of(place: str, start: bytes) -> str | None:
         return "tiff"
     if start[344:347] in (b"n+1", b"ni1") or start[4:7] in (b"n+2", b"ni2") or name.endswith((".nii.gz", ".img")):
         return "nifti"
-    if start.startswith(b"SIMPLE  ="):
+    if start.startswith(b"SIMPLE  =") or name.endswith((".fits.gz", ".fit.gz", ".fts.gz")):
         return "fits"
     if start.startswith(b"GRIB"):
         return "grib"
@@ -165,7 +165,7 @@ def _open_remote(file: RemoteFile, kind: str) -> Source:
 
 def takes_files(kind: str, file: RemoteFile) -> bool:
     """Whether the format's package reads a file in a store by ranges; else a copy is downloaded."""
-    if kind == "nifti" and file.start(2) == b"\x1f\x8b":
+    if kind in ("nifti", "fits") and file.start(2) == b"\x1f\x8b":
         return False
     return kind in _TAKE_FILES or bool(getattr(registry.get("source", kind), "takes_files", False))
 

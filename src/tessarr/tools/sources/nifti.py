@@ -5,6 +5,7 @@ Values are read as stored: ``scl_slope`` and ``scl_inter`` become the CF attribu
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import IO
 
@@ -44,9 +45,11 @@ class NIfTISource:
         if isinstance(place, RemoteFile):
             image = getattr(nibabel, _class_of(place)).from_stream(place)
             self._file: IO[bytes] | RemoteFile = place
+            self._apart = False
         else:
             image = nibabel.load(place)
             self._file = nibabel.openers.ImageOpener(image.file_map["image"].filename)
+            self._apart = not os.path.samefile(image.file_map["image"].filename, place)
         self._data = image.dataobj
         self._fileslice = nibabel.fileslice.fileslice
         self.notices: list[str] = []
@@ -85,6 +88,8 @@ class NIfTISource:
         file = getattr(self._file, "fobj", None)
         if str(self._file.name).endswith((".gz", ".bz2", ".zst")) or (file is not None and not hasattr(file, "fileno")):
             return "the file is compressed as a whole"
+        if self._apart:
+            return "the values are in another file than the header"
         data = self._data
         if data.dtype.kind not in "iufc":
             return f"elements of type {data.dtype} are not plain numbers"

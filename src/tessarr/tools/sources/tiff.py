@@ -44,6 +44,8 @@ _CODECS: dict[int, tuple[JSONObject, ...]] = {
     50000: ({"name": "numcodecs.zstd", "configuration": {}},),
 }
 """Codecs by TIFF compression number."""
+_JPEG = frozenset({6, 7, 34892, 33007})
+"""Compression numbers of JPEG, whose tables and header may be stored once for all tiles of a page."""
 _PAGE_ERRORS = ("invalid page offset", "invalid offset to page", "corrupted tag list")
 
 
@@ -201,7 +203,8 @@ def _read_page(page: Any, box: Box, out: AnyArray) -> None:
         return
     full = out.reshape([part.stop - part.start for part in wide])
     full[...] = keyframe.nodata
-    handle = page.parent.filehandle
+    handle, decode = page.parent.filehandle, keyframe.decode  # which reads tags when it is made
+    shared = {"jpegtables": page.jpegtables, "jpegheader": keyframe.jpegheader} if keyframe.compression in _JPEG else {}
     for index, (offset, nbytes) in enumerate(zip(page.dataoffsets, page.databytecounts, strict=True)):
         position, size = _segment(keyframe, index)
         if nbytes and all(
@@ -209,7 +212,7 @@ def _read_page(page: Any, box: Box, out: AnyArray) -> None:
             for start, length, part in zip(position, size, wide, strict=True)
         ):
             handle.seek(offset)
-            segment, _, shape = keyframe.decode(handle.read(nbytes), index)
+            segment, _, shape = decode(handle.read(nbytes), index, **shared)
             if segment is not None:
                 _place(segment, position, shape, wide, full)
 
