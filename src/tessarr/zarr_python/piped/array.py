@@ -15,6 +15,7 @@ from tessarr.codecs.sharding import ShardingCodec
 from tessarr.engine.base import Engine
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import choose
+from tessarr.indexing.selection import Outer, Selection
 from tessarr.types import AnyArray, Shape
 from tessarr.zarr_python.binding import Served, bound_array
 from tessarr.zarr_python.counts import COUNTS
@@ -70,7 +71,7 @@ class PipedArray:
 
     async def read(self, batch: Sequence[Item], out: NDBuffer, drop_axes: tuple[int, ...]) -> bool:
         """Read the selection of `batch` into `out`; return whether tessarr served it. A fallback is counted."""
-        work, why = self._work(batch, out, drop_axes, keeps_padding=True)  # which a read does not select
+        work, why = self._work(batch, out, drop_axes, reads=True)
         if work is not None:
             try:
                 array = out.as_ndarray_like()
@@ -86,7 +87,7 @@ class PipedArray:
 
     async def write(self, batch: Sequence[Item], value: NDBuffer, drop_axes: tuple[int, ...]) -> bool:
         """Write `value` to the selection of `batch`; return whether tessarr served it. A fallback is counted."""
-        work, why = self._work(batch, value, drop_axes, keeps_padding=self.keeps_padding)
+        work, why = self._work(batch, value, drop_axes, reads=False)
         if work is not None:
             try:
                 array = value.as_ndarray_like()
@@ -105,7 +106,7 @@ class PipedArray:
     # -- binding -----------------------------------------------------------------------------------------------
 
     def _work(
-        self, batch: Sequence[Item], memory: NDBuffer, drop_axes: tuple[int, ...], *, keeps_padding: bool
+        self, batch: Sequence[Item], memory: NDBuffer, drop_axes: tuple[int, ...], *, reads: bool
     ) -> tuple[_Work | None, str]:
         """Return the bound array and the selection for an engine, or ``None`` and the reason to fall back."""
         metadata = self.metadata
@@ -123,10 +124,14 @@ class PipedArray:
             return None, "missing chunks are errors"
         try:
             place = self._place(metadata, paths[0], config)
+            keeps_padding = reads or self.keeps_padding  # which a read does not select
             selected = reconstruct(batch, paths, place.keys, drop_axes, keeps_padding=keeps_padding)
             if selected is None:
                 return None, "a selection that cannot be reconstructed from its chunks"
-            return _Work(_with_shape(place, selected.shape, first[1].shape, keeps_padding=keeps_padding), selected), ""
+            shape = place.served.array.shape
+            if not reads or not _is_within(selected.selection, shape):
+                shape = _shape_with(shape, selected.shape, first[1].shape, keeps_padding=keeps_padding)
+            return _Work(_with_shape(place, shape), selected), ""
         except NotServedError as reason:
             return None, str(reason)
 
@@ -151,23 +156,32 @@ class PipedArray:
         return place
 
 
-def _with_shape(place: _Place, needed: Shape, chunk: Shape, *, keeps_padding: bool) -> _Bound:
-    """Return the array at `place`, bound for a shape in which the chunks of a selection end as in an array of `needed`.
+def _is_within(selection: Selection, shape: Shape) -> bool:
+    """Return whether `selection`, if it is a box, is of an array of `shape`."""
+    if not isinstance(selection, Outer):
+        return False
+    return all(isinstance(dim, slice) and dim.stop <= n for dim, n in zip(selection.dims, shape, strict=True))
 
-    That is the shape in the metadata where possible, so that one bound array serves all selections. zarr-python keeps a
+
+def _shape_with(shape: Shape, needed: Shape, chunk: Shape, *, keeps_padding: bool) -> Shape:
+    """Return a shape in which the chunks of a selection end as in an array of `needed`.
+
+    That is `shape`, the one in the metadata, where possible, so that one bound array serves all selections. zarr-python keeps a
     pipeline when the shape of its array changes; the present shape may then be another.
     """
-    served = place.served
-    whole = served.array.shape
     if keeps_padding:
-        whole = tuple(-(-n // length) * length for n, length in zip(whole, chunk, strict=True))
-    shape = tuple(
+        shape = tuple(-(-n // length) * length for n, length in zip(shape, chunk, strict=True))
+    return tuple(
         n if need == n or (need < n and need % length == 0) else need
-        for n, need, length in zip(whole, needed, chunk, strict=True)
+        for n, need, length in zip(shape, needed, chunk, strict=True)
     )
+
+
+def _with_shape(place: _Place, shape: Shape) -> _Bound:
+    """Return the array at `place`, bound for `shape`."""
     found = place.shapes.get(shape)
     if found is None:
-        array, choice = served
+        array, choice = place.served
         if shape != array.shape:
             options = RuntimeOptions(array.options.write_empty_chunks)
             array = bind(array.store, array.path, array.metadata.with_(shape=shape), options, array.read_only)
