@@ -282,7 +282,7 @@ class AsyncArray(_AsyncNode):
 
         `out` is filled, if given. Raises `ValueError` where its shape is another.
         """
-        from tessarr.core.array_parts.read_many import read_many_async
+        from tessarr.stores.remote.loop import gather_or_cancel
 
         node, axes, shape = self._node, self._node._bound.axes, tuple(indexer.shape)
         result = np.empty(shape, node.dtype) if out is None else output_of(out, shape, node.dtype).array
@@ -290,8 +290,8 @@ class AsyncArray(_AsyncNode):
             raise ValueError(f"out has shape {result.shape}; the selection has shape {shape}")
         parts = [*indexer]
         origins = ([axis.start(index) for axis, index in zip(axes, coords, strict=True)] for coords, *_ in parts)
-        reads = [(node, _moved(within, origin)) for (_, within, *_), origin in zip(parts, origins, strict=True)]
-        for (_, _, place, _), values in zip(parts, await read_many_async(reads), strict=True):
+        reads = [node.read_async(_moved(within, at)) for (_, within, *_), at in zip(parts, origins, strict=True)]
+        for (_, _, place, _), values in zip(parts, await gather_or_cancel(reads), strict=True):
             result[place] = values.squeeze(axis=indexer.drop_axes) if indexer.drop_axes else values
         return result
 
