@@ -17,9 +17,10 @@ from peers.base import NotSupportedError, Peer
 from rows_read import assert_whole
 from task import Task, row
 
-LAYOUT = "shard-blosc32"
-WORK = ("open + slice", "open + whole")
-VARIANTS = [f"{milliseconds} ms {work}" for milliseconds in (10, 50) for work in WORK]
+LAYOUT, CHUNKED = "shard-blosc32", "raw32"
+WORK = ("open + slice", "open + whole", "open + 64 chunks")
+VARIANTS = [f"{milliseconds} ms {work}" for milliseconds in (10, 50) for work in WORK[:2]]
+VARIANTS += [f"{milliseconds} ms {WORK[2]}" for milliseconds in (10, 30, 100)]
 _servers = contextlib.ExitStack()
 atexit.register(_servers.close)
 
@@ -50,14 +51,16 @@ def measured(run: Callable[[], object], url: str, *, requests: bool) -> Callable
 
 
 def remote_read(peer: Peer, variant: str, *, requests: bool) -> Task:
-    """Open an array by URL and read one plane of a shard, or all shards."""
+    """Open an array by URL and read one plane of a shard, or all shards; or of an array without shards 64 chunks."""
     if peer.suffix:
         raise NotSupportedError("version 3 only")
-    layout = LAYOUTS[LAYOUT]
     latency, _, work = variant.partition(" ms ")
+    layout = LAYOUTS[CHUNKED if work == WORK[2] else LAYOUT]
     url = url_of(int(latency))
     whole = work == WORK[1]
-    box = (slice(None),) * 3 if whole else (layout.chunk[0], slice(0, layout.chunk[1]), slice(None))
+    box: tuple[Any, ...] = (layout.chunk[0], slice(0, layout.chunk[1]), slice(None))
+    if work != WORK[0]:
+        box = (slice(None),) * 3 if whole else tuple(slice(0, 4 * n) for n in layout.chunk)
 
     def run() -> np.ndarray:
         return peer.read(peer.open_url(f"{url}/{layout.name}.zarr"), box)
