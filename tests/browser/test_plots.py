@@ -46,6 +46,10 @@ def plots() -> Iterator[str]:
     group.create_array("field", data=np.stack([COMPLEX, 2 * COMPLEX]))
     group.create_array("colors", data=np.tile(np.array([10, 200, 30], "u1"), (8, 8, 1)))
     group.create_array("wide", data=np.tile(np.arange(4.0)[:, None], (1, 4000)), chunks=(4, 500))
+    days = np.arange("2024-01-01", "2024-03-01", dtype="datetime64[D]").astype("datetime64[s]")
+    group.create_array("days", data=days)
+    group.create_array("nothing", data=np.full((10, 20), np.nan))
+    group.create_array("none", shape=(0, 5), chunks=(1, 5), dtype="f4")
     server, address = serving(store)
     with server:
         yield address
@@ -365,3 +369,32 @@ def test_plots_in_the_dark_have_names_for_all_controls(browser: Browser, plots: 
     assert json.loads(page.evaluate(NAMELESS)) == []
     page.click("#theme")
     assert page.problems == []
+
+
+def test_an_axis_of_dates_is_marked_by_dates(browser: Browser, plots: str) -> None:
+    page = browser.open(f"{plots}#/days")
+    page.wait("document.querySelector('canvas.plot:not(.flat)')?.dataset.frame")
+    marks = page.evaluate("[...document.querySelectorAll('.axes text')].map((one) => one.textContent).join()").split(
+        ","
+    )
+    dates = [mark for mark in marks if mark.startswith("2024-0")]
+    assert len(dates) > 3
+    assert len(set(dates)) == len(dates)
+    assert all(len(date) == len("2024-01-01") for date in dates)
+    assert page.problems == []
+
+
+def test_a_plane_without_values_has_an_edge_and_says_so(browser: Browser, plots: str) -> None:
+    page = browser.open(f"{plots}#/nothing")
+    page.wait("document.body.innerText.includes('All values are missing.')")
+    page.settled()
+    width, height = json.loads(
+        page.evaluate(
+            "{const box = document.querySelector('.axes .edge').getBoundingClientRect();"
+            " JSON.stringify([box.width, box.height])}"
+        )
+    )
+    assert width == pytest.approx(2 * height, rel=0.05)
+    other = browser.open(f"{plots}#/none")
+    other.wait("document.body.innerText.includes('This array has no elements.')")
+    assert page.problems == other.problems == []

@@ -1,7 +1,7 @@
 /** The axes of an array: names, units, and the coordinates along them. */
 
 import type { Api, ArrayNode } from "./api.js";
-import { shortText } from "./elements.js";
+import { markTexts, shortText } from "./elements.js";
 import { type Tick, ticks, valueTicks } from "./ticks.js";
 
 const MAX_LABELS = 20_000;
@@ -76,9 +76,9 @@ export class Axes {
     const scale = this.scaleOf(axis);
     if (numbers !== null && isInOrder(numbers)) {
       const ends = [from, to - 1].map((at) => numbers[Math.min(numbers.length - 1, Math.max(0, Math.round(at)))] ?? 0);
-      return valueTicks(Math.min(...ends), Math.max(...ends), count).map((value) => ({ at: positionOf(value, numbers), text: shortText(value) }));
+      return marked(valueTicks(Math.min(...ends), Math.max(...ends), count), (value) => positionOf(value, numbers));
     }
-    if (scale !== undefined && scale > 0) return valueTicks(from * scale, (to - 1) * scale, count).map((value) => ({ at: value / scale, text: shortText(value) }));
+    if (scale !== undefined && scale > 0) return marked(valueTicks(from * scale, (to - 1) * scale, count), (value) => value / scale);
     return ticks(from, to, count).map((at) => ({ at, text: this.labelOf(axis, at) }));
   }
 
@@ -101,6 +101,10 @@ export class Axes {
     const own = this.node.path.slice(pyramid.group ? pyramid.group.length + 1 : 0);
     return pyramid.scales[pyramid.paths.indexOf(own)]?.[axis];
   }
+}
+
+function marked(values: number[], place: (value: number) => number): Tick[] {
+  return markTexts(values).map((text, one) => ({ at: place(values[one] ?? NaN), text }));
 }
 
 function isInOrder(numbers: number[]): boolean {

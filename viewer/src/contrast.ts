@@ -2,7 +2,7 @@
 
 import { colorTable, histogramOf, LIMITS, limitsOf, MAP_NAMES, NORMS, shareOf, valueAt } from "./colors.js";
 import { choice, el, onLook } from "./dom.js";
-import { shortText } from "./elements.js";
+import { markTexts, shortText } from "./elements.js";
 import { type Coloring, PARTS } from "./paint.js";
 import type { State } from "./state.js";
 import { valueTicks } from "./ticks.js";
@@ -134,11 +134,12 @@ export class Contrast {
     context.textBaseline = "middle";
     const count = Math.max(2, Math.floor(length / 50));
     const marks = norm === "linear" ? valueTicks(low, high, count) : Array.from({ length: count + 1 }, (_, at) => valueAt(at / count, low, high, norm));
-    for (const value of marks) {
+    const texts = norm === "linear" ? markTexts(marks) : marks.map((value) => shortText(Number(value.toPrecision(3))));
+    marks.forEach((value, one) => {
       const at = y(shareOf(value, low, high, norm));
       context.fillRect(BAR.left + BAR.width, at, 4, 1);
-      context.fillText(shortText(norm === "linear" ? value : Number(value.toPrecision(3))), BAR.left + BAR.width + 7, at, width - BAR.left - BAR.width - 8);
-    }
+      context.fillText(texts[one] ?? "", BAR.left + BAR.width + 7, at, width - BAR.left - BAR.width - 8);
+    });
     if (this.options.units !== null) {
       context.textAlign = "center";
       context.font = "600 11px system-ui, sans-serif";

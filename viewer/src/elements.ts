@@ -1,6 +1,7 @@
 /** Elements of arrays: bytes to values of their type, exactly, and values to text. */
 
 import type { ArrayNode, Packing } from "./api.js";
+import { valueTicks } from "./ticks.js";
 
 export type Element = number | bigint | boolean | [number, number] | string;
 
@@ -56,12 +57,11 @@ export function elements(bytes: ArrayBuffer, dtype: string): Elements {
     };
   }
   const whole = kind === "u8" ? new BigUint64Array(bytes) : new BigInt64Array(bytes);
-  const time = /^([mM])8\[(\d*)(\w+)\]$/.exec(kind);
-  if (time === null) {
+  const step = stepOf(dtype, "mM");
+  if (step === null) {
     return { length: whole.length, at: (index) => whole[index] ?? 0n, number: (index) => Number(whole[index] ?? 0n) };
   }
-  const step = BigInt(time[2] || "1") * (UNITS[time[3] ?? "ns"] ?? 1n);
-  const text = time[1] === "M" ? moment : duration;
+  const text = kind.startsWith("M") ? moment : duration;
   return {
     length: whole.length,
     at: (index) => text(whole[index] ?? NAT, step),
@@ -70,6 +70,12 @@ export function elements(bytes: ArrayBuffer, dtype: string): Elements {
 }
 
 const NAT = -(1n << 63n);
+
+/** Return the nanoseconds that a type of dates (M) or durations (m) counts in; `null`: another type. */
+function stepOf(dtype: string, kinds: string): bigint | null {
+  const found = new RegExp(`^<[${kinds}]8\\[(\\d*)(\\w+)\\]$`).exec(dtype);
+  return found === null ? null : BigInt(found[1] || "1") * (UNITS[found[2] ?? "ns"] ?? 1n);
+}
 
 function moment(count: bigint, step: bigint): string {
   if (count === NAT) return "NaT";
@@ -155,6 +161,25 @@ export function shortText(value: number): string {
   const magnitude = Math.abs(value);
   if (magnitude !== 0 && (magnitude < 1e-4 || magnitude >= 1e7)) return value.toExponential(2).replace(/\.?0+e/, "e");
   return String(Number(value.toPrecision(6)));
+}
+
+/** Write numbers along an axis shortly, with as many digits as tell them apart. */
+export function markTexts(values: number[]): string[] {
+  const count = new Set(values).size;
+  for (const write of [shortText, ...[9, 12, 15].map((digits) => (value: number): string => String(Number(value.toPrecision(digits))))]) {
+    const texts = values.map(write);
+    if (new Set(texts).size === count) return texts;
+  }
+  return values.map(String);
+}
+
+/** Return about `count` dates to mark between two counts of a type of dates (NumPy's name): whole days, hours, minutes or seconds; `null`: another type. */
+export function dateMarks(dtype: string, low: number, high: number, count: number): { value: number; text: string }[] | null {
+  const step = stepOf(dtype, "M");
+  if (step === null) return null;
+  const lengths = [86_400, 3600, 60, 1].map((seconds) => (seconds * 1e9) / Number(step));
+  const unit = lengths.find((one) => high - low >= 2 * one) ?? 1;
+  return valueTicks(low / unit, high / unit, count).map((at) => ({ value: at * unit, text: moment(BigInt(Math.round(at * unit)), step) }));
 }
 
 /** Write a number of bytes with a binary unit. */

@@ -1,6 +1,6 @@
 /** What is drawn of a plot, in pixels: its axes, what is in the plot, and what lies over it. */
 
-import { shortText } from "./elements.js";
+import { dateMarks, markTexts } from "./elements.js";
 import type { Texels } from "./layer.js";
 import type { Lines } from "./overlay.js";
 import type { Scaling } from "./scales.js";
@@ -113,10 +113,14 @@ export function roomOf(element: HTMLElement): { width: number; height: number } 
   return { width: Math.max(1, element.clientWidth - MARGIN.left - MARGIN.right), height: Math.max(1, element.clientHeight - MARGIN.top - MARGIN.bottom) };
 }
 
-/** Return the marks of an axis of values, which runs to the right, or rises, over a length in pixels. */
-export function valueMarks(scaling: Scaling, length: number, isRising: boolean): Mark[] {
+/** Return the marks of an axis of values, which runs to the right, or rises, over a length in pixels. `dtype`: NumPy's name of their type. */
+export function valueMarks(scaling: Scaling, length: number, isRising: boolean, dtype = ""): Mark[] {
   const count = Math.max(2, Math.floor(length / (isRising ? 36 : 90)));
-  return scaling.ticks(count).map((value) => ({ at: (isRising ? 1 - scaling.share(value) : scaling.share(value)) * length, text: shortText(value) }));
+  const at = (value: number): number => (isRising ? 1 - scaling.share(value) : scaling.share(value)) * length;
+  const dates = dateMarks(dtype, scaling.value(0), scaling.value(1), count);
+  if (dates !== null) return dates.map(({ value, text }) => ({ at: at(value), text }));
+  const values = scaling.ticks(count);
+  return markTexts(values).map((text, one) => ({ at: at(values[one] ?? NaN), text }));
 }
 
 /** A rectangle that a person draws with Shift: the first corner and the last, in pixels of the plot. */

@@ -6,7 +6,7 @@ import { type Element, type Elements, elements } from "./elements.js";
 import { type Frame, type Look, type Mark, type Marked, type Patch, roomOf, type Selection } from "./frame.js";
 import { FramePlot } from "./graphics.js";
 import type { Layer, Shown } from "./layer.js";
-import { chunkLines } from "./overlay.js";
+import { chunkLines, edgeOf } from "./overlay.js";
 import { type Box, type Placed, overview, type Plane, sizeOf } from "./plane.js";
 import type { Tick } from "./ticks.js";
 
@@ -234,7 +234,7 @@ export class Heatmap {
       patches: this.patches,
       strokes: [],
       over: {
-        lines: this.chunkMap === null ? [] : chunkLines(plane, this.chunkMap, placed),
+        lines: [edgeOf(plane, placed), ...(this.chunkMap === null ? [] : chunkLines(plane, this.chunkMap, placed))],
         coast: this.coast === null ? null : { path: this.coast, place: { left: x(0), top: y(0), scaleX: isMirrored ? -size : size, scaleY: isUpwards ? -sizeY : sizeY }, columns, rows },
         marks: [markOf(placed, this.picked, "#ff5d5d"), markOf(placed, this.cursor, "#ffffff")].filter((one) => one !== null),
         selection: this.acts?.selection ?? null,

@@ -51,6 +51,8 @@ export interface LineOptions {
   label: string;
   title: string;
   titleY: string;
+  /** NumPy's name of the type of the values. */
+  dtype: string;
   ticks: (from: number, to: number, count: number) => Tick[];
   onCursor: (index: number | null) => void;
   onPick: (index: number) => void;
@@ -234,7 +236,7 @@ export class Line {
       frame: {
         width, height, right: width, bottom: height,
         x: { title: this.options.title, marks: ticks.map((tick) => ({ at: x(tick.at + 0.5), text: tick.text })) },
-        y: { title: this.options.titleY, marks: valueMarks(scaling, height, true) },
+        y: { title: this.options.titleY, marks: valueMarks(scaling, height, true, this.options.dtype) },
         guides: this.style.hasGuides ? "below" : null,
         label: this.options.label,
         facts: { frame: [0, 0, width, height, from, to, ...edges].join(",") },

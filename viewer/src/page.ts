@@ -173,6 +173,7 @@ export class Page {
 }
 
 function shapeText(member: Member): string {
+  if (member.shape?.length === 0) return "scalar";
   return (member.shape ?? []).map((length, axis) => `${member.dimensions?.[axis] ?? ""} ${length}`.trim()).join(" × ");
 }
 

@@ -38,6 +38,7 @@ export class Picture {
   private readonly bar = el("div", { class: "controls" });
   private readonly seriesPanel = el("section", { class: "panel", hidden: true, "aria-label": "Series" });
   private readonly gridNote = el("span", { class: "quiet", role: "status" });
+  private readonly valuesNote = el("span", { class: "quiet", role: "status" });
   private readonly contrast: Contrast | null;
   private heatmap: Heatmap | null = null;
   private sources: Promise<Source[]> | null = null;
@@ -182,7 +183,9 @@ export class Picture {
     const whole = this.main?.whole();
     if (this.contrast === null || whole === undefined) return;
     const { part } = this.contrast;
-    this.contrast.setValues(Float64Array.from({ length: whole.elements.length }, (_, at) => numberOf(whole.elements, at, this.node.packing, part)));
+    const values = Float64Array.from({ length: whole.elements.length }, (_, at) => numberOf(whole.elements, at, this.node.packing, part));
+    this.contrast.setValues(values);
+    this.valuesNote.textContent = values.some(Number.isFinite) ? "" : `All values ${whole.isSample ? "that were read " : ""}are missing.`;
     this.recolor();
     this.heatmap?.draw();
   }
@@ -253,7 +256,7 @@ export class Picture {
     fill(
       this.bar,
       el("div", { class: "group" }, button("Zoom in", "+", () => this.heatmap?.zoom(1.5)), button("Zoom out", "−", () => this.heatmap?.zoom(1 / 1.5)), button("Show everything", "Fit", () => this.heatmap?.fit())),
-      grid, this.gridNote, coast, this.labelControl(), ...this.axisControls(),
+      grid, this.gridNote, this.valuesNote, coast, this.labelControl(), ...this.axisControls(),
       saveButton("Save the picture", "PNG", () => `${this.node.name}.png`, () => pngOf([this.heatmap?.plot.element, this.contrast?.legend])),
       this.channels.length === 0 ? null : el("div", { class: "channels", role: "group", "aria-label": "Channels" }, ...this.channels.map((channel, at) => this.channelControl(channel, at))),
     );

@@ -244,6 +244,7 @@ export class Series {
       label: `Line of ${node.path === "" ? node.name : node.path} along ${axes.nameOf(along)}; arrow keys move, plus and minus zoom`,
       title: axes.titleOf(along),
       titleY: titleOf(node),
+      dtype: node.numpy,
       ticks: (from, to, count) => axes.ticksOf(along, from, to, count),
       onCursor: (index) => this.readCursor(index),
       onPick: (index) => this.options.onPick(index),

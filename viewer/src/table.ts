@@ -47,6 +47,10 @@ export class Table {
   /** Read the elements of the window, and show them. */
   async load(): Promise<void> {
     this.request?.abort();
+    if (this.node.shape.includes(0)) {
+      fill(this.element, el("p", { class: "quiet" }, "This array has no elements."));
+      return;
+    }
     const request = new AbortController();
     this.request = request;
     try {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bytesText, elements, isKnown, shortText, textOf, unpack } from "../src/elements.js";
+import { bytesText, dateMarks, elements, isKnown, markTexts, shortText, textOf, unpack } from "../src/elements.js";
 
 const bytes = (...values: number[]): ArrayBuffer => Uint8Array.from(values).buffer;
 
@@ -46,4 +46,21 @@ test("packed numbers are decoded, missing ones are NaN", () => {
 test("labels and sizes are short", () => {
   assert.deepEqual([0.1 + 0.2, 1e-9, 12345678, NaN].map(shortText), ["0.3", "1e-9", "1.23e+7", "NaN"]);
   assert.deepEqual([5, 2048, 3 * 2 ** 40].map(bytesText), ["5 bytes", "2.0 KiB", "3.0 TiB"]);
+});
+
+test("marks of an axis are told apart", () => {
+  assert.deepEqual(markTexts([0, 0.5, 1]), ["0", "0.5", "1"]);
+  assert.deepEqual(markTexts([1_704_000_000, 1_704_500_000]), ["1704000000", "1704500000"]);
+  assert.deepEqual(markTexts([1.0000001, 1.0000002]), ["1.0000001", "1.0000002"]);
+  assert.deepEqual(markTexts([3, 3]), ["3", "3"]);
+});
+
+test("dates are marked at whole days, hours or seconds", () => {
+  const day = 86_400;
+  const texts = (dtype: string, low: number, high: number, count: number): string[] => (dateMarks(dtype, low, high, count) ?? []).map((one) => one.text);
+  assert.deepEqual(texts("<M8[s]", 19_723 * day, 19_733 * day, 5), ["2024-01-02", "2024-01-04", "2024-01-06", "2024-01-08", "2024-01-10"]);
+  assert.deepEqual(texts("<M8[D]", 19_723, 19_725, 2), ["2024-01-01", "2024-01-02", "2024-01-03"]);
+  assert.deepEqual(texts("<M8[ms]", 0, 7_200_000, 2), ["1970-01-01", "1970-01-01T01:00:00", "1970-01-01T02:00:00"]);
+  assert.equal(dateMarks("<m8[s]", 0, 1, 2), null);
+  assert.equal(dateMarks("<f8", 0, 1, 2), null);
 });

@@ -83,7 +83,7 @@ async def html_steps(served: Served, path: Path, request: Request) -> Response |
 
 
 def _page(path: Path, text: str, keys: bool) -> bytes:
-    above = f'<p><a href="../{"?keys" if keys else ""}">..</a></p>\n' if path.segments else ""
+    above = f'<p><a href="../{"?keys" if keys else ""}">↑ ..</a></p>\n' if path.segments else ""
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape("/" + path.key)}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head>\n'
