@@ -59,6 +59,25 @@ def test_a_notebook_holds_the_page_and_its_text_no_secret() -> None:
         read(page.url)
 
 
+def test_under_jupyterhub_the_page_is_behind_its_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """jupyter-server-proxy passes on the path after the port, and the name by which the browser asked for the hub."""
+    monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", "/user/me/")
+    store = tessarr.storage.MemoryStore()
+    tessarr.create_array(store, data=np.arange(3))
+    with tessarr.view(store) as page:
+        source = page._repr_html_().partition('src="')[2].partition('"')[0]
+        port = page.url.split(":")[2].partition("/")[0]
+        prefix = f"/user/me/proxy/{port}"
+        assert source.startswith(f"{prefix}/t/")
+        there = f"http://127.0.0.1:{port}{source.removeprefix(prefix)}"
+        request = urllib.request.Request(there, headers={"Host": "hub.example.org"})
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+            assert b"viewer.js" in answer.read()
+        place = urllib.request.Request(f"{there}place.json", headers={"Host": "hub.example.org"})
+        with urllib.request.urlopen(place, timeout=PATIENCE_S) as answer:
+            assert not json.loads(answer.read())["root"].startswith("/"), "links are relative, below the proxy's path"
+
+
 def test_what_is_not_there_is_not_shown() -> None:
     with pytest.raises(NodeNotFoundError):
         tessarr.view(tessarr.storage.MemoryStore())

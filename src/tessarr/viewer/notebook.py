@@ -12,6 +12,9 @@ from tessarr.serve.served import last_name, new_token
 from tessarr.stores.url import StoreLike
 from tessarr.viewer import page_files, page_path
 
+HUB = "JUPYTERHUB_SERVICE_PREFIX"
+"""The environment variable in which JupyterHub says under which path a browser reaches the server of a notebook."""
+
 
 class Viewer:
     """A page in the background of this process, made by `view`. A context manager that ends it."""
@@ -30,8 +33,10 @@ class Viewer:
         return f"Viewer(port={self._server.port})"  # the URL holds the secret, and a repr may be stored with a notebook
 
     def _repr_html_(self) -> str:
+        hub = os.environ.get(HUB)
+        source = self.url if hub is None else f"{hub.rstrip('/')}/proxy/{self._server.port}{self._path}"
         return (
-            f'<iframe src="{escape(self.url)}" width="100%" height="{self._height}" style="border: 1px solid #8888" '
+            f'<iframe src="{escape(source)}" width="100%" height="{self._height}" style="border: 1px solid #8888" '
             'title="tessarr view"></iframe>'
         )
 
@@ -50,7 +55,8 @@ def view(place: StoreLike, path: str = "", *, height: int = 640) -> Viewer:
     """Show the hierarchy at a place on a page: an array, a group, a path, a URL or a store, read-only.
 
     The result is displayed in a notebook, `height` pixels high; in other programs open its `url` in a browser. The server
-    listens on loopback, and ends with `close`, or with the process. For a kernel on another machine forward its port.
+    listens on loopback, and ends with `close`, or with the process. Under JupyterHub a notebook reaches it through
+    jupyter-server-proxy, with whatever name the hub has; for other kernels on another machine forward its port.
 
     Raises `NodeNotFoundError` when there is no node.
 
@@ -62,7 +68,7 @@ def view(place: StoreLike, path: str = "", *, height: int = 640) -> Viewer:
     200
     """
     application: App = app(
-        place, path, name=_name_of(place, path), token=new_token(), allowed_hosts=LOCAL_NAMES,
+        place, path, name=_name_of(place, path), token=new_token(), allowed_hosts=None if HUB in os.environ else LOCAL_NAMES,
         page=page_files(),
     )  # fmt: skip
     return Viewer(serve_background(application), page_path(application), height)
