@@ -113,6 +113,11 @@ export class ApiError extends Error {
   }
 }
 
+/** Write the query of elements: an index or a slice for each axis, 0 where none is given. */
+export function queryOf(node: ArrayNode, picks: Record<number, number | string>): string {
+  return node.shape.map((_, axis) => `${axis}=${picks[axis] ?? 0}`).join("&");
+}
+
 /** Encode a path of a node, segment by segment. */
 export function encodePath(path: string): string {
   return path.split("/").map(encodeURIComponent).join("/");

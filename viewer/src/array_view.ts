@@ -3,7 +3,7 @@
 import type { Api, ArrayNode } from "./api.js";
 import { Axes } from "./axes.js";
 import { type Companions, readCompanions } from "./companions.js";
-import { el, fill } from "./dom.js";
+import { choice, el, fill } from "./dom.js";
 import { isKnown, NOTATIONS } from "./elements.js";
 import { channelAxis } from "./image.js";
 import { LineControls, linePartOf, lineStyleOf } from "./line_controls.js";
@@ -145,19 +145,17 @@ export class ArrayView {
   private axisControls(): HTMLElement[] {
     if (this.node.shape.length < 2) return [];
     const { x, y } = this.plane;
-    const choice = (name: "x" | "y", chosen: number, label: string): HTMLElement => {
-      const select = el("select", {}, ...this.node.shape.map((_, axis) => el("option", { value: axis, selected: axis === chosen }, this.axes.nameOf(axis))));
-      select.addEventListener("change", () => {
-        const axis = Number(select.value);
+    const names = Object.fromEntries(this.node.shape.map((_, axis) => [axis, this.axes.nameOf(axis)]));
+    const axisOf = (name: "x" | "y", chosen: number, label: string): HTMLElement =>
+      el("label", {}, `${label} `, choice(label, names, String(chosen), (value) => {
+        const axis = Number(value);
         const other = name === "x" ? "y" : "x";
         const before = this.plane;
         for (const member of ["box", "at", "along", "span", "domain", "against", "tint"] as const) delete this.state[member];
         this.rebuild({ [name]: axis, ...(before[other] === axis ? { [other]: before[name] } : {}) });
-      });
-      return el("label", {}, `${label} `, select);
-    };
-    if (["line", "scatter"].includes(this.view)) return [choice("x", x, "Along")];
-    return this.view === "table" ? [choice("x", x, "Columns"), choice("y", y, "Rows")] : [choice("x", x, "Along x"), choice("y", y, "Along y")];
+      }));
+    if (["line", "scatter"].includes(this.view)) return [axisOf("x", x, "Along")];
+    return this.view === "table" ? [axisOf("x", x, "Columns"), axisOf("y", y, "Rows")] : [axisOf("x", x, "Along x"), axisOf("y", y, "Along y")];
   }
 
   private slider(axis: number): HTMLElement {

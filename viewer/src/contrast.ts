@@ -1,7 +1,7 @@
 /** Controls of colours: the map, the limits and how they follow from the values; and the colour bar with a histogram. */
 
 import { colorTable, histogramOf, LIMITS, limitsOf, MAP_NAMES, NORMS, shareOf, valueAt } from "./colors.js";
-import { choice, el, onLook } from "./dom.js";
+import { choice, el, onLook, sized } from "./dom.js";
 import { markTexts, shortText } from "./elements.js";
 import { type Coloring, PARTS } from "./paint.js";
 import type { State } from "./state.js";
@@ -104,13 +104,10 @@ export class Contrast {
   }
 
   private paint(): void {
-    const context = this.legend.getContext("2d");
     const coloring = this.coloring();
     const [width, height] = [this.legend.clientWidth, this.legend.clientHeight];
-    if (context === null || coloring === null || height === 0) return;
-    const ratio = window.devicePixelRatio || 1;
-    [this.legend.width, this.legend.height] = [Math.round(width * ratio), Math.round(height * ratio)];
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    if (coloring === null || height === 0) return;
+    const context = sized(this.legend, width, height);
     const { limits: [low, high], map, norm } = coloring;
     const length = Math.max(1, height - BAR.top - BAR.bottom);
     const y = (share: number): number => BAR.top + length * (1 - share);

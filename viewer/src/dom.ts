@@ -49,6 +49,16 @@ export function check(label: string, checked: boolean, act: (checked: boolean) =
   return el("label", {}, input, ` ${label}`);
 }
 
+/** Clear a canvas and give it a size in pixels of the page. */
+export function sized(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
+  const ratio = window.devicePixelRatio || 1;
+  [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
+  const context = canvas.getContext("2d");
+  if (context === null) throw new Error("this browser gives pages no canvas");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  return context;
+}
+
 /** Sent to the document when the colours of the page changed. */
 export const THEME_EVENT = "tessarr-theme";
 

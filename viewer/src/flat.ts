@@ -1,7 +1,7 @@
 /** What is in the frame of a plot, without WebGL: by the canvas of two dimensions that every browser has. */
 
 import { colorTable } from "./colors.js";
-import { el } from "./dom.js";
+import { el, sized } from "./dom.js";
 import type { Look, Patch, Stroke } from "./frame.js";
 import type { Texels } from "./layer.js";
 
@@ -23,16 +23,6 @@ export function drawFlat(canvas: HTMLCanvasElement, { frame: { width, height, la
   for (const stroke of strokes) drawStroke(context, stroke);
   canvas.setAttribute("aria-label", label);
   Object.assign(canvas.dataset, facts);
-}
-
-/** Clear a canvas and give it a size in pixels of the page. */
-function sized(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
-  const ratio = window.devicePixelRatio || 1;
-  [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
-  const context = canvas.getContext("2d");
-  if (context === null) throw new Error("this browser gives pages no canvas");
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  return context;
 }
 
 /** Draw a picture in place of what is there of its layer. */

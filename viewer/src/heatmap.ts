@@ -1,7 +1,7 @@
 /** A plane in colours, drawn by H5Web: layers of tiles; pan, zoom, axes, and the element under the cursor. */
 
 import { Acts, CLICK } from "./acts.js";
-import type { Api, ChunkMap } from "./api.js";
+import { type Api, type ChunkMap, queryOf } from "./api.js";
 import { type Element, type Elements, elements } from "./elements.js";
 import { type Frame, type Look, type Mark, type Marked, type Patch, roomOf, type Selection } from "./frame.js";
 import { FramePlot } from "./graphics.js";
@@ -316,8 +316,7 @@ export class Heatmap {
     const request = new AbortController();
     this.exact = request;
     try {
-      const query = node.shape.map((_, axis) => `${axis}=${places[axis] ?? 0}`).join("&");
-      const raw = await this.api.raw(node.path, query, request.signal);
+      const raw = await this.api.raw(node.path, queryOf(node, places), request.signal);
       if (request.signal.aborted) return;
       this.options.onCursor({ ...at, element: this.pick(elements(raw.bytes, raw.dtype), 0, 1), dtype: raw.dtype });
     } catch (error) {

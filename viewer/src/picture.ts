@@ -1,21 +1,21 @@
 /** A plane of an array as a picture: its layers and colours, the chunk grid, coast lines, labels, and the series at an element. */
 
-import type { Api, ArrayNode } from "./api.js";
+import { type Api, type ArrayNode, queryOf } from "./api.js";
 import type { Axes } from "./axes.js";
 import { coastPath, isGeographic } from "./coast.js";
 import { Contrast } from "./contrast.js";
-import { button, check, el, fill } from "./dom.js";
+import { button, check, choice, el, fill } from "./dom.js";
 import { type Element, elementText, textOf } from "./elements.js";
 import { type Cursor, Heatmap, type HeatmapOptions, type Point } from "./heatmap.js";
 import { type Channel, channelsOf, labelPaths } from "./image.js";
 import { Layer, type Tile } from "./layer.js";
 import { limitsOf } from "./colors.js";
 import { gridText } from "./overlay.js";
-import { lineStyleOf } from "./line_controls.js";
-import { numberOf, paintChannel, paintLabels, paintNumbers, paintParts, paintPhases } from "./paint.js";
+import { lastOf, lineStyleOf } from "./line_controls.js";
+import { paintChannel, paintLabels, paintNumbers, paintParts, paintPhases } from "./paint.js";
 import type { Plane, Source } from "./plane.js";
 import { pngOf, saveButton } from "./save.js";
-import { Series } from "./series.js";
+import { numbersOf, Series } from "./series.js";
 import { readLabelSources, readSources } from "./sources.js";
 import type { State } from "./state.js";
 
@@ -183,7 +183,7 @@ export class Picture {
     const whole = this.main?.whole();
     if (this.contrast === null || whole === undefined) return;
     const { part } = this.contrast;
-    const values = Float64Array.from({ length: whole.elements.length }, (_, at) => numberOf(whole.elements, at, this.node.packing, part));
+    const values = numbersOf(whole.elements, this.node, part);
     this.contrast.setValues(values);
     this.valuesNote.textContent = values.some(Number.isFinite) ? "" : `All values ${whole.isSample ? "that were read " : ""}are missing.`;
     this.recolor();
@@ -277,14 +277,12 @@ export class Picture {
 
   private labelControl(): HTMLElement | null {
     if (this.labelGroups.length === 0) return null;
-    const names = this.labelGroups.map((path) => el("option", { value: path, selected: path === this.options.state.labels }, path.slice(path.lastIndexOf("/") + 1)));
-    const select = el("select", {}, el("option", { value: "" }, "none"), ...names);
-    select.addEventListener("change", () => {
-      if (select.value === "") delete this.options.state.labels;
-      this.options.onChange(select.value === "" ? {} : { labels: select.value });
+    const names = Object.fromEntries(this.labelGroups.map((path) => [path, lastOf(path)]));
+    return el("label", {}, "Labels ", choice("Labels", { "": "none", ...names }, this.options.state.labels ?? "", (labels) => {
+      if (labels === "") delete this.options.state.labels;
+      this.options.onChange(labels === "" ? {} : { labels });
       this.render();
-    });
-    return el("label", {}, "Labels ", select);
+    }));
   }
 
   private channelControl(channel: Channel, at: number): HTMLElement {
@@ -322,9 +320,8 @@ export class Picture {
       return;
     }
     const { x, y, indices } = this.options.plane();
-    const query = this.node.shape.map((_, axis) => `${axis}=${axis === x || axis === y ? ":" : (indices[axis] ?? 0)}`).join("&");
     try {
-      const map = await this.api.chunks(this.node.path, query);
+      const map = await this.api.chunks(this.node.path, queryOf(this.node, { ...indices, [x]: ":", [y]: ":" }));
       this.heatmap?.setChunks(map);
       this.gridNote.textContent = gridText({ ...this.options.plane(), sources: [] }, map);
     } catch (error) {
@@ -378,9 +375,8 @@ export class Picture {
     if (!isInside) return;
     const choices = [...free, plane.x, plane.y];
     const along = state.along !== undefined && choices.includes(state.along) ? state.along : (free.find((axis) => (this.node.shape[axis] ?? 1) > 1) ?? plane.x);
-    const select = el("select", {}, ...choices.map((axis) => el("option", { value: axis, selected: axis === along }, this.axes.nameOf(axis))));
-    select.addEventListener("change", () => {
-      this.options.onChange({ along: Number(select.value) });
+    const select = choice("along", Object.fromEntries(choices.map((axis) => [axis, this.axes.nameOf(axis)])), String(along), (axis) => {
+      this.options.onChange({ along: Number(axis) });
       this.series?.refresh();
       this.showSeries();
     });

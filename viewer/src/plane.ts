@@ -1,6 +1,6 @@
 /** A plane of an array, in tiles: which level and step suit a scale, what a tile covers, and how it is requested. Pure. */
 
-import type { ArrayNode } from "./api.js";
+import { type ArrayNode, queryOf } from "./api.js";
 
 /** Samples along each side of a tile. */
 export const TILE = 256;
@@ -121,8 +121,7 @@ export function tileQuery(plane: Plane, tile: TileId): string {
     [plane.y]: `${top}:${bottom}:${tile.stepY}`,
   };
   if (plane.color !== undefined) sides[plane.color] = ":";
-  const parts = (node?.shape ?? []).map((_, axis) => `${axis}=${sides[axis] ?? plane.indices[axis] ?? 0}`);
-  return `${parts.join("&")}&sample=${sampleOf(node)}`;
+  return `${node === undefined ? "" : queryOf(node, { ...plane.indices, ...sides })}&sample=${sampleOf(node)}`;
 }
 
 /** Return from how many chunks a tile is made at most: 64 MiB of them, but some thousand if they are small. */

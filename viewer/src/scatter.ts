@@ -1,6 +1,6 @@
 /** Elements along an axis of an array as points, against numbers of another array, and in colours of a third. */
 
-import type { Api, ArrayNode } from "./api.js";
+import { type Api, type ArrayNode, queryOf } from "./api.js";
 import type { Axes } from "./axes.js";
 import { type Companions, fitting, readArray } from "./companions.js";
 import { Contrast } from "./contrast.js";
@@ -142,7 +142,7 @@ export class Scatter {
     const { span: [from, to], step } = this.window;
     const other = /^\/(\d+)=(\d+)$/.exec(what);
     const indices: Record<number, number> = { ...this.options.indices(), ...(other === null ? {} : { [Number(other[1])]: Number(other[2]) }) };
-    return this.node.shape.map((_, axis) => `${axis}=${axis === along ? `${from}:${to}:${step}` : (indices[axis] ?? 0)}`).join("&");
+    return queryOf(this.node, { ...indices, [along]: `${from}:${to}:${step}` });
   }
 
   /** Read the numbers of what is named in the state, with the title of their axis. */

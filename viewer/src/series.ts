@@ -1,6 +1,6 @@
 /** Elements along one axis: as the line of an array, and as the series through an element of a picture. */
 
-import type { Api, ArrayNode } from "./api.js";
+import { type Api, type ArrayNode, queryOf } from "./api.js";
 import type { Axes } from "./axes.js";
 import { button, el, fill } from "./dom.js";
 import { readArray } from "./companions.js";
@@ -39,8 +39,8 @@ export function partOf(node: ArrayNode, indices: Record<number, number>, along: 
   const chunk = (node.grid.chunks ?? [1]).reduce((product, one) => product * one, node.itemsize);
   const read = isWhole ? count : Math.min(count, Math.max(1, Math.min(MAX_CHUNKS, Math.floor(MAX_UNASKED / chunk))));
   const step = Math.max(1, Math.ceil((span[1] - span[0]) / (read < count ? MAX_SAMPLED : MAX_ELEMENTS)));
-  const picks = node.shape.map((_, axis) => `${axis}=${axis === along ? `${span[0]}:${span[1]}:${step}` : (indices[axis] ?? 0)}`);
-  return { query: picks.join("&") + (read < count ? `&sample=${read}` : ""), span, step, count, read, nbytes: count * chunk };
+  const query = queryOf(node, { ...indices, [along]: `${span[0]}:${span[1]}:${step}` });
+  return { query: query + (read < count ? `&sample=${read}` : ""), span, step, count, read, nbytes: count * chunk };
 }
 
 /** Whether a part has elements that another part leaves out within the same span. */
@@ -300,7 +300,7 @@ export class Series {
     await new Promise((resolve) => window.setTimeout(resolve, WAIT_MS / 2));
     if (request.signal.aborted) return;
     try {
-      const query = this.node.shape.map((_, axis) => `${axis}=${axis === this.along ? index : (this.indices[axis] ?? 0)}`).join("&");
+      const query = queryOf(this.node, { ...this.indices, [this.along]: index });
       const raw = await this.api.raw(this.node.path, query, request.signal);
       if (!request.signal.aborted) this.tell(index, elementText(this.node, elements(raw.bytes, raw.dtype).at(0), raw.dtype));
     } catch (error) {

@@ -1,6 +1,6 @@
 /** Elements as a table, a window of rows and columns at a time: for text, structs, and exact values. */
 
-import type { Api, ArrayNode } from "./api.js";
+import { type Api, type ArrayNode, queryOf } from "./api.js";
 import { choice, el, fill } from "./dom.js";
 import { elements, isKnown, NOTATIONS, notedText } from "./elements.js";
 
@@ -68,13 +68,11 @@ export class Table {
 
   private query(): string {
     const { rows, columns } = this.options;
-    const indices = this.options.indices();
-    const window = (first: number, axis: number, most: number): string => `${axis}=${first}:${Math.min(this.lengthOf(axis), first + most)}`;
-    const parts = this.node.shape.map((_, axis) => {
-      if (axis === rows) return window(this.firstRow, axis, ROWS);
-      return axis === columns ? window(this.firstColumn, axis, COLUMNS) : `${axis}=${indices[axis] ?? 0}`;
-    });
-    return parts.join("&");
+    const window = (first: number, axis: number, most: number): string => `${first}:${Math.min(this.lengthOf(axis), first + most)}`;
+    const picks: Record<number, number | string> = { ...this.options.indices() };
+    if (rows !== undefined) picks[rows] = window(this.firstRow, rows, ROWS);
+    if (columns !== undefined) picks[columns] = window(this.firstColumn, columns, COLUMNS);
+    return queryOf(this.node, picks);
   }
 
   /** Whether elements are read from bytes here. */
