@@ -30,6 +30,8 @@ export interface Frame {
   y: Axis;
   /** Whether lines cross the plot at the marks: below what is drawn, or over it. */
   guides: "below" | "over" | null;
+  /** The path of the edge of a plane, below what is drawn, so that it is seen where nothing is. */
+  edge?: string;
   label: string;
   /** Facts about what is drawn, which become `data-…` of the canvas. */
   facts: Record<string, string>;

@@ -230,11 +230,11 @@ export class Heatmap {
     const pending = layers.reduce((sum, layer) => sum + layer.pending, 0);
     const box = [0, 0, left, top, size, isUpwards ? rows : 0, sizeY, isMirrored ? columns : 0].join(",");
     return {
-      frame: { width, height, ...this.axes(placed), guides: hasGuides ? "over" : null, label, facts: { pending: String(pending), box }, onCanvas: this.listen },
+      frame: { width, height, ...this.axes(placed), guides: hasGuides ? "over" : null, edge: edgeOf(plane, placed), label, facts: { pending: String(pending), box }, onCanvas: this.listen },
       patches: this.patches,
       strokes: [],
       over: {
-        lines: [edgeOf(plane, placed), ...(this.chunkMap === null ? [] : chunkLines(plane, this.chunkMap, placed))],
+        lines: this.chunkMap === null ? [] : chunkLines(plane, this.chunkMap, placed),
         coast: this.coast === null ? null : { path: this.coast, place: { left: x(0), top: y(0), scaleX: isMirrored ? -size : size, scaleY: isUpwards ? -sizeY : sizeY }, columns, rows },
         marks: [markOf(placed, this.picked, "#ff5d5d"), markOf(placed, this.cursor, "#ffffff")].filter((one) => one !== null),
         selection: this.acts?.selection ?? null,

@@ -9,13 +9,13 @@ const MIN_GAP = 4;
 /** A path of SVG in pixels of the plot, and its class in the style of the page. */
 export interface Lines {
   path: string;
-  kind: "edge" | "missing" | "chunk" | "shard" | "alone";
+  kind: "missing" | "chunk" | "shard" | "alone";
 }
 
-/** Return the edge of a plane, which is seen where nothing is drawn in it. Pure. */
-export function edgeOf(plane: Plane, { x, y }: Placed): Lines {
+/** Return the path of the edge of a plane. Pure. */
+export function edgeOf(plane: Plane, { x, y }: Placed): string {
   const [columns, rows] = sizeOf(plane);
-  return { path: `M${x(0)} ${y(0)}H${x(columns)}V${y(rows)}H${x(0)}Z`, kind: "edge" };
+  return `M${x(0)} ${y(0)}H${x(columns)}V${y(rows)}H${x(0)}Z`;
 }
 
 /** Return the lines of the grid that are in sight, and what is not stored. Pure. */

@@ -38,8 +38,10 @@ export class Shapes {
   draw({ frame, over }: Look): void {
     const { left, top } = MARGIN;
     const [below, above] = [frame.guides === "below", frame.guides === "over"].map((isDrawn) => (isDrawn ? guidesOf(frame) : [])) as [SVGElement[], SVGElement[]];
-    fill(this.around, shape("g", { transform: `translate(${left}, ${top})` }, ...below, ...axesOf(frame)));
-    fill(this.over, shape("svg", { x: left, y: top, width: frame.width, height: frame.height }, ...this.overOf(over, frame), ...above, ...selectedOf(over.selection ?? null)));
+    const room = { x: left, y: top, width: frame.width, height: frame.height };
+    const edge = shape("svg", room, shape("path", { class: "edge", d: frame.edge ?? "" }));
+    fill(this.around, edge, shape("g", { transform: `translate(${left}, ${top})` }, ...below, ...axesOf(frame)));
+    fill(this.over, shape("svg", room, ...this.overOf(over, frame), ...above, ...selectedOf(over.selection ?? null)));
   }
 
   private overOf({ lines = [], coast = null, marks = [], rules = [], names = [] }: Over, { width, height }: Frame): SVGElement[] {
