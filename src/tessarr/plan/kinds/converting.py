@@ -85,7 +85,8 @@ def _node(planned: Planned, top: object, how: How, itemsizes: Mapping[str, int])
         sizes = replace(sizes, stops=shards or read)
     sizes = replace(sizes, threads=max(1, min(processors(), how.memory // max(1, FOR_THREADS * sizes.per_thread))))
     if how.strategy in ("auto", "regroup") and isinstance(found, Array) and can_regroup(found._metadata, metadata):
-        strategy = regrouping(sizes, how.memory, "the chunks and their codecs stay, so that nothing is decoded")
+        why = "the chunks and their codecs stay, so that nothing is decoded; chunks that compress need less memory"
+        strategy = regrouping(sizes, how.memory, why)
     elif how.strategy == "regroup":
         raise UnsupportedOperationError(
             "encoded chunks are moved only where chunks, codecs, data type and fill value stay",
