@@ -442,6 +442,21 @@ def test_control_c_stops_a_plan_and_says_how_to_go_on(
     assert _same_digest(source, tmp_path / "dest.zarr")
 
 
+def test_control_c_while_the_command_starts_is_the_same_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tessarr.cli.parser", interrupted)
+    assert main(["run", "plan"]) == 130
+
+
+def test_a_task_that_fails_names_the_chunk_that_it_could_not_read(source: Path, tmp_path: Path) -> None:
+    (source / "plain" / "c" / "1" / "0").write_bytes(b"")
+    plan = tessarr.plan.rechunk(source, tmp_path / "dest.zarr", compressors=None)
+    with pytest.raises(FailedTasksError, match=r"task \d+: \w+Error: .*path '/plain'.*chunk \(1, 0\)"):
+        plan.run(retries=0)
+
+
 # -- conversions ---------------------------------------------------------------------------------------------------------
 
 

@@ -89,6 +89,14 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (``None``: that of this process); return the exit code."""
+    try:
+        return _parsed_and_run(argv)
+    except KeyboardInterrupt:
+        note("interrupted")
+        return 130
+
+
+def _parsed_and_run(argv: Sequence[str] | None) -> int:
     if argv is None:
         _use_utf8()
     top = parser()
@@ -141,9 +149,6 @@ def _run(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:
         _forget_output()
         return OK
-    except KeyboardInterrupt:
-        note("interrupted")
-        return 130
     except Exception as error:
         if arguments.debug:
             raise

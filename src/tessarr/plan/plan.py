@@ -278,11 +278,12 @@ class Plan:
             if isinstance(error, ConflictError):  # the source changed: running the plan again does not help
                 raise error
         if failed:
+            first = min(failed)
             raise FailedTasksError(
                 f"{len(failed)} of {self.tasks} tasks failed",
                 failed,
                 store=(self._manifest.target or self._manifest.source).url or None,
-                got=f"task {min(failed)}: {failed[min(failed)]!r}",
+                got=f"task {first}: {type(failed[first]).__name__}: {failed[first]}",
                 hint="Those that ended are kept: run the plan again",
             )
 
