@@ -14,7 +14,7 @@ import pytest
 
 import tessarr
 from tessarr.core.array_parts import append as appends
-from tessarr.core.array_parts.resize import write_call
+from tessarr.core.array_parts.region_io import write_call
 from tessarr.core.stored import shape_locks
 from tessarr.errors import ConflictError, NodeNotFoundError, TessarrError
 from tessarr.stores.local import lock as filelock

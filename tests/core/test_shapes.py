@@ -13,7 +13,7 @@ import pytest
 
 import tessarr
 from tessarr.common.strict_json import dumps
-from tessarr.core.array_parts import resize as resizing
+from tessarr.core.array_parts import region_io
 from tessarr.errors import ConflictError, UnsupportedOperationError, ZarrUserWarning
 from tessarr.storage import LocalStore, MemoryStore
 from tests.simulation.simulator import Bucket, Client
@@ -94,7 +94,7 @@ def test_a_resize_that_comes_while_another_handle_appends_waits_and_is_refused(
             outcome.append(error)
 
     other = threading.Thread(target=resize)
-    write = resizing.write_call
+    write = region_io.write_call
 
     def write_late(*args: Any) -> Any:
         other.start()
@@ -112,7 +112,7 @@ def test_a_resize_within_an_append_of_the_same_thread_is_an_error_and_does_not_w
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a, b = two(tmp_path / "a.zarr")
-    write = resizing.write_call
+    write = region_io.write_call
 
     def write_late(*args: Any) -> Any:
         b.resize((200,))

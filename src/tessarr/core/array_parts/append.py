@@ -26,14 +26,16 @@ from tessarr.core.array_parts.append_reserved import (
     append_reserved_steps,
     fit_elements,
 )
-from tessarr.core.array_parts.region_io import rows_from, with_length
-from tessarr.core.array_parts.resize import (
-    change_shape_steps,
+from tessarr.core.array_parts.region_io import (
     hold_shape_lock_steps,
-    must_reserve,
+    note_append,
+    note_end,
+    rows_from,
+    with_length,
     with_shape,
     write_call,
 )
+from tessarr.core.array_parts.resize import change_shape_steps, must_reserve
 from tessarr.engine.bound import bind
 from tessarr.errors import (
     ConflictError,
@@ -116,8 +118,10 @@ async def _append_locked_steps(array: Array, data: npt.ArrayLike, axis: int, hol
     metadata = with_shape(array._metadata, new_shape)
     if values.size:
         bound = bind(array._store, array.path, metadata, array._options, chunks=array._chunk_store())
+        note_append(array, axis, start, new_shape[axis])
         await write_call(array, bound, rows_from(new_shape, axis, start), values)
         await array._require_current_steps()  # a migration that has ended meanwhile does not see the new shape
     await change_shape_steps(array, metadata, old_shape)
+    note_end(array)
     await array._adopt_steps(metadata, state)
     return new_shape

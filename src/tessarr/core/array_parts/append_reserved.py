@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr.common.warn import warn
-from tessarr.core.array_parts.region_io import bind_region, fill_late_steps, with_length
+from tessarr.core.array_parts.region_io import bind_region, fill_late_steps, with_length, with_shape, write_call
 from tessarr.core.array_parts.reservation_io import (
     Document,
     change_reservations_steps,
@@ -24,13 +24,7 @@ from tessarr.core.array_parts.reservation_io import (
     read_reservations_steps,
     refuse_format_1,
 )
-from tessarr.core.array_parts.resize import (
-    follow_migration_steps,
-    reopen_steps,
-    shape_members,
-    with_shape,
-    write_call,
-)
+from tessarr.core.array_parts.resize import follow_migration_steps, reopen_steps, shape_members
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call, run_steps
 from tessarr.engine.bound import RuntimeOptions

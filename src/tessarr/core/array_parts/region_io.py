@@ -1,23 +1,29 @@
-"""Bind an array for rows of a region, and fill rows again that were stored late.
+"""Bind an array for rows of a region, and fill rows again that were stored late, or that no shape came to cover.
 
 A process may be stopped between two requests of an append until another writer has filled its region with fill value (void).
 It notices when it looks at the reservations again, and what it has stored meanwhile is in the array, although its error says
 that it is not. A version of the value that it read before prevents that, but not where the version is a hash, which fill value
 that is written over fill value does not change, nor where others wait for a shorter time than passes between two looks.
+
+In a local directory an append notes its region in the lock file of the shape. If its process ends, or it fails, before it has
+stored the shape, who changes the shape next finds the note, and fills what is beyond the shape: an array that then grows shows
+nothing of the append.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from tessarr.core.array_parts.reservation_io import Document, metadata_of, read_reservations_steps
-from tessarr.core.array_parts.resize import write_call
 from tessarr.core.asynchronous import clock
-from tessarr.core.asynchronous.sans_io import Call, run_steps
+from tessarr.core.asynchronous.sans_io import Call, Steps, run_steps
+from tessarr.core.stored import read_nodes
+from tessarr.core.stored.shape_locks import hold_shape_locks_steps, shape_note
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.errors import ConflictError
 from tessarr.indexing.selection import Outer
@@ -32,6 +38,8 @@ from tessarr.types import AnyArray, Shape
 if TYPE_CHECKING:
     from tessarr.core.array import Array
 
+T = TypeVar("T")
+
 
 def with_length(shape: Shape, axis: int, length: int) -> Shape:
     """Return `shape` with another length of `axis`."""
@@ -41,6 +49,13 @@ def with_length(shape: Shape, axis: int, length: int) -> Shape:
 def rows_from(shape: Shape, axis: int, start: int) -> Outer:
     """Select all elements of `shape` from `start` on along `axis`."""
     return Outer(tuple(slice(start if i == axis else 0, n, 1) for i, n in enumerate(shape)))
+
+
+def with_shape(metadata: ArrayMetadata, shape: Shape) -> ArrayMetadata:
+    """Return `metadata` with another shape; a grid that cannot cover the shape is extended (`covering`)."""
+    grid = metadata.chunk_grid
+    grown = getattr(grid, "covering", None)
+    return metadata.with_(shape=shape, chunk_grid=grown(shape) if grown else grid)
 
 
 def bind_region(
@@ -57,6 +72,73 @@ def bind_region(
     whole = with_length(shape, axis, max(region.stop, last.start(index) + last.size(index)))
     bound = bind(store, array.path, metadata.with_(shape=whole), options)
     return bound, rows_from(shape, axis, region.start)
+
+
+def write_call(array: Array, bound: BoundArray, selection: Outer, values: AnyArray) -> Call:
+    engine = array._engine
+    return Call(
+        lambda: engine.write(bound, selection, values),
+        lambda: engine.write_async(bound, selection, values),
+        isinstance(bound.store, Remote),
+    )
+
+
+async def hold_shape_lock_steps(array: Array, steps: Steps[T]) -> T:
+    """Run `steps` while the lock of the array's shape is held, after what an append has left is filled."""
+    try:
+        return await hold_shape_locks_steps(array._store, [array.path], _after_fill_steps(array, steps))
+    finally:
+        steps.close()  # which has not started, if the lock could not be taken
+
+
+async def _after_fill_steps(array: Array, steps: Steps[T]) -> T:
+    await _fill_left_steps(array)
+    return await steps
+
+
+def note_append(array: Array, axis: int, start: int, stop: int) -> None:
+    """Note, in the lock file of the shape, which the caller holds, that an append is about to store rows before the shape."""
+    note = shape_note(array._store, array.path)
+    if note is not None:
+        note.write(json.dumps({"append": [axis, start, stop]}).encode())
+
+
+def note_end(array: Array) -> None:
+    """Note that the append has stored the shape."""
+    note = shape_note(array._store, array.path)
+    if note is not None:
+        note.clear()
+
+
+async def _fill_left_steps(array: Array) -> None:
+    """Fill the rows beyond the shape that an append has stored which has not stored the shape."""
+    note = shape_note(array._store, array.path)
+    region = None if note is None else _parsed(note.read())
+    if note is None or region is None:
+        return
+    axis, start, stop = region
+    number = array._metadata.zarr_format
+    (stored,) = await read_nodes.read_nodes_steps(array._store, [array.path], number, ArrayMetadata)
+    if not isinstance(stored, ArrayMetadata) or axis >= len(stored.shape):
+        return
+    start = max(start, stored.shape[axis])
+    if start < stop:
+        metadata = with_shape(stored, with_length(stored.shape, axis, stop))
+        options = array._options._replace(write_empty_chunks=False)
+        bound = bind(array._store, array.path, metadata, options, chunks=array._chunk_store())
+        selection = rows_from(metadata.shape, axis, start)
+        await write_call(array, bound, selection, np.broadcast_to(bound.fill, selection.shape))
+    note.clear()
+
+
+def _parsed(note: bytes) -> tuple[int, int, int] | None:
+    """Return axis, start and stop of the append that a note names; ``None`` for another content."""
+    try:
+        axis, start, stop = json.loads(note)["append"]
+    except (ValueError, TypeError, KeyError):
+        return None
+    is_region = all(type(number) is int and number >= 0 for number in (axis, start, stop))
+    return (axis, start, stop) if is_region else None
 
 
 async def fill_late_steps(array: Array, axis: int, region: Region, values: AnyArray) -> None:

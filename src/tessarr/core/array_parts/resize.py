@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from tessarr.common.warn import warn
+from tessarr.core.array_parts.region_io import hold_shape_lock_steps, with_shape, write_call
 from tessarr.core.array_parts.reservation_io import Document, change_reservations_steps
 from tessarr.core.asynchronous import clock
-from tessarr.core.asynchronous.sans_io import Call, Steps, store_call
+from tessarr.core.asynchronous.sans_io import Steps, store_call
 from tessarr.core.stored import metadata_io, read_nodes
-from tessarr.core.stored.shape_locks import hold_shape_locks_steps
 from tessarr.engine.bound import BoundArray
 from tessarr.errors import BaseZarrError, ConflictError, ZarrUserWarning
 from tessarr.indexing.selection import Outer
@@ -33,8 +33,8 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.reservations import Reservations
 from tessarr.stores.functions import notices_writes
 from tessarr.stores.path import prefix_of
-from tessarr.stores.protocols import Delete, Lock, Remote
-from tessarr.types import AnyArray, Coords, Shape
+from tessarr.stores.protocols import Delete, Lock
+from tessarr.types import Coords, Shape
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -59,11 +59,6 @@ async def resize_steps(array: Array, new_shape: Shape, delete_outside_chunks: bo
     """
     array._require_writable()
     await hold_shape_lock_steps(array, _resize_locked_steps(array, new_shape, delete_outside_chunks, clear))
-
-
-async def hold_shape_lock_steps(array: Array, steps: Steps[T]) -> T:
-    """Run `steps` while the lock of the array's shape is held."""
-    return await hold_shape_locks_steps(array._store, [array.path], steps)
 
 
 async def _resize_locked_steps(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear: bool) -> None:
@@ -155,13 +150,6 @@ def _length(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
         raise BaseZarrError("a length must be a non-negative integer", got=repr(value))
     return int(value)
-
-
-def with_shape(metadata: ArrayMetadata, shape: Shape) -> ArrayMetadata:
-    """Return `metadata` with another shape; a grid that cannot cover the shape is extended (`covering`)."""
-    grid = metadata.chunk_grid
-    grown = getattr(grid, "covering", None)
-    return metadata.with_(shape=shape, chunk_grid=grown(shape) if grown else grid)
 
 
 def must_reserve(array: Array) -> bool:
@@ -380,12 +368,3 @@ async def _fill_slab_steps(array: Array, bound: BoundArray, axis: int, start: in
     dims[axis] = slice(start, stop, 1)
     selection = Outer(tuple(dims))
     await write_call(array, bound, selection, np.broadcast_to(bound.fill, selection.shape))
-
-
-def write_call(array: Array, bound: BoundArray, selection: Outer, values: AnyArray) -> Call:
-    engine = array._engine
-    return Call(
-        lambda: engine.write(bound, selection, values),
-        lambda: engine.write_async(bound, selection, values),
-        isinstance(bound.store, Remote),
-    )

@@ -10,13 +10,14 @@ import os
 import sys
 import threading
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from tessarr.core import open_transactions
 from tessarr.core.asynchronous.sans_io import Steps, lock_call
 from tessarr.core.stored.walk import Entry, read_entries_steps, walk_below_steps
 from tessarr.errors import ConflictError
 from tessarr.stores.base import LockContext, Store
+from tessarr.stores.local.lock import Note
 from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import List, Lock
 from tessarr.stores.wrappers.base import innermost
@@ -25,9 +26,19 @@ T = TypeVar("T")
 
 MOST = 200
 """Of a hierarchy with more arrays none is locked: each lock of a local store is an open file."""
-_HOLDERS: dict[tuple[str, str], int] = {}
-"""``(store URL, path)`` → thread that holds the lock of the shape. The lock is not re-entrant: a second acquisition by the
-same thread would be a deadlock, and is an error instead."""
+
+
+class _Holder(NamedTuple):
+    """Who holds the lock of a shape."""
+
+    thread: int
+    """The lock is not re-entrant: a second acquisition by the same thread would be a deadlock, and is an error instead."""
+    note: Note | None
+    """What is in the lock file, where there is one."""
+
+
+_HOLDERS: dict[tuple[str, str], _Holder] = {}
+"""``(store URL, path)`` → who holds the lock."""
 
 
 def shape_lock(store: Store, path: str) -> LockContext:
@@ -38,6 +49,12 @@ def shape_lock(store: Store, path: str) -> LockContext:
 def shape_key(path: str) -> str:
     """Return the key, of no value, whose lock is that of the shape of the array at `path`."""
     return prefix_of(path) + "shape"
+
+
+def shape_note(store: Store, path: str) -> Note | None:
+    """Return the note in the lock file of the shape of the array at `path`, which the caller holds; ``None``: no file."""
+    holder = _HOLDERS.get((store.url, path))
+    return None if holder is None else holder.note
 
 
 async def hold_shape_locks_steps(store: Store, paths: Sequence[str], steps: Steps[T]) -> T:
@@ -66,11 +83,12 @@ async def _take_steps(store: Store, path: str) -> LockContext:
     taken = lock_call(lock, store)
 
     def take() -> None:
-        if _HOLDERS.get(place) == threading.get_ident():
+        holder = _HOLDERS.get(place)
+        if holder is not None and holder.thread == threading.get_ident():
             what = "this thread is changing the shape of the array already"
             raise ConflictError(what, store=store.url, path=f"/{path}")
-        taken.now()
-        _HOLDERS[place] = threading.get_ident()
+        note = taken.now()
+        _HOLDERS[place] = _Holder(threading.get_ident(), note if isinstance(note, Note) else None)
 
     await taken._replace(now=take)
     return lock

@@ -16,7 +16,8 @@ The protocol, for every program that shares a directory with tessarr:
   call that fails if another file exists. An update checks under the ``flock`` that the file that it read is still in place,
   and retries if not.
 - The next holder of a lock file that is not empty completes the transaction that it names first
-  (`tessarr.stores.local.transactions`), and ignores any other content.
+  (`tessarr.stores.local.transactions`). Other content is a `Note` of what a holder was doing that ended before it had finished;
+  who does not understand it leaves it there, and leaves the file behind.
 - On a local file system, transactions mark the directories of nodes instead (`NODE_MARK`): the holder of a lock file looks for
   such a mark in the directories above first, and a transaction that has made its marks waits for the holders of lock files.
 - Names with these suffixes that begin with a period are never keys: they are not listed and cannot be set.
@@ -156,6 +157,36 @@ def node_mark(path: str, base: str) -> str | None:
             if os.stat(mark).st_size:
                 return mark
     return None
+
+
+class Note:
+    """What the holder of a lock file writes into it for the next one, in case it ends before the work is done."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self._path, self._descriptor = path, descriptor
+
+    def read(self) -> bytes:
+        """Return what an earlier holder has left; nothing, as a rule."""
+        size = os.fstat(self._descriptor).st_size
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+        return os.read(self._descriptor, size) if size else b""
+
+    def write(self, text: bytes) -> None:
+        """Leave `text`, in the place of what is there. It is not synced: after a power cut it may be missing."""
+        os.ftruncate(self._descriptor, 0)
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+        os.write(self._descriptor, text)
+
+    def clear(self) -> None:
+        """Leave nothing: the work is done."""
+        os.ftruncate(self._descriptor, 0)
+
+    def release(self) -> None:
+        """Release the lock, and remove the lock file unless there is something in it."""
+        if os.fstat(self._descriptor).st_size:
+            unlock(self._descriptor)
+        else:
+            release(self._path, self._descriptor)
 
 
 def is_same_file(path: str, descriptor: int) -> bool:

@@ -341,12 +341,12 @@ class LocalStore(Transactional):
         return self._hold(key, self._lockable_path(key))
 
     @contextlib.contextmanager
-    def _hold(self, key: str, path: str) -> Iterator[None]:
+    def _hold(self, key: str, path: str) -> Iterator[filelock.Note | None]:
         folder, _, name = path.rpartition(os.sep)
         lock = f"{folder}{os.sep}{filelock.lock_name(name)}"
         with KEYED_LOCKS.hold(lock):
             if not self.file_locks:
-                yield
+                yield None
                 return
             try:
                 descriptor = self._opened(folder, lambda: filelock.acquire(lock))
@@ -357,9 +357,9 @@ class LocalStore(Transactional):
             except OSError as error:
                 raise self._trouble("lock", key, error) from error
             try:
-                yield
+                yield (note := filelock.Note(lock, descriptor))
             finally:
-                filelock.release(lock, descriptor)
+                note.release()
                 self._prune(key)
 
     # -- deleting ----------------------------------------------------------------------------------------------
