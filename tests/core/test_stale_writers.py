@@ -230,6 +230,29 @@ def test_attributes_of_an_array_that_is_deleted_meanwhile_are_not_those_of_the_n
 
 
 @pytest.mark.parametrize("kind", STORES)
+def test_a_group_that_was_migrated_meanwhile_makes_no_node_that_nobody_finds(kind: str, tmp_path: Path) -> None:
+    store = STORES[kind](tmp_path / "data.zarr")
+    tessarr.create_group(store, zarr_format=2).create_array("a", data=[1])
+    old: Any = tessarr.open_group(store, mode="r+")
+    migrate(store, to_format=3)
+    before = sorted(store.list())
+    creations: list[Callable[[], object]] = [
+        lambda: old.create_array("b", data=[2]),
+        lambda: old.create_array("a", data=[2], overwrite=True),
+        lambda: old.create("b", shape=(1,)),
+        lambda: old.create_group("g"),
+        lambda: old.require_group("g"),
+        lambda: old.require_array("b", shape=(1,), dtype="i4"),
+    ]
+    for create in creations:
+        with pytest.raises(StaleNodeError, match="migrated"):
+            create()
+    assert sorted(store.list()) == before
+    tessarr.open_group(store, mode="r+", zarr_format=2).create_array("c", data=[3])  # by somebody who knows of both
+    assert tessarr.open_array(store, path="c")[:].tolist() == [3]
+
+
+@pytest.mark.parametrize("kind", STORES)
 def test_attributes_that_are_left_without_their_node_are_not_those_of_the_next_one_there(
     kind: str, tmp_path: Path
 ) -> None:

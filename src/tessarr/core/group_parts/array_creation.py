@@ -56,6 +56,7 @@ class ArrayCreation(Members):
     ) -> Array:
         """Create an array below this group; the keywords are those of `tessarr.create_array`, and v2's `compressor`."""
         self._will_change()
+        await self._require_current_steps()
         if not isinstance(compressor, str):
             if not isinstance(compressors, str):
                 raise ValueError("give either compressors or compressor")
@@ -116,6 +117,7 @@ class ArrayCreation(Members):
     ) -> Array:
         """Create an array below this group, with the keywords and defaults of `tessarr.create`."""
         self._will_change()
+        await self._require_current_steps()
         creating = steps_of(create)(
             store=self._store,
             path=self._join(name),

@@ -333,6 +333,7 @@ class Members(Node):
     ) -> Group:
         """Create a group below this one. Raises `ContainsGroupError` or `ContainsArrayError`."""
         self._will_change()
+        await self._require_current_steps()
         number = self._metadata.zarr_format
         return await self._group._create_steps(self._store, self._join(name), number, attributes, overwrite)
 
