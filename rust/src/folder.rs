@@ -7,19 +7,18 @@ pub use portable::Folder;
 
 #[cfg(target_os = "linux")]
 mod linux {
+    use std::collections::HashMap;
     use std::fs::File;
     use std::io;
     use std::os::fd::OwnedFd;
     use std::path::PathBuf;
 
     use rustix::fs::{
-        AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, fstat, openat, openat2, renameat,
+        AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, fstat, openat, openat2, renameat,
         renameat_with, statat, unlinkat,
     };
     use rustix::io::Errno;
 
-    use crate::pool::release;
-    use crate::replace::ROOM;
     use crate::store::{ReadResult, is_missing};
 
     pub struct Folder(OwnedFd);
@@ -31,6 +30,15 @@ mod linux {
         pub fn open(path: PathBuf) -> io::Result<Folder> {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             Ok(Folder(openat(CWD, path, flags, Mode::empty())?))
+        }
+
+        /// Open a directory below; `follows`: also where a link leads out of this one.
+        pub fn inside(&self, name: &str, follows: bool) -> io::Result<Folder> {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            Ok(Folder(match follows {
+                true => openat(&self.0, name, flags, Mode::empty())?,
+                false => openat2(&self.0, name, flags, Mode::empty(), ResolveFlags::BENEATH)?,
+            }))
         }
 
         /// Create a new file for writing.
@@ -66,14 +74,32 @@ mod linux {
             }
         }
 
+        /// The hidden names, with their inodes; `None`: there are more names than `most`.
+        pub fn hidden(&self, most: usize) -> io::Result<Option<HashMap<Vec<u8>, u64>>> {
+            let mut found = HashMap::new();
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let folder = openat(&self.0, ".", flags, Mode::empty())?;
+            for (number, entry) in Dir::new(folder)?.enumerate() {
+                let entry = entry?;
+                if number >= most {
+                    return Ok(None);
+                }
+                let name = entry.file_name().to_bytes();
+                if name.starts_with(b".") {
+                    found.insert(name.to_vec(), entry.ino());
+                }
+            }
+            Ok(Some(found))
+        }
+
         /// Rename to an unused name.
         pub fn rename_new(&self, from: &str, to: &str) -> io::Result<()> {
             Ok(renameat_with(&self.0, from, &self.0, to, RenameFlags::NOREPLACE)?)
         }
 
-        /// Rename over the file `to`, if that has the version that `is_it` expects. Returns whether it was renamed. As
-        /// `replace::LockedFile`.
-        pub fn replace(&self, from: &str, to: &str, is_it: impl Fn(&str) -> bool) -> io::Result<bool> {
+        /// Rename over the file `to`, if that has the version that `is_it` expects. Returns the old file, which takes time
+        /// to close; `None`: it was not renamed. As `replace::LockedFile`.
+        pub fn replace(&self, from: &str, to: &str, is_it: impl Fn(&str) -> bool) -> io::Result<Option<File>> {
             let open = |mode| openat(&self.0, to, mode | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
             loop {
                 let file = File::from(open(OFlags::RDWR).or_else(|_| open(OFlags::RDONLY))?);
@@ -90,11 +116,8 @@ mod linux {
                     false => Ok(()),
                 };
                 let _ = file.unlock(); // not by closing alone: a process forked meanwhile has the same descriptor
-                if own.st_size as u64 >= ROOM {
-                    release(file);
-                }
                 if is_there {
-                    return renamed.map(|()| is_it(&version_of(&own)));
+                    return renamed.map(|()| is_it(&version_of(&own)).then_some(file));
                 }
             }
         }
@@ -139,8 +162,27 @@ mod linux {
                 assert!(folder.create("a/link/file").is_err());
                 assert!(folder.create("../file").is_err());
                 assert!(folder.create("a/file").is_ok());
+                assert!(folder.inside("a/link", false).is_err());
+                assert!(folder.inside("..", false).is_err());
+                assert!(folder.inside("a/link", true).is_ok());
+                assert!(folder.inside("a", false).unwrap().create("other").is_ok());
                 assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
                 std::fs::remove_dir_all(outside).unwrap();
+            });
+        }
+
+        #[test]
+        fn hidden_names_are_listed_with_their_inodes() {
+            with_folder("hidden", |path, folder| {
+                for name in ["a/.one", "a/.two", "a/other"] {
+                    std::fs::write(path.join(name), b"value").unwrap();
+                }
+                let folder = folder.inside("a", false).unwrap();
+                let found = folder.hidden(8).unwrap().unwrap();
+                let version = folder.version(".one").unwrap().unwrap();
+                assert_eq!(version.split(':').nth(1), Some(format!("{:x}", found[&b".one"[..]]).as_str()));
+                assert!(found.contains_key(&b".two"[..]) && !found.contains_key(&b"other"[..]));
+                assert!(folder.hidden(2).unwrap().is_none());
             });
         }
 
@@ -150,9 +192,9 @@ mod linux {
                 std::fs::write(path.join("a/old"), b"old").unwrap();
                 std::fs::write(path.join("a/new"), b"new").unwrap();
                 assert!(folder.rename_new("a/new", "a/old").is_err());
-                assert!(!folder.replace("a/new", "a/old", |_| false).unwrap());
+                assert!(folder.replace("a/new", "a/old", |_| false).unwrap().is_none());
                 let expected = folder.version("a/old").unwrap().unwrap();
-                assert!(folder.replace("a/new", "a/old", |version| version == expected).unwrap());
+                assert!(folder.replace("a/new", "a/old", |version| version == expected).unwrap().is_some());
                 assert_eq!(std::fs::read(path.join("a/old")).unwrap(), b"new");
                 folder.rename_new("a/old", "a/first").unwrap();
                 assert_eq!(folder.version("a/old").unwrap(), None);
@@ -163,6 +205,7 @@ mod linux {
 
 #[cfg(not(target_os = "linux"))]
 mod portable {
+    use std::collections::HashMap;
     use std::fs::{self, File, OpenOptions};
     use std::io;
     use std::path::PathBuf;
@@ -177,6 +220,10 @@ mod portable {
 
         pub fn open(path: PathBuf) -> io::Result<Folder> {
             Ok(Folder(path))
+        }
+
+        pub fn inside(&self, name: &str, _follows: bool) -> io::Result<Folder> {
+            Ok(Folder(self.0.join(name)))
         }
 
         pub fn create(&self, name: &str) -> io::Result<File> {
@@ -214,11 +261,18 @@ mod portable {
             }
         }
 
-        pub fn replace(&self, from: &str, to: &str, is_it: impl Fn(&str) -> bool) -> io::Result<bool> {
+        pub fn hidden(&self, _most: usize) -> io::Result<Option<HashMap<Vec<u8>, u64>>> {
+            Ok(None)
+        }
+
+        pub fn replace(&self, from: &str, to: &str, is_it: impl Fn(&str) -> bool) -> io::Result<Option<File>> {
             let (from, to) = (self.0.join(from), self.0.join(to));
             match LockedFile::begin(&to)? {
-                Some(held) if held.has_version(|version| is_it(&version.name())) => fs::rename(from, to).map(|()| true),
-                _ => Ok(false),
+                Some(mut held) if held.has_version(|version| is_it(&version.name())) => {
+                    fs::rename(from, to)?;
+                    Ok(held.take())
+                }
+                _ => Ok(None),
             }
         }
     }

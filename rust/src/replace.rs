@@ -121,6 +121,12 @@ impl LockedFile {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// Unlock the file and take it out.
+    #[cfg(not(target_os = "linux"))]
+    pub fn take(&mut self) -> Option<File> {
+        self.file.take().inspect(|file| drop(file.unlock()))
+    }
+
     #[cfg(not(target_os = "linux"))]
     pub fn has_version(&self, is_it: impl FnOnce(Version) -> bool) -> bool {
         self.is_file && is_it(self.version)

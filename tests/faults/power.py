@@ -222,7 +222,7 @@ class _Replay:
             found = re.search(r"(\d+)<", before)
             if found is None or int(found[1]) not in self._paths:
                 return None
-            path = f"{self._paths[int(found[1])]}/{path}"
+            path = os.path.normpath(f"{self._paths[int(found[1])]}/{path}")
         if path != self._place and not path.startswith(self._place + "/"):
             return None
         return path[len(self._place) :].strip("/")

@@ -65,7 +65,8 @@ class StagedFiles:
     def place(self, steps: Sequence[tuple[str, str | None]]) -> bool:
         """Rename staged files over values, in any order: (key, version of the value without the device).
 
-        Returns whether all were renamed. If not, some may have been: another version, or a failure, prevented one.
+        Returns whether all were renamed. If not, some may have been: another version, or a failure, prevented one. Files that
+        were replaced stay open, as long as these are few, until this object is dropped: then an idle thread frees them.
         """
         return self.native is not None and self.native.place(steps)
 

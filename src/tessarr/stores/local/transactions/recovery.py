@@ -258,7 +258,8 @@ def finish(
     checked: set[str] = set()
     _keep(base, journal, watched)
     linked: list[str] = []
-    for step in journal.steps[_place(base, journal) :] if is_first else journal.steps:
+    files = StagedFiles(base, journal.id)  # until the end: what it replaces is freed with it, which takes time
+    for step in journal.steps[_place(files, journal) :] if is_first else journal.steps:
         path = path_of(base, step.key)
         check_inside(base, os.path.dirname(path), checked)
         staged = staged_path(path, journal.id)
@@ -271,13 +272,12 @@ def finish(
     unlink(base + JOURNAL)  # not synced: a journal that a power cut brings back finds nothing to do
 
 
-def _place(base: str, journal: Journal) -> int:
+def _place(files: StagedFiles, journal: Journal) -> int:
     """Carry out the first steps, as far as they are renames that succeed: chunks, then documents of one depth after another.
 
     Returns their number; later ones may have been carried out too.
     """
     done = 0
-    files = StagedFiles(base, journal.id)
     for rank, group in itertools.groupby(journal.steps, _rank):
         steps = [(step.key, step.old) for step in group]
         if rank is None or not files.place(steps):
