@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numcodecs import Zlib
 
 import tessarr as zarr
 from tessarr.errors import (
@@ -166,3 +167,15 @@ def test_slices_are_no_point_selection() -> None:
         with pytest.raises(VindexInvalidSelectionError, match="oindex"):
             z.vindex[selection]
     assert issubclass(VindexInvalidSelectionError, ArrayIndexError)
+
+
+def test_compression_none_stores_chunks_as_they_are() -> None:
+    """As in zarr-python 2 and h5py; kerchunk says it so of NetCDF files, whose values it refers to."""
+    group = zarr.group({}, zarr_format=2)
+    assert group.create_dataset("plain", shape=4, dtype="i4", compression=None).compressor is None
+    named: dict[str, Any] = {"compression": None, "compressor": Zlib(level=3)}
+    assert group.create_dataset("named", shape=4, dtype="i4", **named).compressor == Zlib(level=3)
+    assert group.create_dataset(
+        "chosen", shape=4, dtype="i4", compression="zlib", compression_opts=3
+    ).compressor == Zlib(3)
+    assert group.create_dataset("default", shape=4, dtype="i4").compressor is not None

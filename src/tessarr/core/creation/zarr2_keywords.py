@@ -133,9 +133,11 @@ def _compressors(rest: dict[str, object]) -> object:
     """Merge ``compressors``, ``compressor``, and v1's ``compression`` with ``compression_opts`` into one value."""
     given = rest.pop("compressors", "auto")
     single = rest.pop("compressor", "auto")
-    compression = rest.pop("compression", None)
+    compression = rest.pop("compression", "auto")
     options = rest.pop("compression_opts", None)
-    if compression is not None:
+    if compression is None:  # as in h5py, and unlike a compressor that is not named
+        single = None if isinstance(single, str) and single in ("auto", "default") else single
+    elif compression != "auto":
         from tessarr.metadata.field import Document
         from tessarr.metadata.v1 import compressor_from_v1
 
