@@ -102,6 +102,9 @@ def test_an_fsstore_is_what_its_url_opens(tmp_path: Path) -> None:
     )
     assert isinstance(store, LocalStore)
     assert store.dimension_separator == "/"
+    assert isinstance(store, storage.FSStore)  # by which programs for zarr-python 2 tell a store from a file
+    assert not isinstance(store, storage.ABSStore)
+    assert not isinstance(LocalStore(tmp_path), storage.FSStore)
     assert storage.FSStore(str(tmp_path), mode="r").read_only
     with pytest.raises(ValueError, match="normalize_keys"):
         storage.FSStore(str(tmp_path), normalize_keys=True)

@@ -102,43 +102,64 @@ def migrate_1to2(store: StoreLike) -> None:
     old.store.delete_many([ARRAY_KEY, ATTRIBUTES_KEY])
 
 
-def FSStore(  # noqa: N802 - the name in zarr-python 2
-    url: str, *, mode: str = "w", dimension_separator: str | None = None, **storage_options: object
-) -> Store:
-    """Return the store at a URL, called as zarr-python 2's ``FSStore``; `storage_options` are fsspec's.
+class _OpensStores(type):
+    """The class of `FSStore` and `ABSStore`, which open stores of other classes; those are instances of them, too."""
 
-    ``mode="r"`` makes it read-only; no mode deletes anything. New v2 arrays take `dimension_separator`. ``check``,
-    ``create`` and ``auto_mkdir`` have no effect; ``normalize_keys``, ``key_separator``, ``exceptions`` and
-    ``missing_exceptions`` are refused unless they have their default values.
-    """
-    for name in ("check", "create", "auto_mkdir"):
-        storage_options.pop(name, None)
-    for name, defaults in _FSSTORE_OPTIONS.items():
-        if name in storage_options and storage_options.pop(name) not in defaults:
-            raise ValueError(f"FSStore's option {name!r} is not supported; leave it out")
-    from tessarr.stores.url import store_from
+    def __instancecheck__(cls, instance: object) -> bool:
+        return getattr(instance, "_opened_as", None) == cls.__name__
 
-    store: Any = store_from(url, mode="r" if mode == "r" else None, storage_options=storage_options or None)[0]
-    if dimension_separator is not None:
-        store.dimension_separator = dimension_separator
-    return store  # type: ignore[no-any-return]
+    def opened(cls, store: Store) -> Store:
+        """Note that `store` was opened by a call of this class."""
+        store._opened_as = cls.__name__  # type: ignore[attr-defined]
+        return store
 
 
-def ABSStore(  # noqa: N802 - the name in zarr-python 2
-    container: str,
-    prefix: str = "",
-    account_name: str | None = None,
-    account_key: str | None = None,
-    *,
-    read_only: bool = False,
-    storage_options: Mapping[str, object] | None = None,
-) -> Store:
-    """Return the store in an Azure container, called as zarr-python 2's ``ABSStore``."""
-    from tessarr.stores.url import open_url
+class FSStore(Store, metaclass=_OpensStores):
+    """A store at a URL, opened as zarr-python 2's ``FSStore``. A call returns the store of tessarr for the URL."""
 
-    options = {"account_name": account_name, "account_key": account_key, **(storage_options or {})}
-    given = {name: value for name, value in options.items() if value is not None}
-    return open_url(f"az://{container}/{prefix}".rstrip("/"), storage_options=given, read_only=read_only)
+    def __new__(  # type: ignore[misc] # a store of another class
+        cls, url: str, *, mode: str = "w", dimension_separator: str | None = None, **storage_options: object
+    ) -> Store:
+        """Return the store at a URL; `storage_options` are fsspec's.
+
+        ``mode="r"`` makes it read-only; no mode deletes anything. New v2 arrays take `dimension_separator`. ``check``,
+        ``create`` and ``auto_mkdir`` have no effect; ``normalize_keys``, ``key_separator``, ``exceptions`` and
+        ``missing_exceptions`` are refused unless they have their default values.
+        """
+        for name in ("check", "create", "auto_mkdir"):
+            storage_options.pop(name, None)
+        for name, defaults in _FSSTORE_OPTIONS.items():
+            if name in storage_options and storage_options.pop(name) not in defaults:
+                raise ValueError(f"FSStore's option {name!r} is not supported; leave it out")
+        from tessarr.stores.url import store_from
+
+        store: Any = store_from(url, mode="r" if mode == "r" else None, storage_options=storage_options or None)[0]
+        if dimension_separator is not None:
+            store.dimension_separator = dimension_separator
+        return cls.opened(store)
+
+
+class ABSStore(Store, metaclass=_OpensStores):
+    """A store in an Azure container, opened as zarr-python 2's ``ABSStore``. A call returns tessarr's store for it."""
+
+    def __new__(  # type: ignore[misc] # a store of another class
+        cls,
+        container: str,
+        prefix: str = "",
+        account_name: str | None = None,
+        account_key: str | None = None,
+        *,
+        read_only: bool = False,
+        storage_options: Mapping[str, object] | None = None,
+    ) -> Store:
+        """Return the store in a container, below `prefix`."""
+        from tessarr.stores.url import open_url
+
+        options = {"account_name": account_name, "account_key": account_key, **(storage_options or {})}
+        given = {name: value for name, value in options.items() if value is not None}
+        return cls.opened(
+            open_url(f"az://{container}/{prefix}".rstrip("/"), storage_options=given, read_only=read_only)
+        )
 
 
 _FSSTORE_OPTIONS: dict[str, tuple[object, ...]] = {
