@@ -18,7 +18,7 @@ import libcst.matchers as m
 from libcst.metadata import MetadataWrapper, ParentNodeProvider
 from mutmut.mutation.mutators import mutation_operators
 
-TOLD = ("warn", "note", "at", "add_note")
+TOLD = ("warn", "note", "at", "add_note", "Problem")
 """Functions whose arguments are texts for people, and places that texts name. So are errors, and the local function ``add``, by
 which parsers collect problems."""
 TEXTS = ("hint", "expected", "got")

@@ -42,7 +42,10 @@ MODULES: dict[str, tuple[str, ...]] = {
     "tessarr/stores/local/file.py": ("tests/stores/test_local.py",),
     "tessarr/stores/local/exchange.py": ("tests/stores/test_localswap.py",),
     "tessarr/stores/local/sync.py": ("tests/stores/test_durable.py",),
-    "tessarr/stores/local/transactions/journal.py": ("tests/transactions/test_transactions.py",),
+    "tessarr/stores/local/transactions/journal.py": (
+        "tests/transactions/test_transactions.py",
+        "tests/transactions/test_swap.py",
+    ),
     "tessarr/stores/compare_and_swap.py": ("tests/stores/test_swapping.py",),
     "tessarr/core/claims/intents.py": ("tests/transactions/test_publish.py",),
     "tessarr/transactions/document_merge.py": ("tests/transactions/test_transactions.py",),

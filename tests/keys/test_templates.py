@@ -17,6 +17,7 @@ from tessarr.keys.base import ChunkKeyEncoding
 from tessarr.keys.default import DefaultKeyEncoding
 from tessarr.keys.fanout import FanoutKeyEncoding
 from tessarr.keys.template import TemplateKeyEncoding
+from tessarr.keys.templated import check_text
 from tessarr.keys.v2 import V2KeyEncoding
 
 # The table of pull request 69: template, separator, grid index, key.
@@ -231,3 +232,8 @@ def test_keys_with_a_suffix_that_zarrs_wrote_are_read(tmp_path: Path) -> None:
     z = tessarr.open_array(str(tmp_path), mode="r+")
     assert z[...].tolist() == [0, 0, 7, 8]
     assert z.metadata.to_dict()["chunk_key_encoding"] == metadata["chunk_key_encoding"]
+
+
+def test_text_of_a_template_has_at_most_1024_characters() -> None:
+    assert check_text("x" * 1024) is None
+    assert check_text("x" * 1025) == "must have at most 1024 characters, got 1025"
