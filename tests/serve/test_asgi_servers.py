@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,15 +64,17 @@ def started(name: str, place: Path) -> Iterator[Running]:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, *sys.path])}
         with log.open("wb") as said:
             process = subprocess.Popen(
-                [sys.executable, "-m", name, *COMMANDS[name](path)], env=environment, stdout=said, stderr=said
-            )
+                [sys.executable, "-m", name, *COMMANDS[name](path)], env=environment, stdout=said, stderr=said,
+                start_new_session=True,
+            )  # fmt: skip
         transport = httpx.HTTPTransport(uds=path)
         with httpx.Client(transport=transport, base_url="http://localhost", timeout=PATIENCE_S) as client:
             try:
                 until(lambda: listens(process, path, log), f"{name} listens")
                 yield Running(process, client, place, log)
             finally:
-                process.kill()
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)  # some have workers, which would outlive their parent
                 process.wait()
 
 
