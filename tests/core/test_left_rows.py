@@ -100,7 +100,9 @@ def test_a_transaction_leaves_the_note_to_the_next_one(place: Path) -> None:
 def test_another_note_is_ignored(note: str, tmp_path: Path) -> None:
     path = tmp_path / "a.zarr"
     array: Any = tessarr.create_array(path, data=np.ones(6, "i4"), chunks=(4,), fill_value=0)
-    (path / LOCK).write_text(note)
+    (path / LOCK).write_text(f"note:{note}")
+    array.resize((9,))
+    assert not (path / LOCK).exists()
     array.append(np.full(2, 2, "i4"))
-    assert array[:].tolist() == [1] * 6 + [2] * 2
+    assert array[:].tolist() == [1] * 6 + [0] * 3 + [2] * 2
     assert not (path / LOCK).exists()

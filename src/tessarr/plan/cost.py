@@ -162,9 +162,11 @@ def sweep_of(sizes: Sizes, box: Sequence[int]) -> Sweep | None:
         if not chunk:
             continue
         least_band, common = -(-nbytes // (row * sizes.source_itemsize * chunk)) * chunk, lcm(chunk, read)
-        bands = (least_band, -(-least_band // common) * common)
+        bands = [band for band in (least_band, -(-least_band // common) * common) if band < length]
+        if not bands:
+            continue
         held, band = min((_most_held(sizes.shape[axis], length, band, read), band) for band in bands)
-        if band < length and row * held < least:
+        if row * held < least:
             best, least = Sweep(axis, band, held, read), row * held
     return best
 

@@ -113,22 +113,27 @@ def note_end(array: Array) -> None:
 async def _fill_left_steps(array: Array) -> None:
     """Fill the rows beyond the shape that an append has stored which has not stored the shape."""
     note = shape_note(array._store, array.path)
-    region = None if note is None else _parsed(note.read())
-    if note is None or region is None:
+    left = b"" if note is None else note.read()
+    if note is None or not left:
         return
-    axis, start, stop = region
-    number = array._metadata.zarr_format
-    (stored,) = await read_nodes.read_nodes_steps(array._store, [array.path], number, ArrayMetadata)
-    if not isinstance(stored, ArrayMetadata) or axis >= len(stored.shape):
-        return
-    start = max(start, stored.shape[axis])
-    if start < stop:
-        metadata = with_shape(stored, with_length(stored.shape, axis, stop))
-        options = array._options._replace(write_empty_chunks=False)
-        bound = bind(array._store, array.path, metadata, options, chunks=array._chunk_store())
-        selection = rows_from(metadata.shape, axis, start)
-        await write_call(array, bound, selection, np.broadcast_to(bound.fill, selection.shape))
+    if (region := _parsed(left)) is not None:
+        number = array._metadata.zarr_format
+        (stored,) = await read_nodes.read_nodes_steps(array._store, [array.path], number, ArrayMetadata)
+        if not isinstance(stored, ArrayMetadata):
+            return
+        await _fill_beyond_steps(array, stored, *region)
     note.clear()
+
+
+async def _fill_beyond_steps(array: Array, stored: ArrayMetadata, axis: int, start: int, stop: int) -> None:
+    """Fill the elements from `start` to `stop` along `axis` that are beyond the shape of `stored`."""
+    if axis >= len(stored.shape) or stop <= (start := max(start, stored.shape[axis])):
+        return
+    metadata = with_shape(stored, with_length(stored.shape, axis, stop))
+    options = array._options._replace(write_empty_chunks=False)
+    bound = bind(array._store, array.path, metadata, options, chunks=array._chunk_store())
+    selection = rows_from(metadata.shape, axis, start)
+    await write_call(array, bound, selection, np.broadcast_to(bound.fill, selection.shape))
 
 
 def _parsed(note: bytes) -> tuple[int, int, int] | None:

@@ -16,8 +16,8 @@ The protocol, for every program that shares a directory with tessarr:
   call that fails if another file exists. An update checks under the ``flock`` that the file that it read is still in place,
   and retries if not.
 - The next holder of a lock file that is not empty completes the transaction that it names first
-  (`tessarr.stores.local.transactions`). Other content is a `Note` of what a holder was doing that ended before it had finished;
-  who does not understand it leaves it there, and leaves the file behind.
+  (`tessarr.stores.local.transactions`). A `Note` says what a holder was doing that ended before it had finished: who does not
+  use it leaves it, and the file. Other content is ignored.
 - On a local file system, transactions mark the directories of nodes instead (`NODE_MARK`): the holder of a lock file looks for
   such a mark in the directories above first, and a transaction that has made its marks waits for the holders of lock files.
 - Names with these suffixes that begin with a period are never keys: they are not listed and cannot be set.
@@ -159,6 +159,9 @@ def node_mark(path: str, base: str) -> str | None:
     return None
 
 
+_NOTE = b"note:"
+
+
 class Note:
     """What the holder of a lock file writes into it for the next one, in case it ends before the work is done."""
 
@@ -166,24 +169,25 @@ class Note:
         self._path, self._descriptor = path, descriptor
 
     def read(self) -> bytes:
-        """Return what an earlier holder has left; nothing, as a rule."""
+        """Return the note of an earlier holder; ``b""``: none, as a rule, or other content."""
         size = os.fstat(self._descriptor).st_size
         os.lseek(self._descriptor, 0, os.SEEK_SET)
-        return os.read(self._descriptor, size) if size else b""
+        content = os.read(self._descriptor, size) if size else b""
+        return content.removeprefix(_NOTE) if content.startswith(_NOTE) else b""
 
     def write(self, text: bytes) -> None:
         """Leave `text`, in the place of what is there. It is not synced: after a power cut it may be missing."""
-        os.ftruncate(self._descriptor, 0)
+        self.clear()
         os.lseek(self._descriptor, 0, os.SEEK_SET)
-        os.write(self._descriptor, text)
+        os.write(self._descriptor, _NOTE + text)
 
     def clear(self) -> None:
         """Leave nothing: the work is done."""
         os.ftruncate(self._descriptor, 0)
 
     def release(self) -> None:
-        """Release the lock, and remove the lock file unless there is something in it."""
-        if os.fstat(self._descriptor).st_size:
+        """Release the lock, and remove the lock file unless there is a note in it."""
+        if self.read():
             unlock(self._descriptor)
         else:
             release(self._path, self._descriptor)

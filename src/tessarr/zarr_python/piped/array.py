@@ -181,13 +181,13 @@ def _with_shape(place: _Place, shape: Shape) -> _Bound:
     """Return the array at `place`, bound for `shape`."""
     found = place.shapes.get(shape)
     if found is None:
-        array, choice = place.served
-        if shape != array.shape:
-            options = RuntimeOptions(array.options.write_empty_chunks)
-            array = bind(array.store, array.path, array.metadata.with_(shape=shape), options, array.read_only)
-            choice = choose(array)
-        inline_nbytes = -1 if array.access.remote else _INLINE_NBYTES[_is_copied(array.metadata.codecs)]
-        found = _Bound(array, choice.engine, inline_nbytes)
+        bound, choice = place.served
+        if shape != bound.shape:
+            options = RuntimeOptions(bound.options.write_empty_chunks)
+            bound = bind(bound.store, bound.path, bound.metadata.with_(shape=shape), options, bound.read_only)
+            choice = choose(bound)
+        inline_nbytes = -1 if bound.access.remote else _INLINE_NBYTES[_is_copied(bound.metadata.codecs)]
+        found = _Bound(bound, choice.engine, inline_nbytes)
         if len(place.shapes) >= _MAX_SHAPES:
             place.shapes.clear()
         place.shapes[shape] = found
