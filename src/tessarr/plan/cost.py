@@ -28,6 +28,8 @@ BAND = 64 << 20
 """The bytes of a band, if they are not chunks for all threads, or longer stored values, that need more."""
 _COUNTED = 10_000
 """So many bands are looked at one by one."""
+_LOADED = 4_000_000
+"""Bytes of code and tables that a process has loaded once it has gone over a box in bands, as measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class Sizes:
         """Return the most bytes that a task holds which goes over its box in bands."""
         row = prod(box) // box[sweep.axis]
         elements = row * (self.source_itemsize * sweep.held + (self.itemsize * sweep.band if self.converted else 0))
-        return elements + self.threads * self.per_thread + self.held
+        return elements + self.threads * self.per_thread + self.held + _LOADED
 
     @property
     def smallest(self) -> Shape:
