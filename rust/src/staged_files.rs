@@ -1,8 +1,8 @@
 //! The staged files of a transaction, each beside the value that it becomes: written, compared and renamed many at a time
 //! (`tessarr.stores.local.transactions.many`).
 //!
-//! Names are looked up from open directories: the root, or where several names in succession are in one directory, that. What cannot be done here is left to Python, which does it file by
-//! file and says why it fails.
+//! Names are looked up from open directories: the root, or where several names in succession are in one directory, that. What
+//! cannot be done here is left to Python, which does it file by file and says why it fails.
 
 use std::collections::HashMap;
 use std::fs::File;

@@ -260,7 +260,8 @@ class Transaction:
         before = self._old_documents(changes)
         level = self._level_of(changes, before)
         if level == "publish" and isinstance(self._store, CanCommit):
-            SortedChanges(self._store, self._overlay, changes, before, expected).check()
+            if self._mode == "publish":  # else they were looked at when the level was chosen
+                SortedChanges(self._store, self._overlay, changes, before, expected).check()
             # What was left beyond the shape is removed before it is within.
             changes = dict(sorted(changes.items(), key=lambda item: item[1] is not None))
         if not changes:

@@ -211,10 +211,8 @@ def _write_orders(codecs: Iterable[object]) -> tuple[_Order, ...]:
     with those of the codecs within it; for other codecs ``None``.
     """
     return tuple(
-        (
-            getattr(codec, "subchunk_write_order", "morton"),
-            _write_orders(getattr(codec, "codecs", ())),
-        )  # 3.1 has no other
+        # zarr-python 3.1 has no other order than "morton".
+        (getattr(codec, "subchunk_write_order", "morton"), _write_orders(getattr(codec, "codecs", ())))
         if hasattr(codec, "index_codecs")
         else None
         for codec in codecs

@@ -31,9 +31,8 @@ def replaced(objects: Iterable[object]) -> str | None:
     for name in {*_ALWAYS, *(type(obj).__module__ for obj in objects)}:
         for owner, functions in _functions_of(name):
             present = vars(owner)
-            if (
-                not functions.items() <= present.items()
-            ):  # a loop takes twice as long, and this runs for each opened array
+            # A loop takes twice as long, and this runs for each opened array.
+            if not functions.items() <= present.items():
                 changed = next(name for name, function in functions.items() if present.get(name) is not function)
                 return f"{owner.__name__}.{changed}"
     return None

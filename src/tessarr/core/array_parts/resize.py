@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,8 +38,6 @@ from tessarr.types import Coords, Shape
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
-
-T = TypeVar("T")
 
 _FEW = 10_000
 """Up to so many chunk keys are deleted by name; for more the stored keys are listed instead."""

@@ -152,6 +152,17 @@ async def update_settled_steps(
             return
 
 
+async def swap_settled_steps(store: Store, key: str, expected: Buffer | None, new: Buffer | None) -> None:
+    """Replace the document at `key` if it is `expected`; ``None`` stands for no document."""
+
+    def change(stored: Buffer | None) -> Buffer | None:
+        if (stored is None) != (expected is None):
+            return stored
+        return new if stored is None or expected is None or bytes(stored) == bytes(expected) else stored
+
+    await update_settled_steps(store, key, change)
+
+
 async def settle_steps(store: Store, key: str, intent: Intent) -> None:
     """Complete the transaction whose `intent` is in the document at `key`, or wait until it has ended."""
     place = intent.record_key(key)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from tessarr.core import open_transactions
 from tessarr.core.asynchronous.sans_io import Call, gather_calls, run_steps, store_call
-from tessarr.core.claims.settle import update_settled_steps
+from tessarr.core.claims.settle import swap_settled_steps, update_settled_steps
 from tessarr.core.stored.consolidated import HOLDERS, follow_change_steps
 from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.shape_locks import hold_node_steps
@@ -218,13 +218,7 @@ async def put_document_steps(store: Store, key: str, data: Buffer, *, overwrite:
 
 def swap_document(store: Store, key: str, expected: Buffer | None, new: Buffer | None) -> None:
     """Replace the document at `key` if it is `expected`; ``None`` stands for no document."""
-
-    def change(stored: Buffer | None) -> Buffer | None:
-        if (stored is None) != (expected is None):
-            return stored
-        return new if stored is None or expected is None or bytes(stored) == bytes(expected) else stored
-
-    run_steps(update_settled_steps(store, key, change))
+    run_steps(swap_settled_steps(store, key, expected, new))
 
 
 def correct_document(store: Store, key: str, change: Callable[[Buffer], Buffer | None]) -> None:
@@ -442,11 +436,7 @@ async def settle_attributes_steps(
     present = await _present_steps(store, [_own_document(path, changed), *newer])
     if not present:
         written = serialize.dumps({keys.attributes: changed.attributes})[keys.attributes]
-        await update_settled_steps(
-            store,
-            prefix_of(path) + keys.attributes,
-            lambda stored: None if stored and bytes(stored) == written else stored,
-        )
+        await swap_settled_steps(store, prefix_of(path) + keys.attributes, written, None)
         raise _stale(store, path, "the node was deleted or replaced meanwhile")
     return next((newer[key] for key in present if key in newer), None)
 

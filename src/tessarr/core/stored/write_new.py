@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from tessarr.core.asynchronous.sans_io import store_call
 from tessarr.core.claims.intents import CLAIM
 from tessarr.core.claims.new_nodes import put_back_steps
-from tessarr.core.claims.settle import await_end_steps, update_settled_steps
+from tessarr.core.claims.settle import await_end_steps, swap_settled_steps
 from tessarr.core.stored.consolidated import follow_change_steps
 from tessarr.core.stored.walk import Entry, read_entries_steps
 from tessarr.metadata import formats
@@ -65,11 +64,7 @@ async def remove_old_attributes_steps(store: Store, before: Entry, names: Sequen
     """
     for name in names if before.kind is None else ():
         if old := before.values.get(name):
-            await update_settled_steps(store, before.prefix + name, partial(_unless, bytes(old)))
-
-
-def _unless(old: bytes, now: Buffer | None) -> Buffer | None:
-    return None if now is not None and bytes(now) == old else now
+            await swap_settled_steps(store, before.prefix + name, old, None)
 
 
 async def _try_steps(

@@ -171,8 +171,10 @@ class Note:
     def read(self) -> bytes:
         """Return the note of an earlier holder; ``b""``: none, as a rule, or other content."""
         size = os.fstat(self._descriptor).st_size
+        if not size:
+            return b""
         os.lseek(self._descriptor, 0, os.SEEK_SET)
-        content = os.read(self._descriptor, size) if size else b""
+        content = os.read(self._descriptor, size)
         return content.removeprefix(_NOTE) if content.startswith(_NOTE) else b""
 
     def write(self, text: bytes) -> None:
