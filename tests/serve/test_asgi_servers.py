@@ -56,6 +56,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def started(name: str, place: Path) -> Iterator[Running]:
+    """Run a server until the block ends. A server may close any idle connection (RFC 9112, 9.3.1), and hypercorn does
+    where a request was answered before its end was read: each request has a connection of its own."""
     if importlib.util.find_spec(name) is None:
         pytest.skip(f"{name} is not installed (extra test)")
     with tempfile.TemporaryDirectory() as folder:
@@ -67,7 +69,7 @@ def started(name: str, place: Path) -> Iterator[Running]:
                 [sys.executable, "-m", name, *COMMANDS[name](path)], env=environment, stdout=said, stderr=said,
                 start_new_session=True,
             )  # fmt: skip
-        transport = httpx.HTTPTransport(uds=path)
+        transport = httpx.HTTPTransport(uds=path, limits=httpx.Limits(max_keepalive_connections=0))
         with httpx.Client(transport=transport, base_url="http://localhost", timeout=PATIENCE_S) as client:
             try:
                 until(lambda: listens(process, path, log), f"{name} listens")
