@@ -40,22 +40,14 @@ def tessarr_tasks(source: str, target: str) -> dict[str, float]:
     import tessarr.plan
 
     for name, tasks in (("many", TASKS), ("sent", SENT)):
-        tessarr.create_array(f"{source}/{target[-1]}{name}.zarr", shape=(tasks * 2000,), chunks=(1000,), dtype="u1")
+        tessarr.create_array(f"{source}/{name}.zarr", shape=(tasks * 2000,), chunks=(1000,), dtype="u1", overwrite=True)
+    settings: dict[str, Any] = {"chunks": (1000,), "memory": "6kB", "strategy": "direct", "overwrite": True}
     resident, began = _resident(), time.perf_counter()
-    plan = tessarr.plan.rechunk(
-        f"{source}/{target[-1]}many.zarr", f"{target}-many", chunks=(1000,), memory="6kB", strategy="direct"
-    )
+    plan = tessarr.plan.rechunk(f"{source}/many.zarr", f"{target}-many", **settings)
     plan.describe()
     planned, grown = time.perf_counter() - began, _resident() - resident
     tasks = plan.tasks
-    small = tessarr.plan.rechunk(
-        f"{source}/{target[-1]}sent.zarr",
-        f"{target}-sent",
-        chunks=(1000,),
-        memory="6kB",
-        strategy="direct",
-        verify=False,
-    )
+    small = tessarr.plan.rechunk(f"{source}/sent.zarr", f"{target}-sent", **settings, verify=False)
     with dask_cluster(0, target, workers=2):
         began = time.perf_counter()
         small.run("dask")
