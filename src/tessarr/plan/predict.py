@@ -14,6 +14,7 @@ from tessarr.plan.cost import Sizes, chunks_read, longest_chunks
 from tessarr.plan.manifest import Manifest, PlannedNode
 from tessarr.plan.strategies.simulate import TaskCosts
 from tessarr.plan.strategies.strategy import StageCosts, Strategy, costs_of_stages, requests
+from tessarr.plan.tiling import tiled
 from tessarr.types import JSONObject, Shape
 
 
@@ -30,8 +31,10 @@ class ArrayCosts:
     chunks_read: int
     """Chunks of the source that are read, whole."""
     requests: int
-    """The most requests that read the source and what is between stages, and that write: one for a chunk or a stored value,
-    two for a shard that is read. What is read back to be verified comes on top."""
+    """Requests that read the source and what is between stages, and that write: one for a chunk or a stored value; for a shard,
+    one that reads it whole, or where less than half of its inner chunks are wanted two: for its index, then for these. There
+    are fewer where chunks are not stored, and where shards have at most half a MiB, which may be read whole. What is read back
+    to be verified comes on top."""
     amplification: float
     """Chunks read over chunks of the source."""
     bytes_read: int
@@ -120,7 +123,7 @@ def _costs(node: PlannedNode, metadata: ArrayMetadata, strategy: Strategy) -> Ar
         tasks=node.tasks,
         blocks=node.blocks,
         chunks_read=read,
-        requests=requests(strategy, node.read, node.read_shards) + objects,
+        requests=_reading(node, strategy, sizes) + objects,
         amplification=read / whole if whole else 1.0,
         bytes_read=read * prod(node.read) * sizes.source_itemsize,
         bytes_written=prod(metadata.shape) * sizes.itemsize,
@@ -130,6 +133,14 @@ def _costs(node: PlannedNode, metadata: ArrayMetadata, strategy: Strategy) -> Ar
         peak_memory=strategy.memory or strategy.peak(sizes),
         advice=tuple(_advice(metadata.shape, longest_chunks(sizes.axes))),
     )
+
+
+def _reading(node: PlannedNode, strategy: Strategy, sizes: Sizes) -> int:
+    """Count the requests that read, and those that write what is between stages."""
+    if strategy.name != "regroup":
+        return requests(strategy, node.read, node.read_shards)
+    values = tiled(sizes.axes, longest_chunks(sizes.axes))  # each of which reads what it needs
+    return 2 * chunks_read(values, node.read_shards) if node.read_shards else chunks_read(values, node.read)
 
 
 def task_costs(manifest: Manifest, described: Description) -> Callable[[int], TaskCosts]:
@@ -155,10 +166,11 @@ def _stage_costs(
 ) -> Iterator[TaskCosts]:
     if strategy.intermediates:
         sizes = replace(Sizes.of(metadata, node.read, 1), converted=node.read_itemsize)
-        stages = costs_of_stages(strategy, sizes)
+        stages = costs_of_stages(strategy, sizes, node.read_shards)
     else:
         stages = [
-            StageCosts(one.tasks, one.bytes_read, one.bytes_written, one.chunks_read, one.objects) for one in described
+            StageCosts(one.tasks, one.bytes_read, one.bytes_written, one.requests - one.objects, one.objects)
+            for one in described
         ]
     for number, (tasks, read, written, reading, objects) in enumerate(stages):
         again = verify and (

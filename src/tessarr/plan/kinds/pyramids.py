@@ -23,16 +23,17 @@ from tessarr.core.group import Group
 from tessarr.core.open import open as open_node
 from tessarr.core.stored.parse_cache import parse_document
 from tessarr.engine.jobs import Jobs
+from tessarr.engine.pool import for_each
 from tessarr.engine.processors import processors
 from tessarr.grids.base import Axis
 from tessarr.grids.regular import RegularGrid
 from tessarr.indexing.boxes import Box, box_shape
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.plan.cost import FOR_THREADS, Sizes, choose_box, longest_chunks
+from tessarr.plan.cost import FOR_THREADS, Sizes, choose_box, longest_chunks, requests_for_shards, wanted_along
 from tessarr.plan.manifest import Manifest, Place, PlannedNode
 from tessarr.plan.markers import Milestones, Receipt
 from tessarr.plan.predict import ArrayCosts, Description
-from tessarr.plan.publish import is_node, place_of_sealed, replace_node, seal, write_documents
+from tessarr.plan.publish import is_node, options_at, place_of_sealed, replace_node, seal, write_documents
 from tessarr.plan.strategies import level_boxes as cut
 from tessarr.plan.strategies.intermediate import in_order
 from tessarr.plan.strategies.limits import limited
@@ -91,7 +92,7 @@ class Pyramid:
     scale: tuple[float, ...] | None
     translation: tuple[float, ...] | None
     piece_nbytes: int = 0
-    """The most bytes that a task holds of what it reads and reduces at once."""
+    """The most bytes that a thread of a task holds of what it reads and reduces at once."""
 
     def described(self, group: Group, base: Array) -> JSONObject:
         """Return the attributes of the group with this pyramid."""
@@ -164,9 +165,9 @@ def planned_pyramid(
     sizes = [Sizes.of(document, largest, 1, streamed=streamed) for document in documents]
     threads = max(1, min(processors(), memory // max(1, FOR_THREADS * sizes[0].per_thread)))
     per_element = max(cut.bytes_per_element(base.itemsize, level.factors, given.method) for level in given.levels[1:])
-    piece_nbytes = max(per_element, memory // FOR_PIECES)
+    piece_nbytes = max(per_element, memory // FOR_PIECES // threads)
     above = tuple(-(-size // factor) for size, factor in zip(reads[0], given.levels[1].factors, strict=True))
-    held = piece_nbytes + threads * sizes[0].per_thread
+    held = threads * (piece_nbytes + sizes[0].per_thread)
     box = choose_box(replace(sizes[0], read=above, threads=0, held=held), memory)
     tilings = [tiled(size.axes, box.longest) for size in sizes]
     stages = cut.stages_of(tilings, given.levels, given.method)
@@ -227,22 +228,34 @@ def described_levels(manifest: Manifest) -> Description:
         _pieces(manifest, pyramid), pyramid.levels[1:], pyramid.documents, strict=True
     ):
         axes, itemsize = _read_axes(before), _itemsize(document)
-        read = cut.count_reads(tiling, pieces.read, axes, level, pyramid.method)
+        intervals = cut.read_intervals(tiling, pieces.read, before.shape, level, pyramid.method)
+        read = cut.count_reads(intervals, axes)
         whole, objects = prod(axis.nchunks for axis in axes), document.chunk_grid.get_nchunks(level.shape)
-        reading = read
-        if before.codecs and isinstance(before.codecs[0], ShardingCodec):  # the index of a shard, then its chunks
-            shards = before.chunk_grid.axes(before.shape)
-            reading = 2 * cut.count_reads(tiling, pieces.read, shards, level, pyramid.method)
         found.append(
             ArrayCosts(
                 path=level.name, strategy=strategy.name, why=strategy.why, tasks=tiling.count,
-                blocks=strategy.stages.blocks.count, chunks_read=read, requests=reading + objects,
+                blocks=strategy.stages.blocks.count, chunks_read=read, requests=_reading(intervals, before) + objects,
                 amplification=read / whole if whole else 1.0,
                 bytes_read=read * prod(longest_chunks(axes)) * itemsize, bytes_written=prod(level.shape) * itemsize,
                 objects=objects, temporary_objects=0, temporary_bytes=0, peak_memory=strategy.memory, advice=(),
             )
         )  # fmt: skip
     return Description(manifest.operation, tuple(found), manifest.blocks)
+
+
+def _reading(intervals: Sequence[Sequence[tuple[int, int]]], before: ArrayMetadata) -> int:
+    """Count the requests that read intervals of each axis of a level."""
+    first, shards = before.codecs[0] if before.codecs else None, before.chunk_grid.axes(before.shape)
+    if not isinstance(first, ShardingCodec):
+        return cut.count_reads(intervals, shards)
+    lengths = tuple(axis.uniform or 0 for axis in shards)
+    if 0 in lengths:
+        return 2 * cut.count_reads(intervals, shards)
+    wanted = [
+        wanted_along(n, along, shard, chunk)
+        for n, along, shard, chunk in zip(before.shape, intervals, lengths, first.chunk_shape, strict=True)
+    ]
+    return requests_for_shards(wanted, lengths, first.chunk_shape)
 
 
 class Levels:
@@ -285,19 +298,22 @@ class Levels:
         return Receipt(task, int(values.nbytes), box_digest(values).hex() if marked else "")
 
     def _reduced(self, source: Array, target: Array, level: Level, pieces: cut.Pieces, box: Box) -> AnyArray:
-        """Compute the values of a box of a level, piece by piece."""
+        """Compute the values of a box of a level, in parts: as many at once as there are threads."""
         method, missing = self._pyramid.method, self._pyramid.missing
         parts = list(cut.pieces(box, pieces.read))
         if len(parts) == 1 and pieces.read == pieces.reduced:
             return piece(source, box, level.factors, method, missing)
         values: AnyArray = np.empty([part.stop - part.start for part in box], target.dtype)
-        for part in parts:
+
+        def work(part: Box) -> None:
             held = source if pieces.read == pieces.reduced else Held(source, part, level.factors, method)
             for small in cut.pieces(part, pieces.reduced):
                 here = tuple(
                     slice(one.start - low.start, one.stop - low.start) for one, low in zip(small, box, strict=True)
                 )
                 values[here or ...] = piece(held, small, level.factors, method, missing)
+
+        for_each(work, parts)
         return values
 
     def _level(self, stage: int) -> Array:
@@ -339,7 +355,7 @@ def discard_levels(manifest: Manifest, storage_options: Mapping[str, object] | N
     pyramid, work = Pyramid.of(manifest), manifest.work
     if work is None or not work.url:
         return
-    store, path = store_from(work.url, mode="r+", storage_options=storage_options)
+    store, path = store_from(work.url, mode="r+", storage_options=options_at(work.url, storage_options))
     for level, place in zip(pyramid.levels[1:], pyramid.places, strict=True):
         at = join(join(path, work.path), place)
         if place != level.name or not is_node(store, at):

@@ -118,18 +118,23 @@ def pieces(box: Box, shape: Shape) -> Iterator[Box]:
         yield tuple(slice(low.start + part.start, low.start + part.stop) for low, part in zip(box, piece, strict=True))
 
 
-def count_reads(tiling: Tiling, piece: Shape, source: Sequence[Axis], level: Level, method: Method) -> int:
-    """Count the chunks of the level before, with the axes `source`, that all tasks of a level read.
+def read_intervals(
+    tiling: Tiling, piece: Shape, lengths: Shape, level: Level, method: Method
+) -> list[list[tuple[int, int]]]:
+    """Return what all tasks of a level read along each axis of the level before, whose `lengths` these are, piece by piece."""
+    return [
+        [
+            _read_interval(slice(first, min(first + length, stop)), factor, method, n)
+            for start, stop in pairwise(tiling.ends(axis))
+            for first in range(start, stop, length)
+        ]
+        for axis, (length, n, factor) in enumerate(zip(piece, lengths, level.factors, strict=True))
+    ]
 
-    Each piece reads every chunk that it touches.
-    """
-    counts = []
-    for axis, (length, factor) in enumerate(zip(piece, level.factors, strict=True)):
-        total = 0
-        for start, stop in pairwise(tiling.ends(axis)):
-            for first in range(start, stop, length):
-                part = slice(first, min(first + length, stop))
-                low, high = _read_interval(part, factor, method, source[axis].length)
-                total += source[axis].find(high - 1) - source[axis].find(low) + 1
-        counts.append(total)
-    return prod(counts)
+
+def count_reads(intervals: Sequence[Sequence[tuple[int, int]]], source: Sequence[Axis]) -> int:
+    """Count the chunks of the axes `source` that are read in intervals of each: every chunk that one touches."""
+    return prod(
+        sum(axis.find(high - 1) - axis.find(low) + 1 for low, high in along)
+        for axis, along in zip(source, intervals, strict=True)
+    )

@@ -23,7 +23,7 @@ from tessarr.indexing.boxes import Box
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.buffers import byte_view
-from tessarr.stores.protocols import Remote
+from tessarr.stores.protocols import Remote, Splice
 from tessarr.types import Buffer, ByteRange, Coords, Shape
 
 _REQUESTS = 8
@@ -96,7 +96,10 @@ def regroup(source: Array, target: Array, box: Box, *, verify: bool, digested: b
         if not pieces:
             store.delete(key)  # what a stopped plan left there
             continue
-        store.splice(key, partial(_replaced, pieces))
+        if isinstance(store, Splice):
+            store.splice(key, partial(_replaced, pieces))
+        else:  # which would read the value that is replaced
+            store.set(key, b"".join(map(byte_view, pieces)))
         if verify:
             _compare(store, key, pieces)
         for piece in pieces:

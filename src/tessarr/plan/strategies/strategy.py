@@ -13,7 +13,7 @@ from math import prod
 from typing import Literal, NamedTuple, Self, TypeAlias, TypedDict
 
 from tessarr.errors import UnsupportedOperationError
-from tessarr.plan.cost import Sizes, Sweep, choose_box, chunks_read, sweep_of
+from tessarr.plan.cost import Sizes, Sweep, choose_box, chunks_read, reads_of_shards, sweep_of
 from tessarr.plan.strategies.staged import Intermediate, in_two_stages
 from tessarr.plan.strategies.stages import Stages
 from tessarr.plan.tiling import JSONCuts, Tiling
@@ -156,15 +156,20 @@ def _cost(strategy: Strategy, sizes: Sizes) -> float:
 
 
 def requests(strategy: Strategy, read: Shape, shards: Shape = ()) -> int:
-    """Count the requests for chunks of the source, for shards of intermediate arrays, and to write these. A shard takes two:
-    its index, then chunks; of a small one the engine requests all at once."""
+    """Count the requests for chunks of the source, for shards of intermediate arrays, and to write these."""
+    return sum(_reading(strategy, read, shards)) + sum(tiling.count for tiling in strategy.stages.tilings[:-1])
+
+
+def _reading(strategy: Strategy, read: Shape, shards: Shape) -> list[int]:
+    """Count the requests by which each stage reads: one for a chunk, and those for shards."""
     first, *later = strategy.stages.tilings
-    between = strategy.intermediates
-    return (
-        (2 * chunks_read(first, shards) if shards else chunks_read(first, read))
-        + sum(2 * chunks_read(tiling, array.shards) for tiling, array in zip(later, between, strict=True))
-        + sum(tiling.count for tiling in strategy.stages.tilings[:-1])
-    )
+    return [
+        reads_of_shards(first, shards, read) if shards else chunks_read(first, read),
+        *(
+            reads_of_shards(tiling, array.shards, array.chunks)
+            for tiling, array in zip(later, strategy.intermediates, strict=True)
+        ),
+    ]
 
 
 class StageCosts(NamedTuple):
@@ -177,16 +182,15 @@ class StageCosts(NamedTuple):
     objects: int
 
 
-def costs_of_stages(strategy: Strategy, sizes: Sizes) -> list[StageCosts]:
-    """Return the costs of each stage; of one whose worker keeps what is between the stages, those of its network."""
+def costs_of_stages(strategy: Strategy, sizes: Sizes, shards: Shape) -> list[StageCosts]:
+    """Return the costs of each stage; of one whose worker keeps what is between the stages, those of its network. `shards`:
+    those of the source."""
     whole = prod(sizes.shape) * sizes.itemsize
     objects = [*(tiling.count for tiling in strategy.stages.tilings[:-1]), prod(axis.nchunks for axis in sizes.axes)]
-    found = []
+    found, reading = [], _reading(strategy, sizes.read, shards)
     for number, (tiling, unit) in enumerate(strategy.reads(sizes.read)):
-        chunks = chunks_read(tiling, unit)
-        requests = 2 * chunks_read(tiling, strategy.intermediates[number - 1].shards) if number else chunks
-        nbytes = chunks * prod(unit) * (sizes.itemsize if number else sizes.source_itemsize)
-        found.append(StageCosts(tiling.count, nbytes, whole, requests, objects[number]))
+        nbytes = chunks_read(tiling, unit) * prod(unit) * (sizes.itemsize if number else sizes.source_itemsize)
+        found.append(StageCosts(tiling.count, nbytes, whole, reading[number], objects[number]))
     if strategy.name == "scratch":
         return [StageCosts(strategy.tasks, found[0].read, whole, found[0].requests, objects[-1])]
     return found

@@ -125,6 +125,23 @@ def _inner(ndim: int) -> tuple[int, ...]:
     return tuple(range(1, 2 * ndim, 2))
 
 
+def _combined(
+    combine: np.ufunc, values: _Values, block: tuple[int, ...], dtype: npt.DTypeLike | None = None
+) -> _Values:  # fmt: skip
+    """Combine the elements of every block, axis by axis, in `dtype`: several times as fast as NumPy over all axes at once.
+
+    The first axis comes first: what is combined there is contiguous, and the others are shorter then.
+    """
+    for axis, factor in enumerate(block):
+        before = (slice(None),) * axis
+        parts = [values[(*before, slice(first, None, factor))] for first in range(factor)]
+        if factor > 1:
+            values = combine(parts[0], parts[1], dtype=dtype)
+        for part in parts[2:]:
+            combine(values, part, out=values)
+    return values
+
+
 def is_missing(values: _Values, missing: _Missing) -> npt.NDArray[np.bool_] | None:
     """Compare `values` with `missing`, NaN included; ``None`` when none can be equal."""
     if missing is None:
@@ -145,6 +162,8 @@ def _mean(values: _Values, block: tuple[int, ...], missing: _Missing) -> _Values
         count = _split(~absent, block).sum(axis=inner, dtype=np.int64)
         values = np.where(absent, np.zeros((), dtype), values)
     exact = kind_of(dtype) in "biu"
+    if exact and dtype.itemsize < 8 and absent is None:
+        return _cast(_mean_of_short(values, block), dtype)
     divisor = np.maximum(count, 1)
     if exact and dtype.itemsize == 8:
         mean = _mean_of_long(values, block, divisor)
@@ -153,15 +172,32 @@ def _mean(values: _Values, block: tuple[int, ...], missing: _Missing) -> _Values
     else:
         wide = np.complex128 if dtype.kind == "c" else np.float64
         with np.errstate(over="ignore", invalid="ignore"):  # infinities are valid results
-            parts = _split(values.astype(wide, copy=False), block)
-            mean = parts.sum(axis=inner) / divisor
+            mean = _combined(np.add, values, block, wide) / divisor
             if np.isinf(mean).any():  # the sum may have overflowed where the mean does not
+                parts = _split(values.astype(wide, copy=False), block)
                 shares = parts / (divisor if np.ndim(divisor) == 0 else np.expand_dims(divisor, inner))
                 mean = np.where(np.isinf(mean), shares.sum(axis=inner), mean)
     result = _cast(mean, dtype)
     if absent is not None:
         result[np.broadcast_to(count == 0, result.shape)] = missing
     return result
+
+
+def _mean_of_short(values: _Values, block: tuple[int, ...]) -> _Values:
+    """Compute the mean of integers in the narrowest type that holds their sums."""
+    count, dtype = prod(block), values.dtype
+    least, most = (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+    wide = np.min_scalar_type((least - 1) * count if least else (most + 1) * count)
+    total = _combined(np.add, values, block, wide)
+    if count == 1:
+        return total
+    shift = count.bit_length() - 1
+    if count != 1 << shift:
+        return np.asarray(_half_to_even(total, count))
+    total += (total >> shift) & 1  # half of a block more or less is rounded to the even number
+    total += (count >> 1) - 1
+    total >>= shift
+    return total
 
 
 def _half_to_even(total: Any, divisor: Any) -> Any:
@@ -211,7 +247,7 @@ def _max(values: _Values, block: tuple[int, ...], missing: _Missing) -> _Values:
     inner, dtype = _inner(values.ndim), values.dtype
     absent = is_missing(values, missing)
     if absent is None:
-        return np.asarray(_split(values, block).max(axis=inner))
+        return _combined(np.maximum, values, block)
     # Absent elements get the least present value, which changes no maximum.
     if absent.all():
         return np.full([size // factor for size, factor in zip(values.shape, block, strict=True)], missing, dtype)
