@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+from base64 import b64encode
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from http.server import ThreadingHTTPServer
 from multiprocessing import get_context
 from pathlib import Path
+from threading import Thread
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,12 +19,14 @@ import pytest
 import tessarr
 import tessarr.plan
 from tessarr.cli import main
-from tessarr.errors import ConflictError, MetadataValidationError
+from tessarr.errors import ConflictError, FailedTasksError, MetadataValidationError, UnsupportedOperationError
 from tessarr.storage import LocalStore
 from tessarr.tools.convert import convert
 from tessarr.tools.digest import digest
 from tessarr.tools.files.file_table import load_table
 from tessarr.tools.gc import gc
+from tests.narrow import array_of
+from tests.ranged_files import RangedFiles
 
 
 def test_many_files_are_converted_by_references_to_their_chunks(
@@ -163,7 +169,6 @@ def test_workers_read_the_table_that_the_planner_wrote_and_scan_nothing(
     def scanned(*_: object) -> NoReturn:
         raise AssertionError("a worker scanned the files")
 
-    monkeypatch.setattr("tessarr.tools.files.open.scan", scanned)
     monkeypatch.setattr("tessarr.tools.files.scan.scan", scanned)
     for part in (1, 2):
         tessarr.plan.load(tmp_path / "PLAN").run_part(part, 2)
@@ -259,3 +264,41 @@ def test_the_table_takes_a_few_bytes_for_each_chunk_and_a_worker_reads_a_part_of
     found.chunk[31_999]
     assert len(found.chunk._blocks) == 2
     assert sum(block.nbytes for block in found.chunk._blocks.values()) < 2 * 8192 * 16 + 1
+
+
+class _Guarded(RangedFiles):
+    """Serves files to one user."""
+
+    def do_GET(self) -> None:
+        if self.headers.get("Authorization") == f"Basic {b64encode(b'me:hunter2').decode()}":
+            super().do_GET()
+        else:
+            self.send_error(401)
+
+
+def test_the_password_in_a_url_is_not_written_to_a_plan(tmp_path: Path) -> None:
+    pytest.importorskip("h5py", reason="belongs to the extra [convert]")
+    for number in range(2):
+        _write_rows(tmp_path / f"{number}.h5", number)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Guarded, directory=str(tmp_path)))
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        host = f"127.0.0.1:{server.server_port}"
+        files = [f"http://me:hunter2@{host}/{number}.h5" for number in range(2)]
+        plan = tessarr.plan.convert(files, tmp_path / "a.zarr", along="time", chunks=6)
+        plan.save(tmp_path / "PLAN")
+        written = b"".join(path.read_bytes() for path in (tmp_path / "PLAN").rglob("*") if path.is_file())
+        assert b"hunter2" not in written
+        with pytest.raises(FailedTasksError, match="401"):
+            tessarr.plan.load(tmp_path / "PLAN").run(retries=0)
+        headers = {"Authorization": f"Basic {b64encode(b'me:hunter2').decode()}"}
+        assert tessarr.plan.load(tmp_path / "PLAN", storage_options={"headers": headers}).run().finished
+        assert array_of(tessarr.open_group(tmp_path / "a.zarr")["a"])[...].tolist() == list(range(8))
+        one = tessarr.plan.convert(files[0], tmp_path / "b.zarr")
+        assert "hunter2" not in one._manifest.source.url
+        assert one.run().finished
+        with pytest.raises(UnsupportedOperationError, match="as one user"):
+            tessarr.plan.convert([files[0], files[1].replace("me:", "you:")], tmp_path / "c.zarr", along="time")
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -27,6 +27,7 @@ from tessarr.errors import (
 from tessarr.storage import MemoryStore
 from tessarr.stores.base import Store
 from tessarr.types import ByteRange
+from tests.stores.remote import servers
 
 VALUES = np.arange(60 * 44, dtype="i4").reshape(60, 44)
 SMALL = 6_300
@@ -331,3 +332,47 @@ def test_the_command_line_plans_runs_parts_and_finishes(
     assert part_of("", os.environ) == (3, 3)
     assert main(["run", plan, "--part", "3"]) == 2
     assert "--part is I/N" in capsys.readouterr().err
+
+
+def test_parts_that_have_nothing_to_do_end_with_0(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan of one block, dealt to an array job of four."""
+    dest, plan = tmp_path / "dest.zarr", str(tmp_path / "plan")
+    wanted = ["plan", "rechunk", source, str(dest), "--chunks", "60,5", "--memory", "1MB", "--strategy", "direct"]
+    assert main([*wanted, "--save", plan, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["parts"] == 1
+    monkeypatch.setenv("AWS_BATCH_JOB_ARRAY_SIZE", "4")
+    done = []
+    for index in range(4):
+        monkeypatch.setenv("AWS_BATCH_JOB_ARRAY_INDEX", str(index))
+        assert main(["run", plan, "--part", "--json"]) == 0
+        done.append(json.loads(capsys.readouterr().out)["done"])
+    assert done == [0, 0, 0, 1]
+    assert main(["finish", plan]) == 0
+    _check(dest)
+
+
+def test_no_credential_is_written_or_told(
+    source: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Workers get it by ``--storage``; without it the store refuses them."""
+    options = servers.S3_OPTIONS
+    secret = options["secret_access_key"]
+    (tmp_path / "s3").mkdir()
+    with servers.s3_server(tmp_path / "s3") as server, caplog.at_level("DEBUG"):
+        url = f"s3+http://{server.address}/bucket"
+        storage = [word for item in options.items() for word in ("--storage", "=".join(item))]
+        wanted = ["plan", "rechunk", source, f"{url}/b", "--chunks", "60,5", "--save", f"{url}/plan", *storage]
+        assert main(wanted) == 0
+        assert (
+            main(["run", f"{url}/plan", "--storage", "access_key_id=other", "--storage", "secret_access_key=no"]) != 0
+        )
+        assert main(["run", f"{url}/plan", *storage]) == 0
+        assert main(["run", f"{url}/plan", "--status", *storage]) == 0
+        _check(f"{url}/b", storage_options=options)
+        stored = [path for path in (tmp_path / "s3").rglob("*") if path.is_file()]
+        assert any("done" in str(path) for path in stored)
+        assert not [path for path in stored if secret.encode() in path.read_bytes()]
+    told = capsys.readouterr()
+    assert secret not in caplog.text + told.out + told.err

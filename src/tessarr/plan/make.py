@@ -25,7 +25,7 @@ from tessarr.plan.kinds.pyramids import Levels, Pyramid, planned_pyramid
 from tessarr.plan.manifest import Manifest, Place, PlannedNode
 from tessarr.plan.plan import Plan
 from tessarr.plan.publish import check_apart, destination, reopenable_url
-from tessarr.plan.sources import identity, place_of
+from tessarr.plan.sources import identity, place_of, without_passwords
 from tessarr.plan.strategies.scratch import LOCAL
 from tessarr.plan.strategies.strategy import Name
 from tessarr.plan.task import Work, Worker
@@ -267,6 +267,7 @@ def _writing(
     """Make the plan of an operation that writes `nodes` of the source to `dest`."""
     number = secrets.token_hex(4)
     found = destination(dest, path, number, overwrite=overwrite, storage_options=storage_options)
+    source, source_storage_options = without_passwords(source, source_storage_options)
     said: JSONObject = options or {}
     along = said.get("along")
     opened = open_to_convert(

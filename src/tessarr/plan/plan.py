@@ -19,7 +19,7 @@ from tessarr.plan.kinds import KINDS, RunTasks
 from tessarr.plan.manifest import DOCUMENT, Manifest, Place
 from tessarr.plan.markers import FOLDER, Milestones, Ranges, Receipt, done_in, mark, results_in
 from tessarr.plan.predict import Description, task_costs
-from tessarr.plan.publish import reopenable_url
+from tessarr.plan.publish import options_at, reopenable_url
 from tessarr.plan.sources import save_files, table_path
 from tessarr.plan.strategies.ready import EndOfStage, Hands, Ready, ReadyOneByOne
 from tessarr.plan.strategies.simulate import Expected, Workers, simulated
@@ -78,11 +78,12 @@ class Plan:
 
     @classmethod
     def load(cls, place: StoreLike, *, storage_options: Mapping[str, object] | None = None) -> Self:
-        """Open the plan that was saved at `place`. `storage_options`: for the places that it names, too.
+        """Open the plan that was saved at `place`. `storage_options`: for the places that it names, too; none is for local
+        ones.
 
         Raises `MetadataValidationError` for anything else, and for a plan of another version.
         """
-        store, path = store_from(place, mode="r+", storage_options=storage_options)
+        store, path = store_from(place, mode="r+", storage_options=options_at(place, storage_options))
         prefix = prefix_of(path)
         document = store.get(prefix + DOCUMENT)
         if document is None:
@@ -396,7 +397,8 @@ def collect_abandoned(
     milestones = others - {*markers, prefix + DOCUMENT}
     if milestones or manifest.target is None or manifest.work is None or not manifest.work.url:
         return 0, 0
-    place, at = store_from(manifest.work.url, mode="r" if dry_run else "r+", storage_options=options)
+    url = manifest.work.url
+    place, at = store_from(url, mode="r" if dry_run else "r+", storage_options=options_at(url, options))
     work = join(at, manifest.work.path)
     written = _written(manifest, place, work)
     count = len(markers) + len(written)

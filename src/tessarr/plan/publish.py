@@ -80,6 +80,11 @@ def reopenable_url(store: Store) -> str:
     return "" if is_in_memory(store) else store.url
 
 
+def options_at(place: StoreLike, storage_options: Mapping[str, object] | None) -> Mapping[str, object] | None:
+    """Return the options that are given for all places of a plan; ``None`` for a local one, which takes none."""
+    return None if local_path(place) is not None else storage_options
+
+
 def check_apart(source: object, found: Destination) -> None:
     """Raise `UnsupportedOperationError` where the source is, holds, or is within the target."""
     if not isinstance(source, Array | Group):
@@ -170,7 +175,7 @@ def discard(manifest: Manifest, storage_options: Mapping[str, object] | None = N
     if target is None or work is None or not work.url:
         return
     if target.path or target == work:
-        store, path = store_from(work.url, mode="r+", storage_options=storage_options)
+        store, path = store_from(work.url, mode="r+", storage_options=options_at(work.url, storage_options))
         here = join(path, work.path)
         below = (manifest.intermediates, manifest.files) if target == work else ("",)
         for name in below:

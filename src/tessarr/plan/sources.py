@@ -4,29 +4,66 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from tessarr.common import strict_json
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.core.open import open as open_node
-from tessarr.errors import ConflictError
+from tessarr.errors import ConflictError, UnsupportedOperationError
 from tessarr.plan.manifest import Manifest, Place
-from tessarr.plan.publish import reopenable_url
+from tessarr.plan.publish import options_at, reopenable_url
 from tessarr.stores.base import Store
 from tessarr.stores.path import join
+from tessarr.stores.remote.credentials import authorization_of
 from tessarr.stores.url import StoreLike, is_url
 from tessarr.stores.wrappers.prefix import PrefixStore
-from tessarr.tools.files.file_table import save_table
-from tessarr.tools.files.joined import FilesSource
 from tessarr.tools.files.open import IN_PLACE, open_to_convert
 from tessarr.tools.sources.base import Source
 from tessarr.tools.sources.zarr import ZarrSource
 from tessarr.tools.staging import local_path
 
+if TYPE_CHECKING:
+    from tessarr.tools.files.joined import FilesSource
+
 Folder: TypeAlias = tuple[Store, str]
 """Of a saved plan: its store, and the prefix of its keys."""
+
+
+def without_passwords(
+    source: StoreLike | Sequence[str | os.PathLike[str]], options: Mapping[str, object] | None
+) -> tuple[StoreLike | Sequence[str | os.PathLike[str]], Mapping[str, object] | None]:
+    """Take user names and passwords out of URLs of HTTP, which are written to plans, and put them into the options of stores.
+
+    Raises `UnsupportedOperationError` where these differ.
+    """
+    urls = [url for url in (source if isinstance(source, list | tuple) else [source]) if isinstance(url, str)]
+    found = {authorization_of(url) for url in urls if _WITH_USER.match(url)}
+    if not found:
+        return source, options
+    if len(found) > 1:
+        hint = "Give them one user, or plan their conversion one by one"
+        raise UnsupportedOperationError("the files of one plan are read as one user", hint=hint)
+    given = cast("Mapping[str, str]", (options or {}).get("headers", {}))
+    kept = {**(options or {}), "headers": {"Authorization": found.pop(), **given}}
+    if isinstance(source, str):
+        return _WITH_USER.sub(r"\1", source), kept
+    assert isinstance(source, list | tuple)
+    return [_WITH_USER.sub(r"\1", url) if isinstance(url, str) else url for url in source], kept
+
+
+_WITH_USER = re.compile(r"(https?://)[^/@?#]*@")
+
+
+def files_of(source: Source) -> FilesSource | None:
+    """Return the source if it is made of files that were scanned."""
+    if source.kind in IN_PLACE:
+        return None
+    from tessarr.tools.files.joined import FilesSource
+
+    return source if isinstance(source, FilesSource) else None
 
 
 def place_of(source: StoreLike | Sequence[str | os.PathLike[str]], opened: Source) -> tuple[Place, str]:
@@ -43,8 +80,8 @@ def place_of(source: StoreLike | Sequence[str | os.PathLike[str]], opened: Sourc
 def identity(place: Place, kind: str, source: Source) -> str:
     """Describe what the source is, so that a change of it is noticed: its documents, or the size and time of its file."""
     node = getattr(source, "node", None)
-    if isinstance(source, FilesSource):
-        return source.table.identity
+    if (files := files_of(source)) is not None:
+        return files.table.identity
     if kind != "zarr" or node is None:
         found = os.stat(place.url)
         return f"{found.st_size}-{found.st_mtime_ns}"
@@ -60,8 +97,10 @@ def table_path(manifest: Manifest, folder: str) -> str:
 
 def save_files(manifest: Manifest, source: Source, folder: Folder) -> None:
     """Write the table of the files that were scanned, from which workers read, to a folder that gets no other document."""
-    if isinstance(source, FilesSource):
-        save_table(source.table, PrefixStore(folder[0], table_path(manifest, folder[1])), "")
+    if (files := files_of(source)) is not None:
+        from tessarr.tools.files.file_table import save_table
+
+        save_table(files.table, PrefixStore(folder[0], table_path(manifest, folder[1])), "")
 
 
 def reopened(
@@ -72,20 +111,23 @@ def reopened(
     Raises `ConflictError` when the source has changed since the plan was made. A file of a table is compared when it is read.
     """
     place, kind = manifest.source, manifest.kind
+    here = options_at(place.url, storage_options)
     source: Source
     if folder is not None and kind not in IN_PLACE:
+        from tessarr.tools.files.joined import FilesSource
+
         source = FilesSource.loaded(
             folder[0], table_path(manifest, folder[1]), unpack=bool(manifest.options.get("unpack")),
             storage_options=storage_options,
         )  # fmt: skip
     elif kind == "zarr":
-        source = ZarrSource(open_node(place.url, path=place.path or None, mode="r", storage_options=storage_options))
+        source = ZarrSource(open_node(place.url, path=place.path or None, mode="r", storage_options=here))
     else:
         options = manifest.options
         along = options.get("along")
         source = open_to_convert(
             place.url, kind, along=None if along is None else str(along), gaps=bool(options.get("gaps")),
-            unpack=bool(options.get("unpack")), storage_options=storage_options,
+            unpack=bool(options.get("unpack")), storage_options=here,
         )  # fmt: skip
     if (found := identity(place, kind, source)) != manifest.identity:
         raise ConflictError(

@@ -25,6 +25,7 @@ from tessarr.plan.cost import Sizes, Sweep
 from tessarr.plan.manifest import Manifest, PlannedNode
 from tessarr.plan.markers import Milestones, Receipt, digest_of
 from tessarr.plan.publish import publish
+from tessarr.plan.sources import files_of
 from tessarr.plan.strategies.cast import cast
 from tessarr.plan.strategies.intermediate import in_order, keys_of_block, open_intermediate, pieces_of
 from tessarr.plan.strategies.limits import limited
@@ -33,7 +34,6 @@ from tessarr.plan.strategies.scratch import scratch_store
 from tessarr.stores.base import Store
 from tessarr.stores.path import join
 from tessarr.tools.digest import box_digest
-from tessarr.tools.files.joined import FilesSource
 from tessarr.tools.sources.base import Source, SourceArray
 from tessarr.tools.transfer import check_stored, values_in
 from tessarr.types import JSON, AnyArray
@@ -161,8 +161,9 @@ class Worker:
 
     def finish(self, milestones: Milestones, results: Mapping[int, JSON]) -> JSON:
         """Publish the result. Raises `ConflictError` for a file that has changed since it was scanned."""
-        if isinstance(self.source, FilesSource) and not milestones.reached("documented"):
-            self.source.check_unchanged()
+        files = files_of(self.source)
+        if files is not None and not milestones.reached("documented"):
+            files.check_unchanged()
         publish(self.manifest, self.store, self.path, milestones)
         return None
 

@@ -18,7 +18,7 @@ from tessarr.plan.kinds.pyramids import Levels, Pyramid, described_levels, disca
 from tessarr.plan.manifest import DAMAGED, Manifest, Place, noticing_damage
 from tessarr.plan.markers import Receipt
 from tessarr.plan.predict import Description, described
-from tessarr.plan.publish import discard
+from tessarr.plan.publish import discard, options_at
 from tessarr.plan.sources import Folder, reopened
 from tessarr.plan.task import Work, Worker
 from tessarr.stores.path import join, prefix_of
@@ -54,7 +54,8 @@ def _writing(work: Callable[..., Work]) -> Callable[[Manifest, StorageOptions, F
     def opened(manifest: Manifest, storage_options: StorageOptions, folder: Folder | None) -> Work:
         source = reopened(manifest, storage_options, folder)
         assert manifest.work is not None
-        store, path = store_from(manifest.work.url, mode="a", storage_options=storage_options)
+        url = manifest.work.url
+        store, path = store_from(url, mode="a", storage_options=options_at(url, storage_options))
         return work(manifest, source, store, join(path, manifest.work.path))
 
     return opened

@@ -18,6 +18,7 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.cost import longest_chunks
 from tessarr.plan.manifest import Manifest, Place, PlannedNode
 from tessarr.plan.markers import Milestones, Receipt, reading_result
+from tessarr.plan.publish import options_at
 from tessarr.plan.strategies.strategy import direct
 from tessarr.plan.tiling import tiled
 from tessarr.stores.base import Store
@@ -109,7 +110,7 @@ class Checking:
 def open_check(manifest: Manifest, storage_options: Mapping[str, object] | None, _folder: object = None) -> Checking:
     """Open the place of a check. Raises `ConflictError` when its documents have changed since the plan was made."""
     place: Place = manifest.source
-    store, above = store_from(place.url, mode="r", storage_options=storage_options)
+    store, above = store_from(place.url, mode="r", storage_options=options_at(place.url, storage_options))
     path = join(above, place.path)
     if (found := state_of(store, path)) != manifest.identity:
         raise ConflictError(

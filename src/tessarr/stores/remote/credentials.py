@@ -8,12 +8,13 @@ or gets them from `provide_credentials`.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 from tessarr.errors import StoreError, UnsupportedOperationError
 from tessarr.stores.remote.public_options import PUBLIC_NAMES
@@ -41,6 +42,19 @@ class Recipe(NamedTuple):
     secret_names: tuple[str, ...]
     fingerprint: str
     """A hash of all arguments, secrets included: the key of the secrets in the process that made the recipe."""
+
+
+def authorization_of(url: str) -> str | None:
+    """Return the header by which the user name and password in a URL of HTTP are sent; ``None`` where it has none.
+
+    >>> authorization_of("https://me:secret@host/a.nc"), authorization_of("https://host/a.nc")
+    ('Basic bWU6c2VjcmV0', None)
+    """
+    parts = urlsplit(url)
+    if not parts.username:
+        return None
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return f"Basic {base64.b64encode(pair.encode()).decode()}"
 
 
 def is_secret(name: str) -> bool:

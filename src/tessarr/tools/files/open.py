@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from copy import copy
 from glob import glob, has_magic
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from tessarr.errors import BaseZarrError, StoreError
 from tessarr.stores.url import StoreLike, as_url, is_url
-from tessarr.tools.files.agree import Along, check_agreement, dimension_between, ordered
-from tessarr.tools.files.joined import FilesSource
-from tessarr.tools.files.scan import ScannedFile, scan, scan_files
-from tessarr.tools.files.unpack import is_packed, unpacked
 from tessarr.tools.sources import open_file, open_source, source_kind
 from tessarr.tools.sources.base import Source, SourceArray
 from tessarr.tools.sources.remote_file import RemoteFile, is_file_url, is_pattern, listed
 from tessarr.tools.staging import local_path
+
+if TYPE_CHECKING:
+    from tessarr.tools.files.agree import Along
+    from tessarr.tools.files.scan import ScannedFile
 
 IN_PLACE = ("zarr", "npz")
 """Kinds that are read as they are: Zarr has chunks itself, archives are unpacked once."""
@@ -45,6 +45,10 @@ def open_to_convert(
         return _with_unpacked(opened) if unpack else opened
     if not places:
         raise BaseZarrError("there are no files to convert")
+    from tessarr.tools.files.agree import check_agreement  # here, since plans of Zarr need none of this
+    from tessarr.tools.files.joined import FilesSource
+    from tessarr.tools.files.scan import scan
+
     places = [place if isinstance(place, RemoteFile) else os.fspath(place) for place in places]
     if len(places) == 1:
         way: Along | None = None
@@ -86,6 +90,9 @@ def _scanned(
     executor: Executor | None,
     options: Mapping[str, object] | None,
 ) -> tuple[list[ScannedFile], Along]:
+    from tessarr.tools.files.agree import Along, dimension_between, ordered
+    from tessarr.tools.files.scan import scan, scan_files
+
     if along is None:
         along = dimension_between(scan(places[0], kind, None, options), scan(places[1], kind, None, options))
     files: list[ScannedFile] = []
@@ -103,6 +110,8 @@ def _has(file: ScannedFile, along: str) -> bool:
 
 
 def _with_unpacked(source: Source) -> Source:
+    from tessarr.tools.files.unpack import is_packed, unpacked
+
     made = copy(source)
     made.nodes = [
         unpacked(node) if isinstance(node, SourceArray) and is_packed(node) else node for node in source.nodes

@@ -25,7 +25,6 @@ from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import List
 from tessarr.stores.remote.base import NetworkStore
 from tessarr.stores.url import is_url
-from tessarr.stores.virtual.reference import ReferenceStore
 from tessarr.types import Buffer, ByteRange
 
 BLOCK = 256 << 10
@@ -57,6 +56,8 @@ class RemoteFile(io.RawIOBase):
 
         Raises `StoreError` where there is none, `UnsupportedOperationError` for a server that sends no ranges.
         """
+        from tessarr.stores.virtual.reference import ReferenceStore  # here, since local files need it not
+
         super().__init__()
         self.name = url
         self._files = ReferenceStore({}, storage_options=storage_options)
@@ -196,6 +197,8 @@ def listed(pattern: str, storage_options: Mapping[str, object] | None = None) ->
 
     Raises `UnsupportedOperationError` for a place that cannot list, `StoreError` where no file matches.
     """
+    from tessarr.stores.virtual.reference import ReferenceStore
+
     files = ReferenceStore({}, storage_options=storage_options)
     try:
         root, _ = files.split(pattern)

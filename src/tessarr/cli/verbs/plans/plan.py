@@ -15,6 +15,7 @@ from tessarr.cli.verbs.check import add_level
 from tessarr.cli.verbs.convert import add_choices, add_joining, chosen, parse_layout, source_of
 from tessarr.plan.make import MEMORY
 from tessarr.plan.plan import Plan
+from tessarr.plan.publish import options_at
 from tessarr.plan.strategies.strategy import Name
 
 
@@ -61,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Make the plan, save it, and describe it."""
     plan = OPERATIONS[arguments.operation].make(arguments)
     if arguments.save:
-        plan.save(arguments.save, storage_options=storage_options(arguments.storage))
+        plan.save(arguments.save, storage_options=options_at(arguments.save, storage_options(arguments.storage)))
     describe(plan, json=arguments.json)
     if arguments.save and not arguments.json:
         print(f"saved; carry it out with: tessarr run {arguments.save}")
@@ -116,8 +117,8 @@ def _rechunk(arguments: argparse.Namespace) -> Plan:
         dtype=arguments.dtype,
         overwrite=arguments.overwrite,
         verify=not arguments.no_verify,
-        storage_options=options,
-        source_storage_options=options,
+        storage_options=options_at(arguments.dest, options),
+        source_storage_options=options_at(arguments.source, options),
     )
 
 
@@ -129,8 +130,8 @@ def _copy(arguments: argparse.Namespace) -> Plan:
         path=arguments.path,
         overwrite=arguments.overwrite,
         verify=not arguments.no_verify,
-        storage_options=options,
-        source_storage_options=options,
+        storage_options=options_at(arguments.dest, options),
+        source_storage_options=options_at(arguments.source, options),
     )
 
 

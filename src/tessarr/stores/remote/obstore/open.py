@@ -134,10 +134,9 @@ def _open_http(url: str, options: Options, _: bool) -> Store:
     client, retry, policy = _client_options("http", options)
     headers = dict(client.pop("default_headers", None) or {})
     if parts.username:
-        import base64
+        from tessarr.stores.remote.credentials import authorization_of
 
-        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        headers.setdefault("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")
+        headers.setdefault("Authorization", authorization_of(url))
     if headers:
         client["default_headers"] = headers
     if options:
