@@ -14,6 +14,7 @@ from tessarr.storage import LocalStore
 from tessarr.stores.local import lock as filelock
 from tessarr.stores.local import sync as filesync
 from tessarr.stores.local.transactions import commit as commits
+from tessarr.stores.local.transactions.recovery import LOCK_OF_TRANSACTIONS
 from tests.waiting import until
 
 needs_rust = pytest.mark.skipif(
@@ -132,7 +133,7 @@ def test_few_files_are_synced_one_by_one(store: LocalStore, monkeypatch: pytest.
 
 @needs_rust
 def test_a_durable_commit_of_many_files_waits_for_few_syncs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the number of files: the values and the pointers, the journal and its directories, its name, the new names."""
+    """Whatever the number of files: values, pointers and journal together, the name of the journal, the new names."""
     store = LocalStore(tmp_path)
     root = tessarr.create_group(store)
     for name in ("t", "u"):
@@ -150,5 +151,49 @@ def test_a_durable_commit_of_many_files_waits_for_few_syncs(tmp_path: Path, monk
     monkeypatch.setattr(filesync, "sync", lambda _: synced.append("one"))
     monkeypatch.setattr(filesync.BatchSync, "_is_whole", lambda *_: True)
     store.commit({f"{name}/c/{number}": b"\7\0\0\0" for name in "tu" for number in range(30)}, {}, durable=True)
-    journal, directories, name_of_journal, new_directories = 1, 3, 1, 5
-    assert synced == ["all", *["one"] * (journal + directories + name_of_journal + new_directories)]
+    name_of_journal, new_directories = 1, 5
+    assert synced == ["all", *["one"] * (name_of_journal + new_directories)]
+
+
+def test_many_bytes_are_synced_before_others_have_to_wait(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    locked: list[bool] = []
+    monkeypatch.setattr(commits, "_LARGE_NBYTES", 8)
+    monkeypatch.setattr(filesync.BatchSync, "sync", lambda *_: locked.append(LOCK_OF_TRANSACTIONS in files(store)))
+    store.commit({"t/c/3": b"\7\0\0\0"}, {}, durable=True)
+    assert locked == [True, True]
+    store.commit({"t/c/3": b"\6\0\0\0", "t/c/4": b"\7\0\0\0"}, {}, durable=True)
+    assert locked[2:] == [False, True, True]
+    assert tessarr.open_array(store, path="t")[3:5].tolist() == [6, 7]
+
+
+@pytest.mark.parametrize(
+    ("mounted", "expected"),
+    [
+        ("{0}/t", True),
+        ("{0}/with\\040blank\\134/deep", True),
+        ("{0}", False),
+        ("{0}-other/t", False),
+        ("/", False),
+    ],
+)
+def test_a_mount_below_the_directory_is_noticed(
+    mounted: str, expected: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, folder = tmp_path / "mountinfo", tmp_path / "data"
+    folder.mkdir()
+    line = f"36 35 98:0 / {mounted.format(folder)} rw,noatime master:1 - ext4 /dev/root rw\n"
+    table.write_text("22 27 0:21 / /proc rw,relatime - proc proc rw\n" + line)
+    monkeypatch.setattr(filesync, "_MOUNTS", str(table))
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    assert [filesync._may_have_mounts(f"{path}/") for path in (folder, link)] == [expected] * 2
+
+
+@pytest.mark.parametrize("content", ["36 35\n", None])
+def test_a_table_of_mounts_that_cannot_be_read_excludes_none(
+    content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if content is not None:
+        (tmp_path / "mountinfo").write_text(content)
+    monkeypatch.setattr(filesync, "_MOUNTS", str(tmp_path / "mountinfo"))
+    assert filesync._may_have_mounts(str(tmp_path))

@@ -64,7 +64,7 @@ class BatchSync:
         self._system = open_file_system(folder)
         self.kind: str | None = None if self._system is None else self._system.kind
         """The kind of the local file system; ``None``: another one, or unknown."""
-        self._device = os.stat(folder).st_dev
+        self._folder, self._device = folder, os.stat(folder).st_dev
 
     def sync(self, files: Sequence[str], folders: Collection[str]) -> None:
         """Sync new files, then the names in directories; missing directories are left out. Raises `OSError`."""
@@ -81,6 +81,8 @@ class BatchSync:
         """Whether one ``syncfs`` reaches all `paths`, which may be below mounts, and reports errors."""
         if self.kind not in _SYNCED_WHOLE or not _has_reporting_syncfs():
             return False
+        if not _may_have_mounts(self._folder):
+            return True
         for path in paths:
             with contextlib.suppress(FileNotFoundError):
                 if os.stat(path).st_dev != self._device:
@@ -92,6 +94,23 @@ def open_file_system(folder: str) -> FileSystem | None:
     """Open the file system of a directory; ``None``: not on Linux, or the Rust module is not built."""
     opener: Callable[[str], FileSystem] | None = getattr(extension.module(), "FileSystem", None)
     return None if opener is None else opener(folder)
+
+
+_MOUNTS = "/proc/self/mountinfo"
+_OCTAL = re.compile(rb"\\([0-7]{3})")
+"""Blanks, line ends and backslashes of the names in `_MOUNTS`."""
+
+
+def _may_have_mounts(folder: str) -> bool:
+    """Whether something may be mounted below a directory, out of which no link leads. Quicker than to look at each name."""
+    try:
+        with open(_MOUNTS, "rb") as file:
+            escaped = [line.split(b" ", 5)[4] for line in file]
+    except (OSError, IndexError):
+        return True
+    points = (_OCTAL.sub(lambda found: bytes([int(found[1], 8)]), point) for point in escaped)
+    inside = os.path.join(os.fsencode(os.path.realpath(folder)), b"")
+    return any(point.startswith(inside) for point in points)
 
 
 @cache

@@ -61,6 +61,8 @@ from tessarr.types import Buffer
 
 Changes: TypeAlias = Mapping[str, Buffer | StagedValue | None]
 """Key → new value; ``None``: remove."""
+_LARGE_NBYTES = 64 << 20
+"""So many bytes are synced before other writers have to wait."""
 
 
 def commit(
@@ -169,7 +171,7 @@ class _Change:
             keep_names(snapshots, sorted(folders))
 
     def write(self, changes: Changes, nodes: Iterable[str]) -> None:
-        """Write the values beside their keys, and pointers for nodes; with `durable`, sync them together."""
+        """Write the values beside their keys, and pointers for nodes. With `durable`, sync many bytes: the rest comes later."""
         self.staged = {key: value.version if isinstance(value, StagedValue) else None for key, value in changes.items()}
         self.stage.remove(key for key in self.stage.keys if self.staged.get(key) is None)
         values = [
@@ -182,18 +184,21 @@ class _Change:
         versions = versions or self.stage.files.write(values) or [self._write_one(*value) for value in values]
         self.staged.update(zip((key for key, _ in values), versions, strict=True))
         for folder in self._folders(nodes):
-            self._stage_pointer(folder, durable=False)
-        if self.durable:
-            paths = [self.stage.files.path(key) for key, value in changes.items() if value is not None]
-            paths += self.pointers.values()
-            self.batch.sync(paths, folders_above(self.base, paths))
+            self._stage_pointer(folder)
+        if self.durable and sum(len(value) for value in changes.values() if value is not None) >= _LARGE_NBYTES:
+            self._sync([])
 
-    def _stage_pointer(self, folder: str, *, durable: bool) -> None:
+    def _sync(self, files: list[str]) -> None:
+        """Sync the staged values, `files`, and the directories of all."""
+        paths = [self.stage.files.path(key) for key, version in self.staged.items() if version is not None] + files
+        self.batch.sync(paths, folders_above(self.base, paths))
+
+    def _stage_pointer(self, folder: str) -> None:
         pointer = os.path.join(folder, JOURNAL)
         temporary = staged_path(pointer, self.id)
         descriptor = _create(temporary, self.base, durable=self.durable)
         self.pointers[pointer] = temporary
-        localfile.write_value(descriptor, [dump_pointer(self.id, depth(self.base, folder))], durable=durable)
+        localfile.write_value(descriptor, [dump_pointer(self.id, depth(self.base, folder))], durable=False)
 
     def _check_links(self, keys: Iterable[str]) -> None:
         checked: set[str] = set()
@@ -253,7 +258,7 @@ class _Change:
             unlink(self.pointers.pop(pointer))
         for pointer in pointers:
             if pointer not in self.pointers:
-                self._stage_pointer(os.path.dirname(pointer), durable=self.durable)
+                self._stage_pointer(os.path.dirname(pointer))
             os.replace(self.pointers[pointer], pointer)
 
     def publish(self) -> None:
@@ -267,7 +272,7 @@ class _Change:
         descriptor = os.open(temporary, localfile.CREATE, 0o666)
         localfile.write_value(descriptor, [journal.dump()], durable=False)
         if self.durable:
-            self.batch.sync([temporary], folders_above(self.base, self.pointers))
+            self._sync([*self.pointers, temporary])
         try:
             os.replace(temporary, target)
         except OSError:  # a network file system may report a failure of a rename that it made
@@ -289,7 +294,7 @@ class _Change:
         """Remove what was staged, before the commit point."""
         for key in self.staged.keys() - self.stage.keys:
             unlink(self.stage.files.path(key))
-        for temporary in self.pointers.values():
+        for temporary in (*self.pointers.values(), staged_path(self.base + JOURNAL, self.id)):
             unlink(temporary)
         self._clear(self.staged)
 

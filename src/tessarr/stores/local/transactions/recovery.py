@@ -340,10 +340,10 @@ def folders_above(base: str, paths: Iterable[str]) -> set[str]:
     """Return the directories of `paths`, and those above up to the root."""
     folders = {base.rstrip(os.sep)}
     for path in paths:
-        folder = os.path.dirname(path)
+        folder = path.rpartition(os.sep)[0]
         while folder not in folders and len(folder) >= len(base):
             folders.add(folder)
-            folder = os.path.dirname(folder)
+            folder = folder.rpartition(os.sep)[0]
     return folders
 
 
