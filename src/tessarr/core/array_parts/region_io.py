@@ -1,27 +1,29 @@
-"""Bind an array for rows of a region, and fill rows again that were stored late, or that no shape came to cover.
+"""Bind an array for rows of a region; fill rows again that were stored late, or that no shape came to cover; delete chunks.
 
 A process may be stopped between two requests of an append until another writer has filled its region with fill value (void).
 It notices when it looks at the reservations again, and what it has stored meanwhile is in the array, although its error says
 that it is not. A version of the value that it read before prevents that, but not where the version is a hash, which fill value
 that is written over fill value does not change, nor where others wait for a shorter time than passes between two looks.
 
-In a local directory an append notes its region in the lock file of the shape. If its process ends, or it fails, before it has
-stored the shape, who changes the shape next finds the note, and fills what is beyond the shape: an array that then grows shows
-nothing of the append.
+In a local directory an append notes its region in the lock file of the shape, and a resize the chunks that it will delete. If
+its process ends, or it fails, before it has done all, who changes the shape next finds the note, and fills the rows, or deletes
+the chunks, that are beyond the shape: an array that then grows shows nothing of them.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from contextlib import suppress
+from itertools import product
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from tessarr.core.array_parts.reservation_io import Document, metadata_of, read_reservations_steps
 from tessarr.core.asynchronous import clock
-from tessarr.core.asynchronous.sans_io import Call, Steps, run_steps
+from tessarr.core.asynchronous.sans_io import Call, Steps, run_steps, store_call
 from tessarr.core.stored import read_nodes
 from tessarr.core.stored.shape_locks import hold_shape_locks_steps, shape_note
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
@@ -31,14 +33,18 @@ from tessarr.metadata import reservations
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.reservations import Region
 from tessarr.stores.base import Store
-from tessarr.stores.protocols import Remote
+from tessarr.stores.path import prefix_of
+from tessarr.stores.protocols import Delete, Remote
 from tessarr.stores.wrappers.creating import CreatingStore, Tenure
-from tessarr.types import AnyArray, Shape
+from tessarr.types import AnyArray, Coords, Shape
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
 
 T = TypeVar("T")
+
+_FEW = 10_000
+"""Up to so many chunk keys are deleted by name; for more the stored keys are listed instead."""
 
 
 def with_length(shape: Shape, axis: int, length: int) -> Shape:
@@ -84,7 +90,7 @@ def write_call(array: Array, bound: BoundArray, selection: Outer, values: AnyArr
 
 
 async def hold_shape_lock_steps(array: Array, steps: Steps[T]) -> T:
-    """Run `steps` while the lock of the array's shape is held, after what an append has left is filled."""
+    """Run `steps` while the lock of the array's shape is held, after what is left beyond the shape was filled or deleted."""
     try:
         return await hold_shape_locks_steps(array._store, [array.path], _after_fill_steps(array, steps))
     finally:
@@ -92,36 +98,51 @@ async def hold_shape_lock_steps(array: Array, steps: Steps[T]) -> T:
 
 
 async def _after_fill_steps(array: Array, steps: Steps[T]) -> T:
-    await _fill_left_steps(array)
+    await _end_noted_steps(array)
     return await steps
 
 
 def note_append(array: Array, axis: int, start: int, stop: int) -> None:
     """Note, in the lock file of the shape, which the caller holds, that an append is about to store rows before the shape."""
+    _write_note(array, {"append": [axis, start, stop]})
+
+
+def note_shrink(array: Array, grid: Shape) -> None:
+    """Note that a resize is about to store a smaller shape, and then to delete chunks of `grid`, the numbers of chunks."""
+    _write_note(array, {"shrink": grid})
+
+
+def _write_note(array: Array, content: dict[str, Sequence[int]]) -> None:
     note = shape_note(array._store, array.path)
     if note is not None:
-        note.write(json.dumps({"append": [axis, start, stop]}).encode())
+        note.write(json.dumps(content).encode())
 
 
 def note_end(array: Array) -> None:
-    """Note that the append has stored the shape."""
+    """Note that what was noted is done."""
     note = shape_note(array._store, array.path)
     if note is not None:
         note.clear()
 
 
-async def _fill_left_steps(array: Array) -> None:
-    """Fill the rows beyond the shape that an append has stored which has not stored the shape."""
+async def _end_noted_steps(array: Array) -> None:
+    """Fill the rows beyond the shape of an append that has not stored the shape; delete the chunks that a resize has not."""
     note = shape_note(array._store, array.path)
     left = b"" if note is None else note.read()
     if note is None or not left:
         return
-    if (region := _parsed(left)) is not None:
+    await array._require_current_steps()  # the shape in a newer description may be another one
+    kind, numbers = _parsed(left)
+    if kind:
         number = array._metadata.zarr_format
         (stored,) = await read_nodes.read_nodes_steps(array._store, [array.path], number, ArrayMetadata)
         if not isinstance(stored, ArrayMetadata):
             return
-        await _fill_beyond_steps(array, stored, *region)
+        if kind == "append" and len(numbers) == 3:
+            await _fill_beyond_steps(array, stored, *numbers)
+        if kind == "shrink" and len(numbers) == len(stored.shape):
+            bound = bind(array._store, array.path, stored, array._options, chunks=array._chunk_store())
+            await delete_outside_steps(bound, tuple(numbers))
     note.clear()
 
 
@@ -136,14 +157,49 @@ async def _fill_beyond_steps(array: Array, stored: ArrayMetadata, axis: int, sta
     await write_call(array, bound, selection, np.broadcast_to(bound.fill, selection.shape))
 
 
-def _parsed(note: bytes) -> tuple[int, int, int] | None:
-    """Return axis, start and stop of the append that a note names; ``None`` for another content."""
+def _parsed(note: bytes) -> tuple[str, Sequence[int]]:
+    """Return what a note says that was begun, and its numbers: two empty values for another content."""
     try:
-        axis, start, stop = json.loads(note)["append"]
-    except (ValueError, TypeError, KeyError):
-        return None
-    is_region = all(type(number) is int and number >= 0 for number in (axis, start, stop))
-    return (axis, start, stop) if is_region else None
+        ((kind, numbers),) = json.loads(note).items()
+        is_valid = all(type(number) is int and number >= 0 for number in numbers)
+    except (ValueError, TypeError, AttributeError):
+        return "", ()
+    return (kind, numbers) if is_valid else ("", ())
+
+
+async def delete_outside_steps(bound: BoundArray, old_grid: Shape) -> None:
+    """Delete the chunks of `old_grid` (numbers of chunks along the axes) that lie wholly outside the array, and no others."""
+    new_grid = tuple(axis.nchunks for axis in bound.axes)
+    store = bound.store
+    if not isinstance(store, Delete):
+        return
+    if math.prod(old_grid) - math.prod(map(min, new_grid, old_grid)) <= _FEW:
+        gone = [bound.key(coords) for coords in _outside(old_grid, new_grid)]
+        await store_call(store, "delete_many", gone)
+        return
+    prefix = prefix_of(bound.path)
+    encoding = bound.metadata.chunk_key_encoding
+    listed = await store_call(store, "list_prefix", prefix)
+    gone = []
+    for key in listed:
+        coords = encoding.decode(key[len(prefix) :], len(new_grid))
+        if coords is not None and any(i >= n for i, n in zip(coords, new_grid, strict=True)):
+            gone.append(key)
+    await store_call(store, "delete_many", gone)
+
+
+def _outside(old_grid: Shape, new_grid: Shape) -> list[Coords]:
+    """List the chunks of the old grid that the new grid lacks, in time proportional to their number."""
+    found: list[Coords] = []
+    kept: list[range] = []
+    for axis, (old, new) in enumerate(zip(old_grid, new_grid, strict=True)):
+        gone = range(min(new, old), old)
+        rest = [range(n) for n in old_grid[axis + 1 :]]
+        ranges = [*kept, gone, *rest]
+        if all(ranges):  # `product` copies each range, also those of a product that is empty
+            found.extend(product(*ranges))
+        kept.append(range(min(new, old)))
+    return found
 
 
 async def fill_late_steps(array: Array, axis: int, region: Region, values: AnyArray) -> None:

@@ -1,7 +1,8 @@
 """Change the shape of an array: resize, and the functions that append shares with resize.
 
 Growing stores data first and the shape last; shrinking stores the shape first and deletes last. A crash in between leaves
-an array that reads as before or as after, never one whose shape covers data that was not written.
+an array that reads as before or as after, never one whose shape covers data that was not written. In a local directory the next
+change of the shape deletes what a shrink has left (`region_io`).
 
 Resize and append hold one lock of the array's shape (`hold_shape_lock_steps`), and compare the stored shape with the shape
 that they read at first in the same update that replaces the shape.
@@ -13,18 +14,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import product
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tessarr.common.warn import warn
-from tessarr.core.array_parts.region_io import hold_shape_lock_steps, with_shape, write_call
+from tessarr.core.array_parts.region_io import (
+    delete_outside_steps,
+    hold_shape_lock_steps,
+    note_end,
+    note_shrink,
+    with_shape,
+    write_call,
+)
 from tessarr.core.array_parts.reservation_io import Document, change_reservations_steps
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Steps, store_call
 from tessarr.core.stored import metadata_io, read_nodes
+from tessarr.core.stored.shape_locks import shape_note
 from tessarr.engine.bound import BoundArray
 from tessarr.errors import BaseZarrError, ConflictError, ZarrUserWarning
 from tessarr.indexing.selection import Outer
@@ -33,14 +40,11 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.reservations import Reservations
 from tessarr.stores.functions import notices_writes
 from tessarr.stores.path import prefix_of
-from tessarr.stores.protocols import Delete, Lock
-from tessarr.types import Coords, Shape
+from tessarr.stores.protocols import Lock
+from tessarr.types import Shape
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
-
-_FEW = 10_000
-"""Up to so many chunk keys are deleted by name; for more the stored keys are listed instead."""
 
 
 async def resize_steps(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear: bool) -> None:
@@ -72,27 +76,32 @@ async def _resize_locked_steps(array: Array, new_shape: Shape, delete_outside_ch
     await array._require_current_steps()
     state = array._state
     metadata = with_shape(array._metadata, new_shape)
-    old_bound = array._bound
-    if clear:
-        await _compare_stored_steps(array, old_shape)
-        await _fill_edges_steps(array, tuple(map(min, old_shape, new_shape)))
+    old_grid = tuple(axis.nchunks for axis in array._bound.axes)
     shrinks = any(new < old for new, old in zip(new_shape, old_shape, strict=True))
+    deletes = shrinks and delete_outside_chunks
+    notes = deletes and shape_note(array._store, array.path) is not None
+    if clear or notes:  # the next one acts on a note, which must not be of a resize that is refused
+        await _compare_stored_steps(array, old_shape)
+    if clear:
+        await _fill_edges_steps(array, tuple(map(min, old_shape, new_shape)))
     closing = None
-    if must_reserve(array) and (
-        (shrinks and delete_outside_chunks) or (array._metadata.zarr_format == 2 and new_shape)
-    ):
+    if must_reserve(array) and (deletes or (array._metadata.zarr_format == 2 and new_shape)):
         closing = (clock.CLOCK.owner(), clock.CLOCK.now())
+    if notes:
+        note_shrink(array, old_grid)
     await _change_and_close_steps(array, metadata, old_shape, closing)
     await array._adopt_steps(metadata, state)
     if shrinks:
         if delete_outside_chunks:
-            await _delete_and_reopen_steps(array, lambda: _delete_outside_steps(array, old_bound), closing)
+            bound = array._bound
+            await _delete_and_reopen_steps(array, lambda: delete_outside_steps(bound, old_grid), closing)
+            note_end(array)
         else:
             message = (
                 f"chunks of /{array.path} outside the new shape are kept; their data reappears if the array grows again"
             )
             warn(message, ZarrUserWarning)
-    if not shrinks or not delete_outside_chunks:
+    if not deletes:
         await reopen_steps(array, closing)
     if clear and any(new > old for new, old in zip(new_shape, old_shape, strict=True)):
         await _clear_gained_steps(array, old_shape)
@@ -304,42 +313,6 @@ def shape_members(metadata: ArrayMetadata) -> dict[str, object]:
     if hasattr(metadata.chunk_grid, "covering"):
         members["chunk_grid"] = metadata.chunk_grid.to_json()
     return members
-
-
-async def _delete_outside_steps(array: Array, old: BoundArray) -> None:
-    """Delete the chunks that lie wholly outside the new shape, and no others."""
-    new_grid = tuple(axis.nchunks for axis in array._bound.axes)
-    old_grid = tuple(axis.nchunks for axis in old.axes)
-    store = old.store
-    if not isinstance(store, Delete):
-        return
-    if prod(old_grid) - prod(map(min, new_grid, old_grid)) <= _FEW:
-        gone = [old.key(coords) for coords in _outside(old_grid, new_grid)]
-        await store_call(store, "delete_many", gone)
-        return
-    prefix = prefix_of(array.path)
-    encoding = array._metadata.chunk_key_encoding
-    listed = await store_call(store, "list_prefix", prefix)
-    gone = []
-    for key in listed:
-        coords = encoding.decode(key[len(prefix) :], array.ndim)
-        if coords is not None and any(i >= n for i, n in zip(coords, new_grid, strict=True)):
-            gone.append(key)
-    await store_call(store, "delete_many", gone)
-
-
-def _outside(old_grid: Shape, new_grid: Shape) -> list[Coords]:
-    """List the chunks of the old grid that the new grid lacks, in time proportional to their number."""
-    found: list[Coords] = []
-    kept: list[range] = []
-    for axis, (old, new) in enumerate(zip(old_grid, new_grid, strict=True)):
-        gone = range(min(new, old), old)
-        rest = [range(n) for n in old_grid[axis + 1 :]]
-        ranges = [*kept, gone, *rest]
-        if all(ranges):  # `product` copies each range, also those of a product that is empty
-            found.extend(product(*ranges))
-        kept.append(range(min(new, old)))
-    return found
 
 
 async def _fill_edges_steps(array: Array, kept: Shape) -> None:
