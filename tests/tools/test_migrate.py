@@ -18,6 +18,7 @@ from tessarr import model
 from tessarr.errors import MetadataValidationError, NodeNotFoundError, StoreError
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
+from tessarr.tools import migrate as migration
 from tessarr.tools.migrate import migrate, remove_metadata, undo
 from tests.narrow import array_of
 
@@ -352,3 +353,26 @@ def test_what_writers_change_in_the_old_and_in_the_new_documents_meanwhile_stays
         "new": 2,
         "both": 2,
     }
+
+
+@pytest.mark.filterwarnings("ignore:Both zarr.json")
+@pytest.mark.parametrize("dtype", ["<i4", "<i8"])
+@pytest.mark.parametrize("kind", ["memory", "local"])
+def test_an_array_that_is_replaced_in_the_old_format_meanwhile_has_a_new_description_too(
+    kind: str, dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With it the new document of the old array was removed, whether the new one would have an equal one or not."""
+    store: Any = MemoryStore() if kind == "memory" else LocalStore(tmp_path / "a.zarr")
+    old_tree(store)
+    settle = migration._settle
+
+    def later(*arguments: Any) -> None:
+        options: Any = {"shape": (4, 6), "chunks": (3, 4), "zarr_format": 2, "overwrite": True, "fill_value": 0}
+        tessarr.create_array(store, name="a/c", dtype=dtype, **options)[...] = 7
+        settle(*arguments)
+
+    monkeypatch.setattr(migration, "_settle", later)
+    migrate(store)
+    array: Any = tessarr.open_group(store, mode="r", zarr_format=3)["a/c"]
+    assert (array.dtype, array[:].tolist()) == (np.dtype(dtype), [[7] * 6] * 4)
+    assert sorted(tessarr.open_group(store, mode="r", zarr_format=3)["a"]) == ["c", "f"]

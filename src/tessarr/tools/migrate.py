@@ -35,6 +35,7 @@ from tessarr.model.node import check_member_name
 from tessarr.model.valid import NodeProblem
 from tessarr.stores.base import Store
 from tessarr.stores.path import ancestors, prefix_of
+from tessarr.stores.protocols import Commit
 from tessarr.stores.url import StoreLike
 from tessarr.tools.transfer import identical
 from tessarr.types import Buffer, JSONObject, Progress, ZarrFormat
@@ -452,10 +453,15 @@ def _settle(store: Store, plan: Migration, written: dict[str, bytes], replan: Ca
             steps = [step for step in replan().steps if step.documents]
         now = {key: data for step in steps for key, data in keyed_documents(step.path, step.documents).items()}
         changes = {key: now.get(key) for key in written.keys() | now.keys() if written.get(key) != now.get(key)}
-        if not changes:
-            break
         for key, data in changes.items():
             _follow(store, key, written.get(key), data)
+        # A node that was replaced in the old format has lost its new document. Where nodes are removed by several requests, it
+        # may be one that is being removed.
+        gone = [key for key in now if not store.exists(key)] if isinstance(store, Commit) else []
+        for key in gone:
+            swap_document(store, key, None, now[key])
+        if not changes and not gone:
+            break
         written = now
     if plan.to_format == 3:
         for step in reversed(plan.steps):
