@@ -115,6 +115,23 @@ def test_two_clients_may_run_one_plan(kind: str, source: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_plan_of_relative_paths_runs_from_elsewhere(
+    kind: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    KINDS[kind](Path(source.name), Path("dest.zarr")).save("plan")
+    written = json.loads((tmp_path / "plan" / "plan.json").read_bytes())
+    assert all(
+        Path(written[place]["url"].removeprefix("file://")).is_absolute() for place in ("source", "target", "work")
+    )
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert tessarr.plan.load("../plan").run().finished
+    assert _same_digest(source, tmp_path / "dest.zarr")
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_source_that_changed_is_an_error(kind: str, source: Path, tmp_path: Path) -> None:
     KINDS[kind](source, tmp_path / "dest.zarr").save(tmp_path / "plan")
     tessarr.open_array(source, path="plain", mode="r+").update_attributes({"unit": "km"})
