@@ -140,8 +140,9 @@ bench-serving: $(STAMP) ## `tessarr serve` beside http.server, zarr-http-server,
 ecosystem: $(STAMP) ## the tests of xarray, dask and others, with zarr-python and with tessarr in its place (PROJECTS="xarray dask")
 	$(PY) scripts/ecosystem.py $(PROJECTS) --causes 10 </dev/null
 
-fuzz: $(STAMP) ## hostile input: TARGETS="native-* documents" SECONDS_PER_TARGET=1800 JOBS=2 (TARGETS=list prints them)
-	$(PY) scripts/fuzz.py $(if $(filter list,$(TARGETS)),--list,$(foreach t,$(TARGETS),'$(t)') --seconds $(SECONDS_PER_TARGET) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))) </dev/null
+fuzz: $(STAMP) ## hostile input: TARGETS="native-* documents" SECONDS_PER_TARGET=1800 JOBS=2 (TARGETS=list prints them; =coverage what kept inputs reach)
+	$(if $(filter coverage,$(TARGETS)),$(PY) -m pip install --quiet coverage)
+	$(PY) scripts/fuzz.py $(if $(filter list coverage,$(TARGETS)),--$(TARGETS),$(foreach t,$(TARGETS),'$(t)') --seconds $(SECONDS_PER_TARGET) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))) </dev/null
 
 campaign: $(STAMP) $(if $(filter mutation,$(NAME)),$(MUTATION)) $(if $(filter append differential faults histories power,$(NAME)),servers) ## a search for lost bytes that goes on where it stopped: NAME=simulate SECONDS=3600 (no NAME lists them); docs/campaigns.md
 	$(PY) scripts/campaign.py $(if $(NAME),$(NAME) --seconds $(or $(SECONDS),600),--list) </dev/null

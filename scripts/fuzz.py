@@ -4,6 +4,7 @@
     python scripts/fuzz.py [TARGET ...] [--seconds 1800] [--jobs 2] [--seed N] [--out build/fuzz]
     python scripts/fuzz.py TARGET --input FILE
     python scripts/fuzz.py --table [--commit COMMIT]
+    python scripts/fuzz.py [TARGET ...] --coverage
 
 Every input must give values or a typed error, promptly and in bounded memory.
 
@@ -14,8 +15,9 @@ them one decoder, parser or chain; the beginning of an input chooses the member,
 
 The seconds of a target are processor time: a busy or paused machine takes longer, but tests as much. Each target
 leaves in the output folder ``TARGET.json`` (every run: commit, seed, seconds, executions, those of each member,
-findings), ``corpus/`` (libFuzzer's), and ``findings/TARGET-…``, inputs that ``--input`` repeats. ``--table`` prints the
-logs as a table. The exit status is 1 when there were findings.
+findings), ``corpus/`` (libFuzzer's, and the inputs to keep, ``TARGET.json``), and ``findings/TARGET-…``, inputs that
+``--input`` repeats. ``--table`` prints the logs as a table, ``--coverage`` how much of the decoders the inputs reach that are
+kept in tests/fixtures/fuzz. The exit status is 1 when there were findings.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import fuzz_coverage
 import fuzz_python
 from fuzz_native import NATIVE, RUST, Native, native_names
 from fuzz_process import ROOT
@@ -41,7 +44,7 @@ SLICE_S = 300
 MOST_FINDINGS = 10
 ORDER = (
     *("native-codecs", "native-blosc", "native-chunk", "native-shard", "documents", "python-codecs"),
-    *("native-description", "arrays", "archives", "pending", "written"),
+    *("native-description", "arrays", "archives", "pending", "written", "containers"),
 )
 """By risk: what parses offsets and lengths from the data first."""
 
@@ -83,6 +86,8 @@ class Campaign:
             number += 1
             record["wall_seconds"] = round(time.monotonic() - begin, 1)
             self.log(name, record)
+        if native is not None:
+            native.keep(name)
         print(summary(record), flush=True)
         return record
 
@@ -173,6 +178,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("targets", nargs="*", help="names or patterns; all when none is given")
     parser.add_argument("--list", action="store_true", help="print the names of the targets")
     parser.add_argument("--table", action="store_true", help="print the logs as a table")
+    parser.add_argument("--coverage", action="store_true", help="print what of the decoders the kept inputs reach")
     parser.add_argument("--commit", default=None, help="the only commit for the table")
     parser.add_argument("--seconds", type=float, default=60.0, help="processor time for each target")
     parser.add_argument("--jobs", type=int, default=1, help="targets at once")
@@ -207,9 +213,12 @@ def main() -> int:
 
 
 def fuzz(campaign: Campaign, chosen: list[str], options: argparse.Namespace) -> int:
-    """Run one input of a target, or each target for its time."""
+    """Run one input of a target, or each target for its time; or its kept inputs, to see what they reach."""
     if any(name.startswith(NATIVE) for name in chosen):
         campaign.native = Native(campaign.out)
+    if options.coverage:
+        print(fuzz_coverage.report(campaign.native, chosen, campaign.out))
+        return 0
     if options.input is not None:
         name, file = chosen[0], options.input.absolute()
         native = campaign.native if name.startswith(NATIVE) else None

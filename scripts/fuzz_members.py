@@ -123,7 +123,7 @@ def damage_packed(data: bytes, rng: random.Random) -> bytes:
         key, other = rng.choice(sorted(values)), rng.choice(sorted(values))
         if rng.random() < 0.05:
             values[key] = values[other]
-        elif re.search(r"(zarr\.json|\.z[a-z]+|meta|attrs|\.tessarr_[a-z]+[.0-9a-f]*)$", key):
+        elif re.search(r"(zarr\.json|\.z[a-z]+|meta|attrs|attributes\.json|info|\.tessarr_[a-z]+[.0-9a-f]*)$", key):
             values[key] = damage_json(values[key], rng)
         else:
             values[key] = damage_bytes(values[key], rng)

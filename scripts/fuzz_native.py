@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from fuzz_process import ROOT, WITHIN_S, Ended, ended
+from fuzz_process import CORPUS, KEPT, ROOT, SMALL, WITHIN_S, Ended, ended
 
 RUST = ROOT / "rust"
 NATIVE = "native-"
@@ -74,7 +75,7 @@ class Native:
         corpus = self.out / "corpus" / name
         corpus.mkdir(parents=True, exist_ok=True)
         # libdeflate includes one file several times, which gives the same constant several names.
-        environment |= {"FUZZ_SEEDS": str(corpus), "ASAN_OPTIONS": "detect_odr_violation=0"}
+        environment |= {"FUZZ_SEEDS": str(corpus), "FUZZ_KEPT": str(CORPUS), "ASAN_OPTIONS": "detect_odr_violation=0"}
         limits = [f"-max_total_time={max(1, round(seconds))}", f"-timeout={WITHIN_S}", "-rss_limit_mb=2048"]
         where = ["-report_slow_units=100000", f"-artifact_prefix={self.out}/findings/{name}-"]
         size = ["-max_len=20000", "-len_control=0", "-print_final_stats=1", f"-seed={seed % 2**31 or 1}"]
@@ -94,6 +95,32 @@ class Native:
             found = self.finding(name, ran, files[0] if files else None, list(members))
         told = {"executions": sum(map(int, runs)), "coverage": max(map(int, edges), default=None)}
         return ran.cpu, {**told, "members": members, "findings": found}
+
+    def keep(self, name: str) -> None:
+        """Write the corpus of a target: of its inputs the fewest that reach every edge, the smallest of each member.
+
+        Raises ``SystemExit`` where the inputs can't be compared.
+        """
+        if self.binary is None:
+            return
+        command, environment = self.command(name, 1, 1)
+        del environment["FUZZ_SEEDS"]
+        smallest = self.out / "smallest" / name
+        shutil.rmtree(smallest, ignore_errors=True)
+        smallest.mkdir(parents=True)
+        how = ["-merge=1", "-use_counters=0", f"-max_len={SMALL}"]
+        ran = ended([command[0], *how, str(smallest), str(self.out / "corpus" / name)], environment, self.out)
+        if ran.status:
+            raise SystemExit(f"error: the inputs of {name} cannot be compared: {ran.text[-1000:]}")
+        members = list(counts(ran.text))
+        inputs: dict[str, list[bytes]] = {member: [] for member in members}
+        for file in smallest.iterdir():
+            inputs[member_of(file, members) or members[0]].append(file.read_bytes()[1:])
+        told = {
+            member: [data.hex() for data in sorted(found, key=lambda data: (len(data), data))[:KEPT]]
+            for member, found in inputs.items()
+        }
+        (self.out / "corpus" / f"{name}.json").write_text(json.dumps(told, indent=0, sort_keys=True) + "\n")
 
     def finding(self, name: str, ran: Ended, file: Path | None, members: list[str]) -> list[dict[str, Any]]:
         """Describe the finding of a failed run; return nothing if an input was slow only because the machine was."""

@@ -1,4 +1,4 @@
-"""Run programs that may hang for `scripts/fuzz.py`, limited by processor time, so that pauses of the machine do not count."""
+"""What the parts of `scripts/fuzz.py` share: places, and running programs that may hang. Only processor time counts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
+CORPUS = ROOT / "tests" / "fixtures" / "fuzz"
+"""Of each target the smallest inputs that reach different code or errors, committed: ``TARGET.json``, members to inputs."""
+SMALL = 1500
+"""Bytes of an input of the corpus."""
+KEPT = 40
+"""Inputs of a member in the corpus."""
 WITHIN_S = 20
 """Any one input must be done with before, in processor time."""
 _NAP_S = 0.05

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fuzz_process import ROOT, WITHIN_S, alarm, ended, limit_memory
+from fuzz_process import CORPUS, KEPT, ROOT, SMALL, WITHIN_S, alarm, ended, limit_memory
 
 MEMORY = 2 * 2**30
 """Bytes that a target may take beyond what it holds when it starts."""
@@ -24,12 +24,6 @@ LONGEST = 2**20
 """Damaged inputs of so many bytes are damaged further."""
 MOST = 3000
 """Inputs that one member damages further."""
-CORPUS = ROOT / "tests" / "fixtures" / "fuzz"
-"""Of each target the smallest inputs that reach different errors, committed: ``TARGET.json``, members to inputs."""
-SMALL = 1500
-"""Bytes of an input of the corpus."""
-KEPT = 40
-"""Inputs of a member in the corpus."""
 
 
 def outcome(run: Any, data: bytes) -> tuple[str, str | None]:

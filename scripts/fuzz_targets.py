@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from fixtures import cases
+from fuzz_containers import containers
 from fuzz_members import Member, Target, damage_bytes, damage_json, damage_packed, pack, unpack
 from fuzz_written import written
 
@@ -345,5 +346,6 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "arrays": lambda: Target({"on-disk": arrays(disk=True), "reference-engine": arrays(disk=False)}, {}),
     "pending": lambda: Target({"journal": journal(), "records": records()}, {}),
     "written": written,
+    "containers": lambda: containers(look),
     "archives": lambda: Target({"zip": zips(), "reference-file": references()}, {}),
 }

@@ -9,6 +9,7 @@
 mod targets;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Xorshift: the same inputs in every run that begins with the same seed.
@@ -105,5 +106,22 @@ fn every_target_survives_any_input() {
     assert!(only.is_empty() || targets::target(&only).is_some(), "no target is called {only}");
     for name in targets::names().filter(|name| only.is_empty() || *name == only) {
         fuzz(name, setting("FUZZ_SECONDS", 1.2), setting("FUZZ_SEED", 1));
+    }
+}
+
+#[test]
+fn what_was_found_to_reach_other_code_is_decoded_or_refused() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/fuzz");
+    for name in targets::names() {
+        let targets::Target { members } = targets::target(name).expect("a target");
+        let mut kept = targets::kept(&folder, name);
+        assert!(!kept.is_empty(), "inputs of {name} are kept in {}", folder.display());
+        for member in &members {
+            for input in kept.remove(&member.name).unwrap_or_default() {
+                let outcome = catch_unwind(AssertUnwindSafe(|| (member.run)(&input)));
+                assert!(outcome.is_ok(), "{name} {} panics on {input:02x?}", member.name);
+            }
+        }
+        assert!(kept.is_empty(), "{name} has no members {:?}", kept.keys());
     }
 }

@@ -1,4 +1,5 @@
-//! libFuzzer over one target, named by `FUZZ_TARGET`; writes the target's seeds to the folder `FUZZ_SEEDS` first.
+//! libFuzzer over one target, named by `FUZZ_TARGET`; writes the target's seeds to the folder `FUZZ_SEEDS` first, and the
+//! inputs that are kept of it in the folder `FUZZ_KEPT`.
 //!
 //! Errors are fine. A panic, an access that AddressSanitizer refuses, a leak, an input that takes long or much memory
 //! ends the run, and libFuzzer saves the input. About every second a line `members: [["zstd", 1234, 0.5], …]` tells
@@ -8,6 +9,7 @@
 //! member that had much more than its share.
 #![no_main]
 
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -62,14 +64,19 @@ impl Fuzzed {
 
 fn choose() {
     let name = std::env::var("FUZZ_TARGET").unwrap_or_default();
-    let Some(target) = targets::target(&name) else {
+    let Some(mut target) = targets::target(&name) else {
         eprintln!("FUZZ_TARGET must be one of: {}", targets::names().collect::<Vec<_>>().join(" "));
         std::process::exit(2);
     };
+    let mut kept =
+        std::env::var("FUZZ_KEPT").map(|folder| targets::kept(Path::new(&folder), &name)).unwrap_or_default();
+    for member in &mut target.members {
+        member.seeds.extend(kept.remove(&member.name).unwrap_or_default());
+    }
     if let Ok(folder) = std::env::var("FUZZ_SEEDS") {
         for (number, member) in target.members.iter().enumerate() {
             for (i, seed) in member.seeds.iter().enumerate() {
-                let file = std::path::Path::new(&folder).join(format!("seed-{}-{i:02}", member.name));
+                let file = Path::new(&folder).join(format!("seed-{}-{i:02}", member.name));
                 std::fs::write(file, [&[number as u8], &seed[..]].concat()).expect("seeds");
             }
         }

@@ -14,8 +14,11 @@ use _native::region::Memory;
 use _native::store::Source;
 use _native::vlen;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 
-type Seeds = Vec<Vec<u8>>;
+pub type Seeds = Vec<Vec<u8>>;
 type Make = fn() -> Vec<Member>;
 type Run = Box<dyn Fn(&[u8]) + Send + Sync>;
 
@@ -47,6 +50,18 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 pub fn target(wanted: &str) -> Option<Target> {
     let (_, make) = TARGETS.iter().find(|(name, _)| *name == wanted)?;
     Some(Target { members: make() })
+}
+
+/// The inputs that are kept of a target (`tests/fixtures/fuzz`), by member, without the byte that chooses it.
+pub fn kept(folder: &Path, name: &str) -> BTreeMap<String, Seeds> {
+    let Ok(text) = fs::read_to_string(folder.join(format!("native-{name}.json"))) else { return BTreeMap::new() };
+    let all: BTreeMap<String, Vec<String>> = serde_json::from_str(&text).expect("members with lists of texts");
+    all.into_iter().map(|(member, inputs)| (member, inputs.iter().map(|text| bytes(text)).collect())).collect()
+}
+
+fn bytes(hexadecimal: &str) -> Vec<u8> {
+    let pairs = hexadecimal.as_bytes().chunks(2);
+    pairs.map(|pair| u8::from_str_radix(&String::from_utf8_lossy(pair), 16).expect("hexadecimal digits")).collect()
 }
 
 // -- what seeds are made of ------------------------------------------------------------------------------------------
@@ -89,8 +104,9 @@ fn made(name: &str, configuration: Value) -> Codec {
 fn codecs() -> Vec<Member> {
     let streams = ["zstd", "lz4", "gzip", "zlib", "bz2", "shuffle"];
     let checksums = ["fletcher32", "crc32c", "crc32", "adler32", "jenkins_lookup3"];
-    let extensions =
-        extensions().into_iter().map(|(name, configuration, size)| stream(name, made(name, configuration), size));
+    let extensions = extensions().into_iter().enumerate().map(|(number, (name, configuration, size))| {
+        stream(format!("{name}-{number}"), made(name, configuration), size)
+    });
     streams
         .into_iter()
         .chain(checksums)
@@ -124,7 +140,7 @@ fn extensions() -> Vec<(&'static str, Value, Option<usize>)> {
 }
 
 /// A codec that is given any size to decode to; it encodes chunks of `size` bytes only, where that is stated.
-fn stream(name: &str, codec: Codec, size: Option<usize>) -> Member {
+fn stream(name: String, codec: Codec, size: Option<usize>) -> Member {
     let one = |n: usize| {
         let mut seed = Vec::new();
         codec.encode(&(0..n).map(|i| (i % 7) as u8).collect::<Vec<u8>>(), &mut seed).expect("a chunk can be encoded");
@@ -137,7 +153,7 @@ fn stream(name: &str, codec: Codec, size: Option<usize>) -> Member {
             let _ = codec.decode_into(data, &mut vec![0; n]);
         }
     };
-    Member { name: name.into(), seeds, run: Box::new(run) }
+    Member { name, seeds, run: Box::new(run) }
 }
 
 /// A codec of one stream.

@@ -339,6 +339,15 @@ def test_blocks_of_java_that_are_cut_at_the_edge_are_read() -> None:
 
 
 @pytest.mark.spec("N5-11")
+def test_a_block_of_a_chunk_that_no_memory_holds_is_an_error() -> None:
+    document = {"dimensions": [2, 1], "blockSize": [1 << 30, 1 << 20], "dataType": "uint8"}
+    document |= {"compression": {"type": "raw"}}
+    block = struct.pack(">HHII", 0, 2, 2, 1) + bytes([1, 2])
+    store = N5Store({"a/attributes.json": json.dumps(document).encode(), "a/0/0": block})
+    with tessarr.config.set({"engine": "reference"}), pytest.raises(CodecError, match="too large for the memory"):
+        array_of(tessarr.open_array(store, path="a", mode="r"))[...]
+
+
 def test_a_url_with_the_adapter_opens_a_container(tmp_path: Path) -> None:
     tessarr.create_n5(str(tmp_path / "c.n5"), path="a/b", shape=(4, 4), chunks=(2, 2), dtype="uint8")[...] = 5
     for url in (f"{tmp_path}/c.n5|n5:a/b", f"{(tmp_path / 'c.n5').as_uri()}|n5:a/b", f"{tmp_path}/c.n5|n5:/a/b/"):

@@ -58,11 +58,17 @@ def read_header(codec: str, data: Buffer, mode: int, ndim: int) -> tuple[Shape, 
     return struct.unpack(f">{ndim}I", source[4:size].tobytes()), source[size:]
 
 
-def fitted(block: AnyArray, spec: ChunkSpec) -> AnyArray:
-    """Pad or crop `block` to the shape of `spec`."""
+def fitted(codec: str, block: AnyArray, spec: ChunkSpec) -> AnyArray:
+    """Pad or crop `block` to the shape of `spec`. Raises `CodecError` where memory for such a chunk cannot be had."""
     if block.shape == spec.shape:
         return block
-    chunk = np.full(spec.shape, spec.fill, spec.dtype)
+    try:
+        chunk = np.zeros(spec.shape, spec.dtype)  # whose pages take no memory before they are written
+        fill = np.asarray(spec.fill, spec.dtype)
+        if spec.dtype.hasobject or fill.tobytes().strip(b"\0"):
+            chunk[...] = fill
+    except MemoryError as error:
+        raise CodecError("a chunk is too large for the memory", codec=codec, got=f"shape {spec.shape}") from error
     common = tuple(slice(min(n, m)) for n, m in zip(block.shape, spec.shape, strict=True))
     chunk[common] = block[common]
     return chunk
@@ -119,7 +125,7 @@ class BlockCodec(ArrayToBytes):
     def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
         shape, body = read_header(self.name, data, DEFAULT, len(spec.shape))
         self._check_block(shape, spec, len(body))
-        return fitted(bound_to(self.codecs, shape, spec.data_type).decode(body), spec)
+        return fitted(self.name, bound_to(self.codecs, shape, spec.data_type).decode(body), spec)
 
     def _check_block(self, shape: Shape, spec: ChunkSpec, nbytes: int) -> None:
         """Refuse a block that is much larger than its chunk, or too large for `nbytes`. Raises `CodecError`."""

@@ -71,7 +71,7 @@ class N5VarlenCodec(BlockCodec):
                 got=f"{count} bytes",
             )
         block = chain.middle.decode(decoded, spec.with_(shape=shape))
-        return fitted(np.asarray(block), spec)
+        return fitted(self.name, np.asarray(block), spec)
 
 
 @dataclass(frozen=True, slots=True)
