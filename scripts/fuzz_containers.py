@@ -55,7 +55,11 @@ def _n5(look: Any) -> Member:
         ({"resolution": [4.0, 2.0], "units": ["nm", "nm"], "axes": ["x", "y"]}, {"downsamplingFactors": [1, 1]}),
     ]
     for group, member in images:
-        documents = {"attributes.json": group, "s0/attributes.json": level | member, "s1/attributes.json": level}
+        documents: dict[str, dict[str, Any]] = {
+            "attributes.json": group,
+            "s0/attributes.json": level | member,
+            "s1/attributes.json": level,
+        }
         seeds.append(pack({key: json.dumps(document).encode() for key, document in documents.items()}))
     return _member(seeds, N5Store, look)
 

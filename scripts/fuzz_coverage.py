@@ -78,7 +78,7 @@ def python(names: list[str], out: Path) -> dict[str, tuple[int, int]]:
     """Run the seeds and kept inputs of targets in Python; return the lines that they reach together, by folder or file."""
     if find_spec("coverage") is None:
         raise SystemExit("error: lines of Python are counted by the package coverage: pip install coverage")
-    package, data, told = ROOT / "src" / "tessarr", f"--data-file={out / 'lines'}", out / "lines.json"
+    package, data, told = ROOT / "src" / "tessarr", f"--data-file={out / 'lines'}", out / "measured.json"
     include = ",".join(f"{package / part}/*" for part in PACKAGES)
     for command in (["run", f"--include={include}", __file__, *names], ["json", "--quiet", f"-o{told}"]):
         subprocess.run([sys.executable, "-m", "coverage", command[0], data, *command[1:]], check=True, cwd=ROOT)

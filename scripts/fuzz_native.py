@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fuzz_process import CORPUS, KEPT, ROOT, SMALL, WITHIN_S, Ended, ended
+from fuzz_process import CORPUS, ROOT, SMALL, WITHIN_S, Ended, ended
 
 RUST = ROOT / "rust"
 NATIVE = "native-"
@@ -97,7 +97,7 @@ class Native:
         return ran.cpu, {**told, "members": members, "findings": found}
 
     def keep(self, name: str) -> None:
-        """Write the corpus of a target: of its inputs the fewest that reach every edge, the smallest of each member.
+        """Write the corpus of a target: of its inputs few that together reach every edge.
 
         Raises ``SystemExit`` where the inputs can't be compared.
         """
@@ -117,7 +117,7 @@ class Native:
         for file in smallest.iterdir():
             inputs[member_of(file, members) or members[0]].append(file.read_bytes()[1:])
         told = {
-            member: [data.hex() for data in sorted(found, key=lambda data: (len(data), data))[:KEPT]]
+            member: [data.hex() for data in sorted(found, key=lambda data: (len(data), data))]
             for member, found in inputs.items()
         }
         (self.out / "corpus" / f"{name}.json").write_text(json.dumps(told, indent=0, sort_keys=True) + "\n")

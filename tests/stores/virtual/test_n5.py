@@ -340,8 +340,8 @@ def test_blocks_of_java_that_are_cut_at_the_edge_are_read() -> None:
 
 @pytest.mark.spec("N5-11")
 def test_a_block_of_a_chunk_that_no_memory_holds_is_an_error() -> None:
-    document = {"dimensions": [2, 1], "blockSize": [1 << 30, 1 << 20], "dataType": "uint8"}
-    document |= {"compression": {"type": "raw"}}
+    document: dict[str, Any] = {"dimensions": [2, 1], "blockSize": [1 << 30, 1 << 20], "dataType": "uint8"}
+    document["compression"] = {"type": "raw"}
     block = struct.pack(">HHII", 0, 2, 2, 1) + bytes([1, 2])
     store = N5Store({"a/attributes.json": json.dumps(document).encode(), "a/0/0": block})
     with tessarr.config.set({"engine": "reference"}), pytest.raises(CodecError, match="too large for the memory"):
