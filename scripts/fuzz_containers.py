@@ -42,7 +42,12 @@ def _n5(look: Any) -> Member:
         given: dict[str, Any] = {"type": compression}
         if compression == "blosc":
             given |= {"cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0, "nthreads": 1}
-        dataset = {"dimensions": [5, 7], "blockSize": [3, 4], "dataType": "uint16", "compression": given}
+        dataset: dict[str, Any] = {
+            "dimensions": [5, 7],
+            "blockSize": [3, 4],
+            "dataType": "uint16",
+            "compression": given,
+        }
         store.set("a/attributes.json", json.dumps(dataset).encode())
         tessarr.open_array(N5Store(store), path="a", mode="r+")[...] = np.arange(35, dtype="u2").reshape(7, 5)
         seeds.append(_values(store))
@@ -80,7 +85,13 @@ def _precomputed(look: Any) -> Member:
 
 
 def _info(size: list[int], chunk: list[int], sharding: dict[str, Any] | None) -> bytes:
-    scale = {"key": "s", "size": size, "chunk_sizes": [chunk], "resolution": [8, 8, 40], "encoding": "raw"}
+    scale: dict[str, Any] = {
+        "key": "s",
+        "size": size,
+        "chunk_sizes": [chunk],
+        "resolution": [8, 8, 40],
+        "encoding": "raw",
+    }
     scale |= {} if sharding is None else {"sharding": sharding}
     volume = {"type": "image", "data_type": "uint8", "num_channels": 1, "scales": [scale]}
     return json.dumps({"@type": "neuroglancer_multiscale_volume", **volume}).encode()
