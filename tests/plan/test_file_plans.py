@@ -19,9 +19,15 @@ import pytest
 import tessarr
 import tessarr.plan
 from tessarr.cli import main
-from tessarr.errors import ConflictError, FailedTasksError, MetadataValidationError, UnsupportedOperationError
+from tessarr.errors import (
+    ConflictError,
+    FailedTasksError,
+    MetadataValidationError,
+    StoreError,
+    UnsupportedOperationError,
+)
 from tessarr.storage import LocalStore
-from tessarr.tools.convert import convert
+from tessarr.tools.convert import convert, save_file_references
 from tessarr.tools.digest import digest
 from tessarr.tools.files.file_table import load_table
 from tessarr.tools.gc import gc
@@ -276,7 +282,7 @@ class _Guarded(RangedFiles):
             self.send_error(401)
 
 
-def test_the_password_in_a_url_is_not_written_to_a_plan(tmp_path: Path) -> None:
+def test_the_password_in_a_url_is_not_written_to_a_plan_nor_to_references(tmp_path: Path) -> None:
     pytest.importorskip("h5py", reason="belongs to the extra [convert]")
     for number in range(2):
         _write_rows(tmp_path / f"{number}.h5", number)
@@ -297,8 +303,18 @@ def test_the_password_in_a_url_is_not_written_to_a_plan(tmp_path: Path) -> None:
         one = tessarr.plan.convert(files[0], tmp_path / "b.zarr")
         assert "hunter2" not in one._manifest.source.url
         assert one.run().finished
-        with pytest.raises(UnsupportedOperationError, match="as one user"):
-            tessarr.plan.convert([files[0], files[1].replace("me:", "you:")], tmp_path / "c.zarr", along="time")
+        for other in (f"http://you:2@{host}/1.h5", f"http://{host}/1.h5", str(tmp_path / "1.h5")):
+            with pytest.raises(UnsupportedOperationError, match="one user at one server"):
+                tessarr.plan.convert([files[0], other], tmp_path / "c.zarr", along="time")
+        save_file_references(files, tmp_path / "refs.json", along="time")
+        assert b"hunter2" not in (tmp_path / "refs.json").read_bytes()
+        reference = f"reference:{tmp_path}/refs.json"
+        found = tessarr.open_group(reference, storage_options={"headers": headers}, mode="r")["a"]
+        assert array_of(found)[...].tolist() == list(range(8))
+        (tmp_path / "bad.h5").write_bytes(bytes.fromhex("894844460d0a1a0a") + bytes(100))
+        with pytest.raises(StoreError) as told:
+            convert(f"http://me:hunter2@{host}/bad.h5", tmp_path / "d.zarr")
+        assert "hunter2" not in str(told.value)
     finally:
         server.shutdown()
         server.server_close()

@@ -25,7 +25,7 @@ from tessarr.plan.kinds.pyramids import Levels, Pyramid, planned_pyramid
 from tessarr.plan.manifest import Manifest, Place, PlannedNode
 from tessarr.plan.plan import Plan
 from tessarr.plan.publish import check_apart, destination, reopenable_url
-from tessarr.plan.sources import identity, place_of, without_passwords
+from tessarr.plan.sources import identity, place_of
 from tessarr.plan.strategies.scratch import LOCAL
 from tessarr.plan.strategies.strategy import Name
 from tessarr.plan.task import Work, Worker
@@ -35,7 +35,7 @@ from tessarr.stores.protocols import Delete
 from tessarr.stores.url import StoreLike
 from tessarr.tools.check import Level, check_documents
 from tessarr.tools.copy_tree import Choices, ChunksChoice, format_of
-from tessarr.tools.files.open import open_to_convert
+from tessarr.tools.files.open import open_to_convert, without_passwords
 from tessarr.tools.pyramid import Describing, Method, check_free, levels_of, open_writable
 from tessarr.tools.pyramid.levels import MIN_SIZE, Factors
 from tessarr.tools.sources.base import Source

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -12,12 +11,11 @@ from tessarr.common import strict_json
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.core.open import open as open_node
-from tessarr.errors import ConflictError, UnsupportedOperationError
+from tessarr.errors import ConflictError
 from tessarr.plan.manifest import Manifest, Place
 from tessarr.plan.publish import options_at, reopenable_url
 from tessarr.stores.base import Store
 from tessarr.stores.path import join
-from tessarr.stores.remote.credentials import authorization_of
 from tessarr.stores.url import StoreLike, is_url
 from tessarr.stores.wrappers.prefix import PrefixStore
 from tessarr.tools.files.open import IN_PLACE, open_to_convert
@@ -30,31 +28,6 @@ if TYPE_CHECKING:
 
 Folder: TypeAlias = tuple[Store, str]
 """Of a saved plan: its store, and the prefix of its keys."""
-
-
-def without_passwords(
-    source: StoreLike | Sequence[str | os.PathLike[str]], options: Mapping[str, object] | None
-) -> tuple[StoreLike | Sequence[str | os.PathLike[str]], Mapping[str, object] | None]:
-    """Take user names and passwords out of URLs of HTTP, which are written to plans, and put them into the options of stores.
-
-    Raises `UnsupportedOperationError` where these differ.
-    """
-    urls = [url for url in (source if isinstance(source, list | tuple) else [source]) if isinstance(url, str)]
-    found = {authorization_of(url) for url in urls if _WITH_USER.match(url)}
-    if not found:
-        return source, options
-    if len(found) > 1:
-        hint = "Give them one user, or plan their conversion one by one"
-        raise UnsupportedOperationError("the files of one plan are read as one user", hint=hint)
-    given = cast("Mapping[str, str]", (options or {}).get("headers", {}))
-    kept = {**(options or {}), "headers": {"Authorization": found.pop(), **given}}
-    if isinstance(source, str):
-        return _WITH_USER.sub(r"\1", source), kept
-    assert isinstance(source, list | tuple)
-    return [_WITH_USER.sub(r"\1", url) if isinstance(url, str) else url for url in source], kept
-
-
-_WITH_USER = re.compile(r"(https?://)[^/@?#]*@")
 
 
 def files_of(source: Source) -> FilesSource | None:

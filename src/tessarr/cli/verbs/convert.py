@@ -264,7 +264,7 @@ def _processes(arguments: argparse.Namespace, source: object) -> AbstractContext
     many = (isinstance(source, str) and has_magic(source)) or (
         isinstance(source, list) and len(source) >= _FOR_PROCESSES
     )
-    if isinstance(source, str) and is_file_url(source):
+    if is_file_url(source[0] if isinstance(source, list) and source else source):
         many = False  # scanning waits for answers, and threads have the credentials
     if arguments.jobs < 2 or not many:
         return nullcontext()

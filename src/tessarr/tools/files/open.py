@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from copy import copy
 from glob import glob, has_magic
 from typing import TYPE_CHECKING, cast
 
-from tessarr.errors import BaseZarrError, StoreError
+from tessarr.errors import BaseZarrError, StoreError, UnsupportedOperationError
+from tessarr.stores.remote.credentials import authorization_of
 from tessarr.stores.url import StoreLike, as_url, is_url
 from tessarr.tools.sources import open_file, open_source, source_kind
 from tessarr.tools.sources.base import Source, SourceArray
@@ -22,6 +24,31 @@ if TYPE_CHECKING:
 
 IN_PLACE = ("zarr", "npz")
 """Kinds that are read as they are: Zarr has chunks itself, archives are unpacked once."""
+
+
+_WITH_USER = re.compile(r"(https?://)([^/@?#|]*)@([^/?#|]*)(?!.*(?:\||::))")
+
+
+def without_passwords(
+    source: StoreLike | Sequence[str | os.PathLike[str]], options: Mapping[str, object] | None
+) -> tuple[StoreLike | Sequence[str | os.PathLike[str]], Mapping[str, object] | None]:
+    """Take user names and passwords out of URLs of HTTP, and put them into the options: plans and references say the URLs.
+
+    Raises `UnsupportedOperationError` where files are not of one user at one server.
+    """
+    given: Sequence[object] = source if isinstance(source, list | tuple) else [source]
+    matches = [_WITH_USER.match(url) if isinstance(url, str) else None for url in given]
+    found = {None if match is None else (match[2], match[3]) for match in matches}
+    if found <= {None}:
+        return source, options
+    if len(found) > 1:
+        hint = "Give the password as an option of the store, or convert them one by one"
+        raise UnsupportedOperationError("a password in URLs is for files of one user at one server", hint=hint)
+    urls = [match.string for match in matches if match is not None]
+    headers = cast("Mapping[str, str]", (options or {}).get("headers", {}))
+    kept = {**(options or {}), "headers": {"Authorization": authorization_of(urls[0]), **headers}}
+    clean = [_WITH_USER.sub(r"\1\3", url) for url in urls]
+    return (clean[0] if isinstance(source, str) else clean), kept
 
 
 def open_to_convert(
@@ -39,6 +66,7 @@ def open_to_convert(
 
     Arguments and errors: see `tessarr.tools.convert.convert`.
     """
+    source, storage_options = without_passwords(source, storage_options)
     places = source if isinstance(source, list | tuple) else _places(source, kind, storage_options)
     if places is None or isinstance(places, RemoteFile):
         opened = open_source(cast("StoreLike", source) if places is None else places, kind, storage_options)
