@@ -3,6 +3,10 @@
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 
+use miniz_oxide::deflate::core::{
+    CompressorOxide, TDEFLFlush, TDEFLStatus, compress, create_comp_flags_from_zip_params,
+};
+
 use crate::allocate;
 use crate::error::Result;
 use crate::region::Inflater;
@@ -17,6 +21,9 @@ thread_local! {
     static ZSTD_ENCODER: RefCell<zstd_safe::CCtx<'static>> = RefCell::new(zstd_safe::CCtx::create());
     static INFLATER: RefCell<Inflater> = RefCell::new(Inflater::create());
     static DEFLATER: RefCell<Option<(i32, libdeflater::Compressor)>> = const { RefCell::new(None) };
+    /// A deflate compressor of level 1, without a container.
+    static FAST_DEFLATER: RefCell<CompressorOxide> =
+        RefCell::new(CompressorOxide::new(create_comp_flags_from_zip_params(1, 0, 0)));
 }
 
 /// A reused buffer of the thread; its initial contents are arbitrary.
@@ -95,5 +102,14 @@ pub fn with_deflater<T>(level: i32, work: impl FnOnce(&mut libdeflater::Compress
             *kept = Some((level, libdeflater::Compressor::new(level_)));
         }
         work(&mut kept.as_mut().expect("just made").1)
+    })
+}
+
+/// Encode `data` as one deflate stream of level 1 by miniz_oxide. Returns its size; `None` where it does not fit in `out`.
+pub fn deflate_fast(data: &[u8], out: &mut [u8]) -> Option<usize> {
+    FAST_DEFLATER.with_borrow_mut(|deflater| {
+        deflater.reset();
+        let (status, _, made) = compress(deflater, data, out, TDEFLFlush::Finish);
+        (status == TDEFLStatus::Done).then_some(made)
     })
 }
