@@ -44,7 +44,7 @@ _HOME = {
     "core.copy": "copy copy_all copy_store copy_async copy_all_async copy_store_async",
     "core.array_parts.read_many": "read_many read_many_async",
     "engine.native.chunk_cache": "chunk_cache_info clear_chunk_cache",
-    "core.diagnostics": "print_debug_info set_format",
+    "core.diagnostics": "print_debug_info set_format set_log_level",
     "facade.zarr2.storage": "init_store",
     "facade.zarr2.sync": "ThreadSynchronizer ProcessSynchronizer",
     "transactions.snapshot": "snapshot snapshot_async",
@@ -110,6 +110,7 @@ if TYPE_CHECKING:
     from tessarr.core.creation.shorthands import *  # noqa: F403
     from tessarr.core.diagnostics import print_debug_info as print_debug_info
     from tessarr.core.diagnostics import set_format as set_format
+    from tessarr.core.diagnostics import set_log_level as set_log_level
     from tessarr.core.group import Group as Group
     from tessarr.core.open import *  # noqa: F403
     from tessarr.core.streams.appender import Appender as Appender

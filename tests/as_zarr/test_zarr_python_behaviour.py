@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import json
+import logging
 import pickle
 import re
 import warnings
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 
 import tessarr
+import tessarr.facade.zarr3
 from tessarr import errors
 from tessarr.codecs import BloscCodec, BytesCodec, ShardingCodec
 from tessarr.errors import BaseZarrError, MetadataValidationError, ZarrRuntimeWarning
@@ -707,3 +709,44 @@ def test_a_codec_is_derived_from_the_classes_of_numcodecs_with_its_name() -> Non
 
     assert issubclass(Delta, facade_numcodecs._NumcodecsCodec)
     assert Delta(dtype="i4").to_json() == {"name": "numcodecs.delta", "configuration": {"dtype": "i4"}}
+
+
+def test_an_array_that_is_not_there_is_not_found_in_every_mode(as_zarr: None, tmp_path: Path) -> None:
+    for mode in ("r", "r+"):
+        with pytest.raises(errors.ArrayNotFoundError):
+            tessarr.open_array(tmp_path / "a", mode=mode)
+    with pytest.raises(errors.ArrayNotFoundError):
+        tessarr.open_array(tmp_path / "a", mode="r", shape=(2,))
+
+
+def test_removing_a_member_that_is_not_there_has_no_effect(as_zarr: None) -> None:
+    group = tessarr.open_group({})
+    group.create_group("a")
+    del group["b"]
+    assert list(group) == ["a"]
+
+
+def test_tessarr_itself_says_that_there_is_no_member_to_remove() -> None:
+    group = tessarr.open_group({})
+    with pytest.raises(KeyError, match="no member 'b'"):
+        del group["b"]
+
+
+def test_the_registry_has_the_classes_of_buffers_and_pipelines() -> None:
+    from tessarr.facade.zarr3 import registry
+    from tessarr.facade.zarr3.core import codec_pipeline
+    from tessarr.facade.zarr3.core.buffer import cpu
+
+    assert registry.get_buffer_class() is cpu.Buffer
+    assert registry.get_ndbuffer_class(reload_config=True) is cpu.NDBuffer
+    assert registry.get_pipeline_class() is codec_pipeline.BatchedCodecPipeline
+
+
+def test_the_level_of_log_messages_is_set() -> None:
+    logger = logging.getLogger("tessarr")
+    before = logger.level
+    try:
+        tessarr.facade.zarr3.set_log_level("ERROR")
+        assert logger.level == logging.ERROR
+    finally:
+        logger.setLevel(before)

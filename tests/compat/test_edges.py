@@ -370,7 +370,7 @@ WITHOUT_IO = {
     "Array": "from_dict info_items view with_config open close",
     "Group": "from_dict info_items open from_store close",
     "Attributes": "asdict get keys values items",
-    "zarr": "accelerate appender chunk_cache_info clear_chunk_cache print_debug_info set_format transaction view",
+    "zarr": "accelerate appender chunk_cache_info clear_chunk_cache print_debug_info set_format set_log_level transaction view",
 }
 
 

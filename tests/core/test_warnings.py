@@ -498,6 +498,14 @@ CASES = [
                 "synchronizer is not yet implemented",
                 lambda: tessarr.create(4, store={}, synchronizer=object()),
             ),
+            *(
+                (f"{ARGUMENTS}:check_without_effect", ZarrRuntimeWarning, "synchronizer is not yet implemented", call)
+                for call in (
+                    lambda: tessarr.open_group({}, synchronizer=object()),
+                    lambda: tessarr.group({}, synchronizer=object()),
+                    lambda: tessarr.open_group_async({}, synchronizer=object()),
+                )
+            ),
             (
                 f"{ARGUMENTS}:check_without_effect",
                 ZarrDeprecationWarning,
@@ -505,10 +513,22 @@ CASES = [
                 lambda: tessarr.create(4, store={}, zarr_version=2),
             ),
             (
-                f"{ARGUMENTS}:check_create",
+                f"{ARGUMENTS}:check_write_empty_chunks",
                 ZarrRuntimeWarning,
                 "The `write_empty_chunks` keyword argument is deprecated",
                 lambda: tessarr.create_async(4, store={}, write_empty_chunks=True),
+            ),
+            (
+                f"{ARGUMENTS}:check_write_empty_chunks",
+                ZarrRuntimeWarning,
+                "The `write_empty_chunks` keyword argument is deprecated",
+                lambda: tessarr.open_array(stored({"zarr.json": V3}), write_empty_chunks=True),
+            ),
+            (
+                "core/array_parts/chunk_properties.py:compressor",
+                ZarrDeprecationWarning,
+                "Use Array.compressors instead",
+                lambda: tessarr.create_array({}, **SMALL, zarr_format=2).compressor,
             ),
             (
                 f"{ARGUMENTS}:check_create",

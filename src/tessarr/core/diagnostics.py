@@ -46,6 +46,11 @@ def _versions(names: Iterable[str]) -> Iterator[str]:
             continue
 
 
+def set_log_level(level: str) -> None:
+    """Set the level of tessarr's logger: ``"DEBUG"``, ``"INFO"``, … Raises `ValueError` for an unknown name."""
+    logging.getLogger("tessarr").setLevel(level)
+
+
 def set_format(log_format: str) -> None:
     """Set the format of the log messages of tessarr's loggers."""
     handler = logging.StreamHandler()

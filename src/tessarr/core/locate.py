@@ -19,7 +19,12 @@ _COROUTINE = 0x80
 
 
 def locate(
-    store: StoreLike, path: str | None, mode: str | None, storage_options: Mapping[str, object] | None = None
+    store: StoreLike,
+    path: str | None,
+    mode: str | None,
+    storage_options: Mapping[str, object] | None = None,
+    *,
+    error: type[NodeNotFoundError] = NodeNotFoundError,
 ) -> tuple[Store, str, str]:
     """Resolve a store-like value, path and mode as users give them. Returns the store, the path in the store, and the mode.
 
@@ -27,7 +32,7 @@ def locate(
     with ``mode="r"``.
 
     Raises, where `tessarr.as_zarr` is installed, `ReadOnlyError` for a read-only store and a mode that writes (elsewhere the
-    first write raises it), and `NodeNotFoundError` for a path without a directory and a mode that does not create.
+    first write raises it), and `error` for a path without a directory and a mode that does not create.
     """
     check_mode(mode)
     held = getattr(store, "_node", store)  # unwraps an `AsyncArray` or `AsyncGroup`
@@ -37,7 +42,7 @@ def locate(
         base, here = store_from(store, mode=mode, storage_options=storage_options)
     base = synchronous(base)
     if mode is not None and settings.get("zarr_python.arguments"):
-        _check_as_zarr_python(store, base, mode)
+        _check_as_zarr_python(store, base, mode, error)
     whole = join(here, normalize_path(path)) if path else here
     mode = mode or ("r" if base.read_only else "a")
     if mode == "r" and not base.read_only and not isinstance(store, Store) and not hasattr(store, "store"):
@@ -45,7 +50,7 @@ def locate(
     return base, whole, "w-" if mode == "x" else mode
 
 
-def _check_as_zarr_python(given: StoreLike, store: Store, mode: str) -> None:
+def _check_as_zarr_python(given: StoreLike, store: Store, mode: str, error: type[NodeNotFoundError]) -> None:
     if mode != "r" and getattr(given, "read_only", False):
         raise ReadOnlyError(
             f"Store is read-only but mode is {mode!r}", store=store.url, hint="Give a writable store, or mode 'r'"
@@ -55,7 +60,7 @@ def _check_as_zarr_python(given: StoreLike, store: Store, mode: str) -> None:
         if isinstance(root, os.PathLike) and not os.path.exists(
             root
         ):  # no array or group is missing, but the place of one
-            raise NodeNotFoundError(f"{root} does not exist", store=store.url, hint="Check the path")
+            raise error(f"{root} does not exist", store=store.url, hint="Check the path")
 
 
 def check_mode(mode: str | None) -> None:

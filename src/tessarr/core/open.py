@@ -23,10 +23,11 @@ from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import Call, async_variant, sans_io, steps_of
 from tessarr.core.creation.array_config import ArrayConfig, ArrayConfigLike
 from tessarr.core.creation.zarr2_keywords import check_keywords
+from tessarr.core.creation.zarr_python_arguments import check_without_effect, check_write_empty_chunks
 from tessarr.core.locate import check_chunk_store, format_of_new, locate, requested_format
 from tessarr.core.stored import read_nodes
 from tessarr.core.stored.read_nodes import NodeMetadata
-from tessarr.errors import NodeNotFoundError
+from tessarr.errors import ArrayNotFoundError, NodeNotFoundError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
@@ -116,6 +117,7 @@ def _config_of_group(store: Store, path: str) -> TypeError:
 
 def _config_of(config: ArrayConfigLike | None, legacy: Mapping[str, object]) -> ArrayConfigLike | None:
     if "write_empty_chunks" in legacy and legacy["write_empty_chunks"] is not None:
+        check_write_empty_chunks(legacy)
         given = config.to_dict() if isinstance(config, ArrayConfig) else config or {}
         return {**given, "write_empty_chunks": legacy["write_empty_chunks"]}
     return config
@@ -140,7 +142,7 @@ async def open_array(
 
     Raises `ArrayNotFoundError` (also when a group is there), `ContainsArrayError`, `MetadataValidationError`.
     """
-    where, here, mode = locate(store, path, mode, storage_options)
+    where, here, mode = locate(store, path, mode, storage_options, error=ArrayNotFoundError)
     check_chunk_store(where, kwargs.get("chunk_store"))
     number = requested_format(store, zarr_format or kwargs.pop("zarr_version", None))
     found: NodeMetadata | None = None
@@ -202,6 +204,7 @@ async def open_group(
     """
     from tessarr.core.group import Group
 
+    check_without_effect({"cache_attrs": cache_attrs, "synchronizer": synchronizer, "meta_array": meta_array})
     where, here, mode = locate(store, path, mode, storage_options)
     check_chunk_store(where, chunk_store)
     number = requested_format(store, zarr_format or zarr_version)
@@ -271,6 +274,7 @@ async def group(
 
     `cache_attrs`, `synchronizer` and `meta_array` are accepted and have no effect; `chunk_store` must be `store`.
     """
+    check_without_effect({"cache_attrs": cache_attrs, "synchronizer": synchronizer, "meta_array": meta_array})
     if chunk_store is not None:
         check_chunk_store(locate(store, path, None, storage_options)[0], chunk_store)
     number = zarr_format or zarr_version

@@ -7,11 +7,13 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes
+from tessarr.common.warn import warn
 from tessarr.core.array_parts.state import ArrayState
-from tessarr.errors import BoundsCheckError
+from tessarr.errors import BoundsCheckError, ZarrDeprecationWarning
 from tessarr.grids.base import Axis, ChunkGrid
 from tessarr.grids.regular import RegularAxis
 from tessarr.registry import get_numcodec
+from tessarr.settings import config as settings
 from tessarr.types import Shape
 
 if TYPE_CHECKING:
@@ -127,6 +129,8 @@ class ChunkProperties(ArrayState):
         """The compressor of a v1 or v2 array; ``None`` when it has none. Raises `TypeError` for v3; see `compressors`."""
         if self.zarr_format == 3:
             raise TypeError("`compressor` is not defined for Zarr v3 arrays, which may have several; use `compressors`")
+        if settings.get("zarr_python.arguments"):
+            warn("Use Array.compressors instead.", ZarrDeprecationWarning)
         return next(iter(self.compressors), None)
 
     def _repr_html_(self) -> str:

@@ -38,7 +38,7 @@ def like(a: object, zarr_format: int | None, given: Mapping[str, object]) -> dic
         elif number == source.zarr_format:
             taken |= {
                 "order": source._metadata.order,
-                "compressor": source.compressor,
+                "compressor": next(iter(source.compressors), None),
                 "filters": source.filters or None,
             }
     return {**taken, **given}

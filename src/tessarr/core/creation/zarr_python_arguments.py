@@ -62,17 +62,22 @@ def check_without_effect(given: Mapping[str, object]) -> None:
             warn("zarr_version is deprecated, use zarr_format", ZarrDeprecationWarning)
 
 
+def check_write_empty_chunks(given: Mapping[str, object]) -> None:
+    """Warn of the keyword `write_empty_chunks`, which zarr-python deprecates."""
+    if given.get("write_empty_chunks") is not None and are_judged():
+        message = "The `write_empty_chunks` keyword argument is deprecated and will be removed; give it in `config`"
+        warn(message, ZarrRuntimeWarning)
+
+
 def check_create(zarr_format: int, given: Mapping[str, object], config: object) -> None:
     """Warn of keywords of `create` without effect; raise `BaseZarrError` for those of the other format."""
     if not are_judged():
         return
     check_without_effect(given)
-    if given.get("write_empty_chunks") is not None:
-        message = "The `write_empty_chunks` keyword argument is deprecated and will be removed; give it in `config`"
-        warn(message, ZarrRuntimeWarning)
-        if config is not None:
-            message = "write_empty_chunks is given both by itself and in config; the former is used"
-            warn(message, ZarrUserWarning)
+    check_write_empty_chunks(given)
+    if given.get("write_empty_chunks") is not None and config is not None:
+        message = "write_empty_chunks is given both by itself and in config; the former is used"
+        warn(message, ZarrUserWarning)
     if given.get("chunk_shape") is not None and given.get("chunks") is not None:
         raise BaseZarrError("Only one of chunk_shape or chunks can be provided.")
     if not _EXTENDED.isdisjoint(given):

@@ -11,7 +11,7 @@ _SUBMODULES = frozenset(
 _NAMES = {
     "tessarr.core.asynchronous.async_array": "AsyncArray",
     "tessarr.core.asynchronous.async_group": "AsyncGroup",
-    "tessarr.core.diagnostics": "print_debug_info set_format",
+    "tessarr.core.diagnostics": "print_debug_info set_format set_log_level",
     "tessarr.settings": "config",
     "tessarr.facade.zarr3.api.synchronous": (
         "Array Group array consolidate_metadata copy copy_all copy_store create create_array create_group create_hierarchy "

@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tessarr.registry as _ours
+
+if TYPE_CHECKING:
+    from tessarr.facade.zarr3.core.buffer.cpu import Buffer, NDBuffer
+    from tessarr.facade.zarr3.core.codec_pipeline import BatchedCodecPipeline
 
 
 def fully_qualified_name(cls: type) -> str:
     """Return the name by which settings name a class: that of its module, a point, and its qualified name."""
     return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def get_pipeline_class(reload_config: bool = False) -> type[BatchedCodecPipeline]:  # noqa: ARG001 - zarr-python's argument
+    """Return the class that stands for zarr-python's default pipeline. tessarr's engines read and write chunks."""
+    from tessarr.facade.zarr3.core.codec_pipeline import BatchedCodecPipeline
+
+    return BatchedCodecPipeline
+
+
+def get_buffer_class(reload_config: bool = False) -> type[Buffer]:  # noqa: ARG001 - zarr-python's argument
+    """Return the class of the buffers that stores and codecs of zarr-python's contract are given."""
+    from tessarr.facade.zarr3.core.buffer.cpu import Buffer
+
+    return Buffer
+
+
+def get_ndbuffer_class(reload_config: bool = False) -> type[NDBuffer]:  # noqa: ARG001 - zarr-python's argument
+    """Return the class of the arrays that codecs of zarr-python's contract are given."""
+    from tessarr.facade.zarr3.core.buffer.cpu import NDBuffer
+
+    return NDBuffer
 
 
 def __getattr__(name: str) -> Any:
