@@ -12,11 +12,13 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tessarr
 import tessarr.dask
+import tessarr.xarray
 from tessarr.errors import UnsupportedOperationError
 from tessarr.stores.memory.mapping import DictStore
 from tessarr.stores.memory.store import MemoryStore
@@ -160,6 +162,22 @@ def test_several_processes_of_a_cluster_write_one_array(tmp_path: Path) -> None:
     values[5:100, 3:] += 1
     np.testing.assert_array_equal(read, values)
     np.testing.assert_array_equal(tessarr.open_array(tmp_path / "a.zarr", path="a")[...], values)
+
+
+def test_tasks_of_a_client_of_dask_write_an_array_and_a_dataset(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed", reason="the extra test installs distributed")
+    z = made(tmp_path / "a.zarr", shape=(120, 20))
+    values = np.arange(2400, dtype="i4").reshape(120, 20) * 7
+    x = da.from_array(values, chunks=(7, 3)) + 1
+    dataset = xr.Dataset({"v": (("t", "x"), x)}, coords={"t": np.arange(120)})
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=2, processes=True, dashboard_address=":0", host="127.0.0.1"
+    )
+    with cluster, distributed.Client(cluster):
+        tessarr.dask.store(x, z, executor="dask")
+        tessarr.xarray.to_zarr(dataset, tmp_path / "b.zarr", encoding={"v": {"chunks": (10, 20)}}, executor="dask")
+    np.testing.assert_array_equal(z[...], values + 1)
+    xr.testing.assert_identical(tessarr.xarray.open_dataset(tmp_path / "b.zarr").load(), dataset.compute())
 
 
 def test_a_place_stands_for_its_array(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pickle
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -46,8 +47,13 @@ class Write(NamedTuple):
     region: Box
 
 
-class Block(NamedTuple):
-    """A block: the part of a graph that computes it, its key there, and the box of a target that it is written to."""
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block: the part of a graph that computes it, its key there, and the box of a target that it is written to.
+
+    It is no tuple, because `distributed` looks for tasks in the tuples among the arguments of a task, and would wait for those
+    of `graph` as if the scheduler had them.
+    """
 
     graph: Mapping[Key, object]
     key: Key
