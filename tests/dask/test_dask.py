@@ -180,6 +180,15 @@ def test_tasks_of_a_client_of_dask_write_an_array_and_a_dataset(tmp_path: Path) 
     xr.testing.assert_identical(tessarr.xarray.open_dataset(tmp_path / "b.zarr").load(), dataset.compute())
 
 
+@pytest.mark.parametrize("chunks", ["shards", "chunks", "auto", "1KiB"])
+@pytest.mark.parametrize("shape", [(0, 20), (30, 0), (0, 0)])
+def test_arrays_without_elements_are_read_and_stored(shape: tuple[int, ...], chunks: str) -> None:
+    z = made({}, shape=shape)
+    x = tessarr.dask.from_array(z, chunks=chunks)
+    assert x.compute(scheduler="sync").shape == shape
+    tessarr.dask.store(x, z)
+
+
 def test_a_place_stands_for_its_array(tmp_path: Path) -> None:
     z = made(tmp_path / "a.zarr")
     x = tessarr.dask.from_array(tmp_path / "a.zarr" / "a")

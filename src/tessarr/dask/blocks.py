@@ -63,13 +63,18 @@ def _array(z: Array | StoreLike, mode: Literal["r", "r+"]) -> Array:
 
 def blocks_of(z: Array, chunks: ChunksLike) -> tuple[tuple[int, ...], ...]:
     """Return the block sizes along each axis that `chunks` means for `z`; see `from_array`."""
+    stored = _as_blocks(z.write_chunk_sizes)
     if chunks == "shards":
-        return z.write_chunk_sizes
+        return stored
     if chunks == "chunks":
-        return z.read_chunk_sizes
-    stored = tuple(sizes or (0,) for sizes in z.write_chunk_sizes)
+        return _as_blocks(z.read_chunk_sizes)
     blocks = normalize_chunks(chunks, z.shape, dtype=z.dtype, previous_chunks=stored)
     return aligned(blocks, z) if isinstance(chunks, str) else blocks
+
+
+def _as_blocks(chunk_sizes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+    """Return one block of length 0 along an axis of length 0, which has no chunks: dask has no axis without blocks."""
+    return tuple(sizes or (0,) for sizes in chunk_sizes)
 
 
 def store(
