@@ -51,8 +51,8 @@ class Write(NamedTuple):
 class Block:
     """A block: the part of a graph that computes it, its key there, and the box of a target that it is written to.
 
-    It is not a tuple, because `distributed` looks for tasks in the tuples among the arguments of a task, and would wait for those
-    of `graph` as if the scheduler had them.
+    It is not a tuple, because `distributed` looks for tasks in the tuples among the arguments of a task, and would wait
+    for those of `graph` as if the scheduler had them.
     """
 
     graph: Mapping[Key, object]
