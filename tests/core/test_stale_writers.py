@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr.core.node import Node
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.consolidated import follow_changes
-from tessarr.errors import ConflictError, NodeNotFoundError, StaleNodeError
+from tessarr.errors import ConflictError, ContainsGroupError, NodeNotFoundError, StaleNodeError
 from tessarr.stores.base import ANY, Any_, Version
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
-from tessarr.tools.migrate import migrate
+from tessarr.tools.migrate import migrate, remove_metadata
 from tessarr.types import Buffer
 from tests.simulation.simulator import Bucket, Client
 
@@ -253,6 +254,38 @@ def test_a_group_that_was_migrated_meanwhile_makes_no_node_that_nobody_finds(kin
 
 
 @pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_what_is_created_while_its_group_is_migrated_is_found(
+    kind: str, overwrite: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The migration ends between the look at the group's documents and the new node."""
+    store = STORES[kind](tmp_path / "data.zarr")
+    tessarr.create_group(store, zarr_format=2).create_array("a", data=[1])
+    tessarr.consolidate_metadata(store)
+    look = Node._require_current_steps
+
+    async def then_migrate(node: Node) -> None:
+        await look(node)
+        monkeypatch.setattr(Node, "_require_current_steps", look)
+        migrate(store, to_format=3)
+
+    old: Any = tessarr.open_group(store, mode="r+")
+    monkeypatch.setattr(Node, "_require_current_steps", then_migrate)
+    name = "a" if overwrite else "x/y/b"
+    old.create_array(name, data=[2, 3], overwrite=overwrite)
+    for use_consolidated in (False, True):
+        root: Any = tessarr.open_group(store, mode="r", zarr_format=3, use_consolidated=use_consolidated)
+        assert root[name][:].tolist() == [2, 3]
+    with pytest.raises(StaleNodeError):
+        old.create_group("g")
+    remove_metadata(store, 3)
+    old = tessarr.open_group(store, mode="r+")
+    monkeypatch.setattr(Node, "_require_current_steps", then_migrate)
+    old.create_group("g", attributes={"n": 1})
+    assert dict(tessarr.open_group(store, path="g", mode="r", zarr_format=3).attrs) == {"n": 1}
+
+
+@pytest.mark.parametrize("kind", STORES)
 def test_attributes_that_are_left_without_their_node_are_not_those_of_the_next_one_there(
     kind: str, tmp_path: Path
 ) -> None:
@@ -277,3 +310,57 @@ def test_consolidated_metadata_have_no_attributes_without_their_node() -> None:
     held = store.get(".zmetadata")
     assert held is not None
     assert json.loads(bytes(held))["metadata"] == {".zgroup": {"zarr_format": 2}}
+
+
+@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("name", ["n", "g"])
+def test_the_description_that_a_migration_makes_of_a_new_node_is_not_another_node(
+    kind: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The migration comes between the new document and the look for documents of other names."""
+    store = STORES[kind](tmp_path / "data.zarr")
+    old: Any = tessarr.create_group(store, zarr_format=2)
+    plain = type(store).set_if_not_exists
+
+    def then_migrate(of: Any, key: str, value: Buffer) -> bool:
+        created: bool = plain(of, key, value)
+        if key in ("n/.zarray", "g/.zgroup"):
+            monkeypatch.setattr(type(store), "set_if_not_exists", plain)
+            migrate(store, to_format=3)
+        return created
+
+    monkeypatch.setattr(type(store), "set_if_not_exists", then_migrate)
+    if name == "n":
+        old.create_array("n", data=[1, 2], attributes={"_ARRAY_DIMENSIONS": ["x"]})
+    else:
+        old.create_group("g", attributes={"by": 1})
+    assert [*tessarr.open_group(store, mode="r", zarr_format=3)] == [name]
+    assert [*tessarr.open_group(store, mode="r", zarr_format=2)] == [name]
+
+
+@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize(
+    "document",
+    [
+        b'{"zarr_format":3,"node_type":"group","attributes":{"other":1}}',
+        b'{"zarr_format":3,"node_type":"group","attributes":{}}',
+        b"no JSON",
+    ],
+)
+def test_another_node_that_comes_beside_a_new_one_is_in_the_way(
+    kind: str, document: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = STORES[kind](tmp_path / "data.zarr")
+    old: Any = tessarr.create_group(store, zarr_format=2)
+    plain = type(store).set_if_not_exists
+
+    def then_other(of: Any, key: str, value: Buffer) -> bool:
+        created: bool = plain(of, key, value)
+        if key == "n/.zgroup":
+            store.set("n/zarr.json", document)
+        return created
+
+    monkeypatch.setattr(type(store), "set_if_not_exists", then_other)
+    with pytest.raises(ContainsGroupError):
+        old.create_group("n", attributes={"by": 1})
+    assert sorted(store.list("n/")) == ["n/zarr.json"]

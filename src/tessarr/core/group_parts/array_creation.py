@@ -85,7 +85,7 @@ class ArrayCreation(Members):
             storage_transformers=storage_transformers,
             object_codec=object_codec,
         )
-        return await creating
+        return await self._described_steps(await creating)
 
     @sans_io
     async def create(
@@ -144,7 +144,7 @@ class ArrayCreation(Members):
             object_codec=object_codec,
             **kwargs,
         )
-        return await creating
+        return await self._described_steps(await creating)
 
     @sans_io
     async def require_array(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from tessarr.core import open_transactions
 from tessarr.core.array import Array
@@ -16,6 +16,7 @@ from tessarr.core.info import GroupInfo, group_info
 from tessarr.core.node import STATE_LOCK, Node
 from tessarr.core.stored import metadata_io, read_nodes
 from tessarr.core.stored.consolidated import read_consolidated, watch
+from tessarr.core.stored.create_nodes import describe_new_steps
 from tessarr.core.stored.move import move_node
 from tessarr.core.stored.parse_cache import parse_node
 from tessarr.core.stored.read_nodes import NodeMetadata
@@ -37,6 +38,9 @@ from tessarr.types import Buffer
 
 if TYPE_CHECKING:
     from tessarr.core.group import Group
+
+
+N = TypeVar("N", bound=Node)
 
 
 class Members(Node):
@@ -337,7 +341,14 @@ class Members(Node):
         self._will_change()
         await self._require_current_steps()
         number = self._metadata.zarr_format
-        return await self._group._create_steps(self._store, self._join(name), number, attributes, overwrite)
+        made = await self._group._create_steps(self._store, self._join(name), number, attributes, overwrite)
+        return await self._described_steps(made)
+
+    async def _described_steps(self, made: N) -> N:
+        """Return a node created below this group, after it was described in Zarr v3 too if the group was migrated meanwhile."""
+        if await self._migrated_to_steps() is not None:
+            await describe_new_steps(self._store, made.path, self._path)
+        return made
 
     @sans_io
     async def require_group(self, name: str, overwrite: bool = False, **kwargs: Any) -> Group:

@@ -1,13 +1,22 @@
-"""Create several nodes from their metadata."""
+"""Create several nodes from their metadata; describe in Zarr v3 too what is created while its group is migrated.
+
+A migration reads the documents of Zarr v2 again after it has written those of v3: either it finds the node that was created
+meanwhile, or who has created the node finds the new document of its group.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from tessarr.common import strict_json
+from tessarr.core.asynchronous.sans_io import store_call
+from tessarr.core.claims.settle import swap_settled_steps
 from tessarr.core.stored import metadata_io, read_nodes
+from tessarr.core.stored.consolidated import follow_change_steps
 from tessarr.core.stored.parse_cache import parse_document
 from tessarr.core.stored.read_nodes import NodeMetadata
+from tessarr.core.stored.walk import Entry, read_entries_steps
+from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.metadata.public import model_of
@@ -59,3 +68,28 @@ def _created(store: Store, path: str, metadata: NodeMetadata, overwrite: bool) -
         return present
     metadata_io.create_node(store, path, metadata, overwrite=overwrite)
     return metadata
+
+
+async def describe_new_steps(store: Store, path: str, group: str) -> None:
+    """Describe in Zarr v3 the node of v2 at `path`, and the groups between it and the one at `group`, as far as they are not.
+
+    Raises `MetadataValidationError` for an array that v3 cannot express.
+    """
+    places = [place for place in (*ancestors(path), path) if place != group and place.startswith(prefix_of(group))]
+    for entry in await read_entries_steps(store, places):
+        if entry.formats == (2,):
+            await _describe_steps(store, entry)
+    await follow_change_steps(store, path, below=places)
+
+
+async def _describe_steps(store: Store, entry: Entry) -> None:
+    from tessarr.model.conversion import upgrade  # only creation in a hierarchy that is being migrated needs it
+
+    keys = formats.KEYS[2]
+    node = formats.parse_node(2, entry.documents(2)).node
+    converted = upgrade.array_to_v3(node) if isinstance(node, ArrayMetadata) else upgrade.group_to_v3(node)
+    old = entry.prefix + (keys.array if isinstance(node, ArrayMetadata) else str(keys.group))
+    for key, data in metadata_io.keyed_documents(entry.path, converted.metadata.documents()).items():
+        created = await metadata_io.put_document_steps(store, key, data, overwrite=False)
+        if created and not await store_call(store, "exists", old):
+            await swap_settled_steps(store, key, data, None)  # another writer has deleted the node meanwhile

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tessarr.core.asynchronous.sans_io import store_call
 from tessarr.core.claims.intents import CLAIM
@@ -94,15 +94,35 @@ async def _try_steps(
     # A document of another name makes a node too, of another format or kind, which no condition on this one notices.
     others = [key for key in others if key != own_key]
     if not publishes(store):
-        found = any(answer is not None for answer in await store_call(store, "fetch", [Fetch(key) for key in others]))
+        answers = await store_call(store, "fetch", [Fetch(key) for key in others])
+        found = any(_are_in_the_way(path, documents, others, answers))
         return (await _remove_steps(store, {**made, own_key: own}, path) if found else None), {}
     # A transaction that has claimed the node finds the document before it commits, or replaces it afterwards.
     places = [prefix_of(place) + CLAIM for place in (path, *above)]
     now, *answers = await store_call(store, "fetch", [Fetch(key) for key in (own_key, *others, *places)])
-    if not any(answers) and now is not None and bytes(now[0]) == own:
+    in_the_way = [*_are_in_the_way(path, documents, others, answers[: len(others)]), *answers[len(others) :]]
+    if not any(in_the_way) and now is not None and bytes(now[0]) == own:
         return None, {}
     claims = {key: answer[0] for key, answer in zip(places, answers[len(others) :], strict=True) if answer}
     return await _remove_steps(store, {**made, own_key: own}, path), claims
+
+
+def _are_in_the_way(
+    path: str, documents: Mapping[str, bytes], keys: Sequence[str], answers: Sequence[Sequence[Buffer] | None]
+) -> Iterator[bool]:
+    """Say of documents beside those of the new node at `path` whether they make another node.
+
+    One of Zarr v3 may be what a migration has made of the node's own, since these were stored.
+    """
+    prefix = prefix_of(path)
+    for key, answer in zip(keys, answers, strict=True):
+        if answer is not None and key == f"{prefix}zarr.json":
+            from tessarr.model.conversion.upgrade import is_upgrade
+
+            own = {other.removeprefix(prefix): value for other, value in documents.items() if other.startswith(prefix)}
+            yield not is_upgrade(answer[0], {name: value for name, value in own.items() if name in formats.KEYS[2].all})
+        else:
+            yield answer is not None
 
 
 async def _remove_steps(store: Store, made: Mapping[str, bytes], other: str) -> str:

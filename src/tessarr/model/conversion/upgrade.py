@@ -15,6 +15,7 @@ Every difference in meaning between the new document and the old one is a note; 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,10 +27,10 @@ from tessarr.codecs.fit import fit_chain
 from tessarr.dtypes.base import DataType, Scalar
 from tessarr.dtypes.struct import Struct
 from tessarr.errors import MetadataValidationError, Problem, TessarrError
-from tessarr.metadata import formats
+from tessarr.metadata import formats, serialize
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
-from tessarr.types import AnyDType
+from tessarr.types import AnyDType, Buffer
 
 DIMENSIONS = "_ARRAY_DIMENSIONS"
 _UNREGISTERED_TYPES = ("null_terminated_bytes", "raw_bytes", "variable_length_bytes")
@@ -88,6 +89,21 @@ def array_to_v3(array: ArrayMetadata, *, keep_array_dimensions: bool = False) ->
     if data_type.name in _UNREGISTERED_TYPES:
         notes.append(f"data type {data_type.name} is not a registered name")
     return Converted(reparsed(new, problems, "the array cannot be expressed in Zarr v3"), tuple(notes))
+
+
+def is_upgrade(document: Buffer, old: Mapping[str, Buffer]) -> bool:
+    """Whether `document` (``zarr.json``) is what the documents `old` of Zarr v2 (name → value) are converted to."""
+    try:
+        node: Any = formats.parse_node(
+            2, {name: formats.loads(name, value, key=name) for name, value in old.items()}
+        ).node
+        if isinstance(node, ArrayMetadata):
+            converted = [array_to_v3(node, keep_array_dimensions=keep) for keep in (False, True)]
+        else:
+            converted = [group_to_v3(node)]
+    except TessarrError:
+        return False
+    return any(serialize.dumps(new.metadata.documents())["zarr.json"] == bytes(document) for new in converted)
 
 
 def reparsed(array: ArrayMetadata, problems: list[Problem], what: str) -> ArrayMetadata:
