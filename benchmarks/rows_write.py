@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from layouts import CALLS, DATA, LAYOUTS, MEMORY, SCRATCH, SHARDED, UNSHARDED, Layout
 from peers.base import NotSupportedError, Peer
-from rows_read import assert_whole, layout_for, random_chunks, read_whole
-from task import Task, row
+from rows_read import assert_whole, layout_for, random_chunks
+from task import ROWS, Task, row
 
 ALL = [layout.name for layout in [*UNSHARDED, *SHARDED]]
 IN_MEMORY = "in memory"
@@ -210,12 +210,18 @@ def status_kib(field: str) -> int:
     return int(next(line for line in status.read_text().splitlines() if line.startswith(field)).split()[1])
 
 
-@row("M2", "peak memory beyond the array", ["read raw64", "read shard-zstd32", "write raw64", "write shard-zstd32"],
-     unit="MiB", most_rounds=3)  # fmt: skip
+MEASURED = [
+    *(f"R1 {name}" for name in ("raw64", "blosc64", "zstd64", "gzip64")), "R2 shard-raw32", "R2 shard-zstd32", "R3 zstd64",
+    "R5 strided plane-zstd256", *(f"W1 {name}" for name in ("raw64", "blosc64", "zstd64", "gzip64", "shard-zstd32")),
+    "W2 zstd64", "W2 shard-zstd32", "W3 shard-raw32",
+]  # fmt: skip
+"""The rows, with their variants, whose memory is measured."""
+
+
+@row("M2", "peak memory beyond the array", MEASURED, unit="MiB", most_rounds=3)
 def memory(peer: Peer, name: str) -> Task:
-    """Measure the peak memory of a whole read or write, in a separate process."""
-    verb, _, layout_name = name.partition(" ")
-    task = write_whole(peer, layout_name) if verb == "write" else read_whole(peer, layout_name)
+    """Measure the peak memory of the work of another row, in a separate process, beyond what it returns or writes."""
+    task = task_of(peer, name)
 
     def measure() -> float:
         worker = str(Path(__file__).with_name("worker.py"))
@@ -225,16 +231,21 @@ def memory(peer: Peer, name: str) -> Task:
     return Task(run=task.run, check=task.check, before=task.before, measure=measure)
 
 
+def task_of(peer: Peer, name: str) -> Task:
+    """Make the task whose memory a variant of M2 measures."""
+    row_name, _, variant = name.partition(" ")
+    return ROWS[row_name].make(peer, variant)
+
+
 def peak_memory(peer: Peer, name: str) -> float:
     """Return the peak memory of this process in MiB during the work, without the memory before and without the output."""
-    verb, _, layout_name = name.partition(" ")
-    task = write_whole(peer, layout_name) if verb == "write" else read_whole(peer, layout_name)
+    task = task_of(peer, name)
     task.before()
     Path("/proc/self/clear_refs").write_text("5")  # sets the high-water mark back
     base = status_kib("VmRSS")
     result = task.run()
     peak = status_kib("VmHWM") - base
-    if verb == "read":
-        peak -= result.nbytes // 1024
+    output = result if isinstance(result, list) else [result]
+    peak -= sum(array.nbytes for array in output if isinstance(array, np.ndarray)) // 1024
     shutil.rmtree(scratch_path(peer), ignore_errors=True)
     return peak / 1024

@@ -205,6 +205,9 @@ FUNCTIONS = {
     "tessarr.AsyncGroup": "tessarr.core.asynchronous.async_group:AsyncGroup",
     "tessarr.create": "tessarr.core.creation.arrays:create",
     "tessarr.create_async": "tessarr.core.creation.arrays:create_async",
+    "tessarr.NativeEngine": "tessarr.engine.native.engine:NativeEngine",
+    "tessarr.run": "tessarr.engine.run:run",
+    "tessarr.ShardIndexCache": "tessarr.engine.reference.versions:ShardIndexCache",
     "tessarr.plan.abandoned": "tessarr.plan.plan:collect_abandoned",
     "tessarr.plan.build_levels": "tessarr.plan.kinds.pyramids:build_levels",
     "tessarr.plan.carry_out": "tessarr.plan.kinds.converting:carry_out",
@@ -213,6 +216,7 @@ FUNCTIONS = {
 }
 """Functions that modules below them need: `load` makes a class of tessarr of what an entry point of another package names;
 `Array.create` calls `create`, which makes arrays, `Array.async_array` wraps an array in `AsyncArray`,
+`tessarr.stores.remote.loop` imports what reads chunks while the first requests of a process are in flight,
 `tessarr.tools` carries out the tasks of plans (convert, pyramid, check, digest), and collects what plans left (gc)."""
 
 registry.add_built_in(TABLE, FUNCTIONS)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import tessarr
+
 NEVER = {
     # Optional packages, and the required ones that only the reference engine's codecs use.
     "aiohttp", "boto3", "dask", "fsspec", "google_crc32c", "h5py", "httpx", "lmdb", "ml_dtypes", "msgpack", "netCDF4",
@@ -56,8 +58,9 @@ OPENS_ARRAYS = "import tessarr; tessarr.open_array, tessarr.Array"
 NOT_TO_OPEN_ARRAYS = {
     "pathlib", "tessarr.codecs.array_to_array", "tessarr.codecs.sharding", "tessarr.core.asynchronous.async_array",
     "tessarr.core.attributes", "tessarr.core.creation.arrays", "tessarr.core.creation.metadata", "tessarr.core.group",
-    "tessarr.core.stored.consolidated", "tessarr.core.stored.metadata_io", "tessarr.engine.reference", "tessarr.grids.guess",
-    "tessarr.metadata.public",
+    "tessarr.core.stored.consolidated",
+    "tessarr.core.stored.metadata_io", "tessarr.engine.reference", "tessarr.grids.guess",
+    "tessarr.indexing.fancy", "tessarr.metadata.public", "tessarr.stores.memory",
 }  # fmt: skip
 
 
@@ -65,7 +68,7 @@ def test_opening_an_array_loads_no_modules_for_groups_creation_or_changes() -> N
     after = modules_after(OPENS_ARRAYS)
     assert "tessarr.core.array" in after
     assert after & NOT_TO_OPEN_ARRAYS == set()
-    assert len(after) <= 106, sorted(after)
+    assert len(after) <= 101, sorted(after)
 
 
 def test_opening_loads_no_digests() -> None:
@@ -83,3 +86,12 @@ def test_opening_and_reading_a_local_array_loads_no_event_loop(tmp_path: Path) -
     place, kind = repr(str(tmp_path / "a.zarr")), "shape=4, dtype='i4'"
     after = modules_after(f"import tessarr; tessarr.create_array({place}, {kind})[:] = 1; tessarr.open({place})[:]")
     assert {"asyncio", "ssl", "concurrent.futures"} & after == set()
+
+
+def test_reading_a_box_of_a_local_array_loads_nothing_for_other_selections_and_no_exact_numbers(tmp_path: Path) -> None:
+    place = str(tmp_path / "a.zarr")
+    tessarr.create_array(place, shape=4, dtype="f4")[:] = 1
+    after = modules_after(f"import tessarr; tessarr.open_array({place!r}, mode='r')[1:3]")
+    assert "tessarr.engine.native.engine" in after
+    unused = {"decimal", "fractions", "numpy.typing", "urllib.parse", "tessarr.metadata.reservations"}
+    assert after & (NOT_TO_OPEN_ARRAYS | unused) == set()

@@ -54,7 +54,7 @@ WORDS = {
         "Outcome",
         "_Waiter",
     },
-    "event loop, task, thread pool": {"LoopTask", "_Closer", "_ThreadLoop", "_ThreadPools"},
+    "event loop, task, thread pool": {"LoopTask", "TaskGroup", "_Closer", "_ThreadLoop", "_ThreadPools"},
     "batch of items, stop": {"Items", "_Batch", "_StoppedError"},
     "lock, cancellation": {"CancelCheck", "ForkSafeLock", "KeyedLocks"},
 }

@@ -17,7 +17,7 @@ def groups(folder: Path, own: str, files: dict[str, str]) -> int:
         file = folder / "mount" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    return quota(folder / "own", folder / "mount")
+    return quota(str(folder / "own"), str(folder / "mount"))
 
 
 @pytest.mark.parametrize(

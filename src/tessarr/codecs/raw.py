@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.errors import ChecksumError, CodecError
 from tessarr.types import Buffer
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 UNKNOWN_SIZE_LIMIT = 1 << 31
 """Largest decoded size, in bytes, of a buffer whose size is not known (variable-length data).

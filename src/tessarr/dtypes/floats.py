@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import math
 import re
-from decimal import Decimal, InvalidOperation
-from fractions import Fraction
-from typing import NamedTuple, SupportsFloat, cast
+from typing import TYPE_CHECKING, NamedTuple, SupportsFloat, cast
 
 import numpy as np
 
 from tessarr.common.strict_json import FloatLiteral
 from tessarr.types import JSON
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 _DIGITS = 800
 """Decimal digits that decide a rounding: 767 suffice for float64; of all others only zero or non-zero matters."""
@@ -66,19 +67,29 @@ class FloatLayout(NamedTuple):
         Raises `ValueError` when it rounds to more than the largest finite value, or cannot be represented (zero and
         negative numbers in a scale format).
         """
-        if self.scale and number <= 0:
-            raise ValueError(f"{self.name} holds only powers of two, from 2**-127; it has no zero and no sign")
-        negative = number < 0 or (number == 0 and negative_zero)
+        if not number:
+            return self._zero(negative_zero)
+        if self.scale and number < 0:
+            raise ValueError(self._only_powers())
         code = self._magnitude(abs(number))
         if code > self.largest:
             raise ValueError(f"beyond the range of {self.name}, whose largest value is {self.decode(self.largest)!r}")
-        if negative and (code or self.negative_zero):
+        if number < 0 and (code or self.negative_zero):
             code |= self.sign
         return code
 
+    def _zero(self, negative: bool) -> int:
+        """Return the bits of a zero. Most fill values are zeros, for which the modules of exact numbers are not imported."""
+        if self.scale:
+            raise ValueError(self._only_powers())
+        return self.sign if negative and self.negative_zero else 0
+
+    def _only_powers(self) -> str:
+        return f"{self.name} holds only powers of two, from 2**-127; it has no zero and no sign"
+
     def _magnitude(self, number: Fraction) -> int:
-        if not number:
-            return 0
+        from fractions import Fraction
+
         exponent = number.numerator.bit_length() - number.denominator.bit_length()
         if Fraction(2) ** exponent > number:
             exponent -= 1
@@ -90,6 +101,8 @@ class FloatLayout(NamedTuple):
         return ((exponent + self.bias - 1) << self.mantissa) + quotient
 
     def _scale_code(self, number: Fraction, exponent: int) -> int:
+        from fractions import Fraction
+
         code = exponent + self.bias
         above = number / Fraction(2) ** exponent
         return max(0, code + (above > Fraction(3, 2) or (above == Fraction(3, 2) and code % 2 == 1)))
@@ -141,6 +154,10 @@ class FloatLayout(NamedTuple):
         raise ValueError(f"it must be {_forms(self, hexadecimal)}")
 
     def _parse_text(self, text: str) -> int:
+        if not text.strip("-0."):
+            return self._zero(text.startswith("-"))
+        from fractions import Fraction
+
         sign, digits, exponent = _decimal(text)
         if len(digits) > _DIGITS:
             exponent += len(digits) - _DIGITS - 1
@@ -179,7 +196,7 @@ class FloatLayout(NamedTuple):
         if isinstance(value, str):
             return self.parse(value)
         if isinstance(value, bool | np.bool_):
-            return self.encode(Fraction(int(value)))
+            value = int(value)
         if not hasattr(value, "as_integer_ratio"):
             value = _number(value)
         if value != value:
@@ -187,8 +204,11 @@ class FloatLayout(NamedTuple):
         if value in (math.inf, -math.inf):
             return self._infinite(value == -math.inf)
         numerator, denominator = cast("float", value).as_integer_ratio()
-        negative_zero = numerator == 0 and math.copysign(1.0, float(value)) < 0  # type: ignore[arg-type]
-        return self.encode(Fraction(int(numerator), int(denominator)), negative_zero=negative_zero)
+        if numerator == 0:
+            return self._zero(math.copysign(1.0, float(value)) < 0)  # type: ignore[arg-type]
+        from fractions import Fraction
+
+        return self.encode(Fraction(int(numerator), int(denominator)))
 
     def _nan(self) -> int:
         if self.nan is None:
@@ -203,6 +223,8 @@ class FloatLayout(NamedTuple):
 
 def _decimal(text: str) -> tuple[int, tuple[int, ...], int]:
     """Parse decimal text into sign, digits (no leading zeros) and power of ten of the last digit."""
+    from decimal import Decimal, InvalidOperation
+
     try:
         sign, digits, exponent = Decimal(text).as_tuple()
     except InvalidOperation:  # an exponent beyond 10**18: any exponent outside every layout will do

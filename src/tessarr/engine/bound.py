@@ -19,8 +19,7 @@ from tessarr.grids.base import Axis
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.fetch import Fetch, Fetched
-from tessarr.stores.memory.store import MemoryStore
-from tessarr.stores.protocols import Delete, FetchOne, GetRanges, Remote
+from tessarr.stores.protocols import Delete, FetchOne, GetRanges, PlainFiles, Remote
 from tessarr.types import AnyDType, Coords, Shape
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class Access(NamedTuple):
     store: Store
     remote: bool
     """A call is a round trip that waits: requests are sent together (`Remote`)."""
-    fetch_one: Callable[[Fetch], Coroutine[None, None, Fetched | None]] | None
+    fetch_one: Callable[[Fetch], Coroutine[object, object, Fetched | None]] | None
     """Sends one request by itself, so that its response can be used as soon as it is there (`FetchOne`)."""
     whole_below: int
     """Without latency: below how many decoded bytes a shard is requested whole, because one call is cheaper than two; any
@@ -58,9 +57,17 @@ class Access(NamedTuple):
 def access_to(store: Store) -> Access:
     """Ask what `store` can do."""
     fetch_one = store.fetch_one if isinstance(store, FetchOne) else None
-    whole = isinstance(store, MemoryStore) or not isinstance(store, GetRanges)
+    whole = not isinstance(store, GetRanges) or _is_in_memory(store)
     small = sys.maxsize if whole else _SMALL_SHARD
     return Access(store, isinstance(store, Remote), fetch_one, small, isinstance(store, Delete))
+
+
+def _is_in_memory(store: Store) -> bool:
+    if isinstance(store, PlainFiles):  # most stores: the other class is not imported for them
+        return False
+    from tessarr.stores.memory.store import MemoryStore
+
+    return isinstance(store, MemoryStore)
 
 
 class BoundLayout:

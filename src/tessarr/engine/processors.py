@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from pathlib import Path
 
 
 def processors() -> int:
@@ -17,7 +16,7 @@ def processors() -> int:
 
 
 @cache
-def quota(own: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")) -> int:
+def quota(own: str = "/proc/self/cgroup", mount: str = "/sys/fs/cgroup") -> int:
     """Return the CPU quota of this process's control groups in whole processors; a large number without a quota.
 
     `own` lists the groups (of cgroup v1 and v2); the quota of every parent group applies too.
@@ -27,24 +26,24 @@ def quota(own: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgr
         _, controllers, group = line.split(":", 2)
         if controllers and "cpu" not in controllers.split(","):
             continue
-        top = mount if not controllers else next(filter(Path.is_dir, (mount / controllers, mount / "cpu")), mount)
-        place = top / group.lstrip("/")
-        for folder in (place, *place.parents):
-            least = min(least, _cgroup_limit(folder))
-            if folder == top:
-                break
+        own_mounts = (f"{mount}/{controllers}", f"{mount}/cpu") if controllers else ()
+        top = next(filter(os.path.isdir, own_mounts), mount)
+        names = [name for name in group.split("/") if name]
+        for depth in range(len(names) + 1):
+            least = min(least, _cgroup_limit("/".join([top, *names[:depth]])))
     return max(1, int(min(least, 1 << 20)))
 
 
-def _cgroup_limit(folder: Path) -> float:
-    limit, period = [*_text(folder / "cpu.max").split(), "", ""][:2]
+def _cgroup_limit(folder: str) -> float:
+    limit, period = [*_text(f"{folder}/cpu.max").split(), "", ""][:2]
     if not limit:
-        limit, period = _text(folder / "cpu.cfs_quota_us").strip(), _text(folder / "cpu.cfs_period_us").strip()
+        limit, period = _text(f"{folder}/cpu.cfs_quota_us").strip(), _text(f"{folder}/cpu.cfs_period_us").strip()
     return int(limit) / int(period) if limit.isdigit() and period.isdigit() and int(period) else float("inf")
 
 
-def _text(file: Path) -> str:
+def _text(path: str) -> str:
     try:
-        return file.read_text(encoding="ascii")
+        with open(path, encoding="ascii") as file:
+            return file.read()
     except (OSError, ValueError):
         return ""

@@ -44,13 +44,26 @@ def run(plans: Sequence[ReadPlan], access: Access) -> None:
         if access.fetch_one is not None and any(request.fetch.key != wanted[0][1].fetch.key for _, request in wanted):
             from tessarr.stores.remote.loop import LoopTask
 
-            with LoopTask(_in_flight(wanted, batch, access, alone=True)) as wait:
+            calls = _in_flight(wanted, batch, access, alone=True)
+            with LoopTask(calls, _threads_for(wanted, batch, access)) as wait:
                 wait()
             continue
         while wanted:
             found = access.store.fetch([request.fetch for _, request in wanted])
             responses = _responses(wanted, found)
             wanted = [(reads, request) for reads, share in responses.items() for request in reads.receive(share)]
+
+
+def _threads_for(wanted: list[_Pending], batch: list[_PartRange], access: Access) -> int:
+    """Count the requests of `_in_flight`, if a thread for each costs less than a loop; else 0.
+
+    Shards, and values that are requested in parts, have requests that follow, which would need a loop in each thread.
+    """
+    from tessarr.stores.remote.base import NetworkStore
+    from tessarr.stores.remote.coalesce import PART_SIZE
+
+    single = all(not run.plan.has_shards and run.plan.nbytes <= PART_SIZE for run in batch)
+    return len(wanted) if single and isinstance(access.store, NetworkStore) else 0
 
 
 async def run_async(plans: Sequence[ReadPlan], access: Access) -> None:
@@ -113,15 +126,13 @@ async def _in_flight(wanted: list[_Pending], batch: list[_PartRange], access: Ac
 
     Responses are decoded in a thread, so that the event loop is not blocked. Decoded without a thread are small responses, for
     which a thread would take longer; if the loop runs nothing but this read (`alone`), more of them, and the last responses.
+    Where no loop is running, none has a thread.
     """
-    import asyncio
-
-    from tessarr.stores.remote.loop import in_thread
+    from tessarr.stores.remote.loop import TaskGroup, in_thread
 
     fetch_one = access.fetch_one
     nbytes = max([run.plan.nbytes for run in batch], default=0)
-    in_flight: dict[asyncio.Task[_Result], list[_Pending]] = {}
-    landed: asyncio.Queue[asyncio.Task[_Result]] = asyncio.Queue()
+    in_flight: TaskGroup[list[_Pending], _Result] = TaskGroup()
     try:
         while True:
             # One call for all requests of one key, or, where the store takes only batches, for all requests.
@@ -130,23 +141,18 @@ async def _in_flight(wanted: list[_Pending], batch: list[_PartRange], access: Ac
                 calls.setdefault("" if fetch_one is None else one[1].fetch.key, []).append(one)
             for together in calls.values():
                 fetches = [request.fetch for _, request in together]
-                call: Coroutine[None, None, _Result] = (
+                call: Coroutine[object, object, _Result] = (
                     access.store.fetch_async(fetches)
                     if fetch_one is None or len(fetches) > 1
                     else fetch_one(fetches[0])
                 )
-                in_flight[task := asyncio.create_task(call)] = together
-                task.add_done_callback(landed.put_nowait)
+                in_flight.start(together, call)
             if not in_flight:
                 return
-            done = [await landed.get()]
-            while not landed.empty():
-                done.append(landed.get_nowait())
             answered: list[_Pending] = []
             found: list[list[Buffer] | None] = []
-            for task in done:
-                result = task.result()
-                answered += in_flight.pop(task)
+            for together, result in await in_flight.take():
+                answered += together
                 if result is None or isinstance(result, Fetched):
                     found.append(result)
                 else:
@@ -157,10 +163,7 @@ async def _in_flight(wanted: list[_Pending], batch: list[_PartRange], access: Ac
                 needs = reads.receive(share) if here else await in_thread(reads.receive, share)
                 wanted += [(reads, request) for request in needs]
     finally:
-        for task in in_flight:
-            task.cancel()
-        if in_flight:
-            await asyncio.gather(*in_flight, return_exceptions=True)
+        await in_flight.cancel()
 
 
 def _responses(wanted: Sequence[_Pending], found: Sequence[list[Buffer] | None]) -> dict[ChunkReads, list[Response]]:

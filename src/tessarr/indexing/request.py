@@ -15,20 +15,22 @@ selections that zarr-python refuses mean what they mean in NumPy. The two differ
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
 
 from tessarr.indexing.base import Request, is_integer
 from tessarr.indexing.basic import basic
-from tessarr.indexing.block import block, chunk
-from tessarr.indexing.fancy import fancy
-from tessarr.indexing.orthogonal import orthogonal
-from tessarr.indexing.points import coordinate, mask, vindex
 from tessarr.types import Shape
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from tessarr.indexing.block import block, chunk
+    from tessarr.indexing.fancy import fancy
+    from tessarr.indexing.orthogonal import orthogonal
+    from tessarr.indexing.points import coordinate, mask, vindex
 
 __all__ = [
     "Request",
@@ -46,6 +48,19 @@ __all__ = [
 ]
 
 _BASIC = frozenset({int, slice, type(Ellipsis)})
+_HOME = {
+    "block": "block", "chunk": "block", "fancy": "fancy", "orthogonal": "orthogonal",
+    "coordinate": "points", "mask": "points", "vindex": "points",
+}  # fmt: skip
+"""Names that are imported on first use, because most programs select by integers and slices alone."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"tessarr.indexing.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def with_fields(selection: object, shape: Shape) -> tuple[str | list[str] | None, Request]:
@@ -66,6 +81,10 @@ def getitem(selection: object, shape: Shape) -> Request:
         selection = (selection,)
     if _BASIC.issuperset(map(type, selection)):
         return basic(selection, shape)
+    from tessarr.indexing.fancy import fancy
+    from tessarr.indexing.orthogonal import orthogonal
+    from tessarr.indexing.points import coordinate, mask
+
     kinds = [_kind(item) for item in selection]
     ndim = len(shape)
     if kinds == ["mask"] and np.shape(cast("npt.ArrayLike", selection[0])) == shape:

@@ -22,6 +22,8 @@ from tessarr.types import JSON, AnyDType, JSONObject, Shape, ZarrFormat
 
 DIMENSIONS = "_ARRAY_DIMENSIONS"
 """The attribute that holds the dimension names of v1 and v2 arrays."""
+PENDING = "tessarr_append"
+"""The member of v3 documents with what `ArrayMetadata.pending` holds."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -23,8 +23,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from tessarr.errors import MetadataValidationError, Problem
+from tessarr.metadata.array import PENDING
 
-MEMBER = "tessarr_append"
+MEMBER = PENDING
 _MOST = 100_000
 """Limit on the regions in one document; a document with more is hostile."""
 

@@ -24,8 +24,8 @@ from tessarr.errors import (
     problems_of,
 )
 from tessarr.keys.base import ChunkKeyEncoding
-from tessarr.metadata import legacy, reservations
-from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata import legacy
+from tessarr.metadata.array import PENDING, ArrayMetadata
 from tessarr.metadata.field import Document, Parsed
 from tessarr.settings import is_strict
 from tessarr.types import JSON, JSONObject, Shape
@@ -85,7 +85,7 @@ def parse_array(documents: Mapping[str, JSON]) -> Parsed:
         attributes=attributes,
         dimension_names=names,
         storage_transformers=transformers,
-        pending=extra.pop(reservations.MEMBER, None),
+        pending=extra.pop(PENDING, None),
         extra=extra,
         not_writable=_not_writable(ignored, skippable),
     )

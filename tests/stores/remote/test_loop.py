@@ -135,7 +135,7 @@ def test_a_synchronous_call_for_one_value_makes_no_event_loop(monkeypatch: pytes
     assert in_fresh_thread(lambda: array[1, 2:4].tolist()) == [10, 11]
     assert not made
     assert in_fresh_thread(lambda: array[2:6, 0].tolist()) == [16, 24, 32, 40]
-    assert len(made) == 1, "two chunks are requested side by side"
+    assert not made, "two chunks are requested side by side, each by a thread"
 
 
 def test_a_call_without_an_event_loop_is_repeated_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,6 +264,59 @@ def test_coroutines_in_threads_give_what_an_event_loop_gives() -> None:
     for gather in (lambda them: run(loop.gather_or_cancel(them)), loop._gather_in_threads):
         with pytest.raises(LookupError, match="1"):
             gather([fails(number) for number in range(4)])
+
+
+def test_a_group_in_threads_gives_what_it_gives_in_a_loop() -> None:
+    async def double(number: int) -> int:
+        await loop.sleep(0)
+        return 2 * number
+
+    async def collect(count: int) -> dict[str, int]:
+        group: loop.TaskGroup[str, int] = loop.TaskGroup()
+        for number in range(count):
+            group.start(f"k{number}", double(number))
+        found: dict[str, int] = {}
+        while group:
+            found |= dict(await group.take())
+        await group.cancel()
+        return found
+
+    expected = {f"k{number}": 2 * number for number in range(20)}
+    assert loop.run_blocking(collect(20)) == run(collect(20)) == expected
+
+
+def test_an_error_in_a_group_is_raised_and_the_rest_is_cancelled() -> None:
+    started: list[int] = []
+
+    async def call(number: int) -> int:
+        started.append(number)
+        if number == 0:
+            raise LookupError(number)
+        if loop.running_loop() is not None:
+            await asyncio.sleep(60)
+        return number
+
+    async def collect() -> None:
+        group: loop.TaskGroup[int, int] = loop.TaskGroup()
+        try:
+            for number in range(3 * loop.THREADS):
+                group.start(number, call(number))
+            while group:
+                await group.take()
+        finally:
+            await group.cancel()
+
+    with pytest.raises(LookupError, match="0"):
+        loop.run_blocking(collect())
+    with pytest.raises(LookupError, match="0"):
+        run(collect())
+
+
+def test_threads_are_reserved_for_as_many_requests_as_there_are_threads() -> None:
+    assert [loop._reserve(loop.THREADS - 1), loop._reserve(1), loop._reserve(1)] == [True, True, False]
+    loop._reserve(-loop.THREADS)
+    assert [loop._reserve(loop.THREADS + 1), loop._reserve(loop.THREADS)] == [False, True]
+    loop._reserve(-loop.THREADS)
 
 
 _FIRST_REQUESTS = """

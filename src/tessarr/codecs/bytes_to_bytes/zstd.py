@@ -14,15 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.codecs.base import BytesToBytes
 from tessarr.codecs.members import boolean, check_members, integer, read_members
 from tessarr.codecs.raw import MAX_RATIO, UNKNOWN_SIZE_LIMIT, corrupt, flat_bytes, size_error
 from tessarr.types import JSON, Buffer, JSONObject
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _CHECKS = {"level": integer(-131072, 22), "checksum": boolean}
 _MAGIC = 0xFD2FB528

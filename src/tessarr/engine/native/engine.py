@@ -23,7 +23,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr import _native
 from tessarr.common.segments import Piece, Stored
@@ -50,6 +49,8 @@ from tessarr.stores.protocols import Locate, PlainFiles
 from tessarr.types import AnyArray, AnyDType, Buffer, ByteRange
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tessarr.stores.base import Version
     from tessarr.stores.local.transactions.many import StagedFiles
 

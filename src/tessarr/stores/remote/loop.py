@@ -3,9 +3,10 @@
 Stores behind a network are written once, as coroutines; their synchronous methods call them through `run`. Each thread keeps
 its event loop for the next call. A thread in which a loop is already running cannot run another; its calls run in a pool.
 
-A coroutine that sends one request needs no loop if its client can block: `run_blocking` runs it on the caller's thread.
-The functions here that wait (`sleep`, `in_thread`, `gather_or_cancel`) block where no loop is running; such a coroutine may
-await only functions that do the same.
+A coroutine that sends one request needs no loop if its client can block: `run_blocking` runs it on the caller's thread, and
+a `TaskGroup` some of them in threads, which costs less than the callbacks of a client into a loop. The functions here that
+wait (`sleep`, `in_thread`, `gather_or_cancel`) block where no loop is running; such a coroutine may await only functions that
+do the same.
 
 asyncio takes about as long to import as a request. It is imported by the first call that needs a loop; the first requests of a
 process are sent by threads that block, and asyncio is imported as long as they wait (`_NEEDED_NEXT`).
@@ -22,25 +23,34 @@ import threading
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
+from tessarr import registry
 from tessarr.common.warn import context_with_caller
 from tessarr.stores.locks import ForkSafeLock
 
 if TYPE_CHECKING:
     import asyncio
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
+    from queue import SimpleQueue
 
 P = ParamSpec("P")
+K = TypeVar("K")
 T = TypeVar("T")
 
 THREADS = 64
 """Threads of each pool. Most of them wait without the GIL."""
+_READ_CHUNKS = ("tessarr.NativeEngine", "tessarr.ShardIndexCache", "tessarr.run")
+"""What reads chunks: names of `registry.higher`, because it is above this module, which must not need it."""
 _NEEDED_NEXT = (
-    "tessarr.metadata.v3", "concurrent.futures", "socket", "ssl", "subprocess", "asyncio", "concurrent.futures.thread"
+    "tessarr.metadata.v3", "tessarr.dtypes.floats", "concurrent.futures.thread", *_READ_CHUNKS, "socket", "ssl", "subprocess",
+    "asyncio",
 )  # fmt: skip
 """What is imported while the first requests of a process, those for the documents of a node, are in flight: what parses
-documents, then the parts of asyncio, and asyncio."""
+documents, what reads chunks, the parts of asyncio, and asyncio."""
+_PAUSE_S = 0.0005
+"""Between two imports: how long a thread that has something to do may take the GIL. It would wait for 5 ms otherwise."""
 _MOST_IN_THREADS = 16
 """So many requests are sent by a thread each, where asyncio is not imported yet."""
 EXIT_TIMEOUT_S = 10.0
@@ -64,16 +74,18 @@ own function as soon as asyncio is imported."""
 
 
 class _ThreadPools:
-    """Two thread pools for calls that block.
+    """Three thread pools for calls that block.
 
-    `blocking` is for calls that wait for no other call: synchronous clients, encoding, decoding. `callers` is for calls that
-    may wait in `run`, and so for calls in `blocking`; in one pool they could occupy all threads, which is a deadlock.
+    `blocking` is for calls that wait for no other call: synchronous clients, encoding, decoding. `requests` is for those of a
+    `TaskGroup`, which may wait for a slot of the concurrency limit, and so for calls in `blocking`. `callers` is for calls that
+    may wait in `run`, and so for both; in one pool they could occupy all threads, which is a deadlock.
     """
 
     def __init__(self) -> None:
         from concurrent.futures import ThreadPoolExecutor
 
         self.blocking = ThreadPoolExecutor(THREADS, thread_name_prefix="tessarr-blocking")
+        self.requests = ThreadPoolExecutor(THREADS, thread_name_prefix="tessarr-requests")
         self.callers = ThreadPoolExecutor(THREADS, thread_name_prefix="tessarr-callers")
 
 
@@ -114,28 +126,39 @@ _loops: set[Any] = set()
 _state_lock = ForkSafeLock()
 _thread_loop = _ThreadLoop()
 _pools: _ThreadPools | None = None
+_reserved = 0
+"""Threads for requests that are in use (`_reserve`)."""
 
 
 class LoopTask(Generic[T]):
     """A coroutine in the event loop of this thread: ``with LoopTask(call) as wait: return wait()``.
 
-    An interrupt cancels it. Where a loop is already running, the coroutine runs in a thread.
+    An interrupt cancels it. Where a loop is already running, the coroutine runs in a thread. Where none is, it does without a
+    loop if `threads` says how many coroutines at most it starts in a `TaskGroup`, and this process has so many threads left
+    for requests; the result is ``None`` then.
     """
 
-    __slots__ = ("_call", "_loop", "_task")
+    __slots__ = ("_call", "_loop", "_task", "_threads")
 
-    def __init__(self, call: Coroutine[object, object, T]) -> None:
+    def __init__(self, call: Coroutine[object, object, T], threads: int = 0) -> None:
         self._call = call
+        self._threads = threads
         self._task: asyncio.Task[T] | None = None
 
-    def __enter__(self) -> Callable[[], T]:
+    def __enter__(self) -> Callable[[], T | None]:
+        here, self._threads = self._threads, 0
         if running_loop() is not None:
             return functools.partial(_in_caller_thread, run, self._call)
+        if here and _reserve(here):
+            self._threads = here
+            return functools.partial(next, self._call.__await__(), None)
         self._loop = _thread_loop.loop or _thread_loop.make()
         self._task = self._loop.create_task(self._call)
         return functools.partial(self._loop.run_until_complete, self._task)
 
     def __exit__(self, *_: object) -> None:
+        if self._threads:
+            _reserve(-self._threads)
         task = self._task
         if task is not None and not task.done():  # interrupted
             import asyncio
@@ -147,7 +170,16 @@ class LoopTask(Generic[T]):
 def run(call: Coroutine[object, object, T]) -> T:
     """Run a coroutine and wait for its result. An interrupt cancels the coroutine."""
     with LoopTask(call) as wait:
-        return wait()
+        return cast("T", wait())
+
+
+def _reserve(threads: int) -> bool:
+    """Reserve so many threads for requests (or return them); ``False``: other threads of this process use too many."""
+    global _reserved
+    with _state_lock:
+        granted = _reserved + threads <= THREADS
+        _reserved += threads * granted
+    return granted
 
 
 def run_blocking(call: Coroutine[object, object, T]) -> T:
@@ -160,6 +192,69 @@ def run_blocking(call: Coroutine[object, object, T]) -> T:
         return done.value  # type: ignore[no-any-return]
     call.close()
     raise RuntimeError(f"{call!r} waits for an event loop, and none is running")
+
+
+class TaskGroup(Generic[K, T]):
+    """Coroutines that run concurrently, each with a key; their results are taken as they end.
+
+    Where no event loop is running, they block, each in a thread (`run_blocking`); elsewhere they are tasks of the loop.
+    """
+
+    __slots__ = ("_context", "_ended", "_started")
+
+    def __init__(self) -> None:
+        self._started: dict[asyncio.Task[T] | Future[T], tuple[K, Coroutine[object, object, T]]] = {}
+        self._ended: SimpleQueue[Future[T]] | asyncio.Queue[asyncio.Task[T]]
+        self._context = context_with_caller()
+        if running_loop() is None:
+            from queue import SimpleQueue
+
+            self._ended = SimpleQueue()
+        else:
+            import asyncio
+
+            self._ended = asyncio.Queue()
+
+    def __len__(self) -> int:
+        """Count the coroutines whose results were not taken."""
+        return len(self._started)
+
+    def start(self, key: K, call: Coroutine[object, object, T]) -> None:
+        """Start a coroutine."""
+        from queue import SimpleQueue
+
+        if isinstance(self._ended, SimpleQueue):
+            future = _thread_pools().requests.submit(self._context.copy().run, run_blocking, call)
+            self._started[future] = key, call
+            future.add_done_callback(self._ended.put)
+        else:
+            import asyncio
+
+            task = asyncio.create_task(call)
+            self._started[task] = key, call
+            task.add_done_callback(self._ended.put_nowait)
+
+    async def take(self) -> list[tuple[K, T]]:
+        """Wait until a coroutine has ended; return the results of all that have. Raises the first error of these."""
+        from queue import SimpleQueue
+
+        waiting = self._ended
+        ended = [waiting.get() if isinstance(waiting, SimpleQueue) else await waiting.get()]
+        while not waiting.empty():
+            ended.append(waiting.get_nowait())
+        results = [task.result() for task in ended]
+        return [(self._started.pop(task)[0], result) for task, result in zip(ended, results, strict=True)]
+
+    async def cancel(self) -> None:
+        """Cancel the coroutines that have not ended. One that blocks in a thread runs to its end, and its result is dropped."""
+        cancelled = [task for task in self._started if task.cancel()]
+        if running_loop() is None:
+            for task in cancelled:
+                self._started[task][1].close()  # it had no thread yet
+        elif cancelled:
+            import asyncio
+
+            await asyncio.gather(*cast("list[asyncio.Task[T]]", cancelled), return_exceptions=True)
 
 
 def _in_caller_thread(function: Callable[[Coroutine[object, object, T]], T], call: Coroutine[object, object, T]) -> T:
@@ -254,9 +349,11 @@ def _gather_in_threads(calls: Sequence[Coroutine[object, object, T]]) -> list[T]
     ]
     for thread in threads:
         thread.start()
-    for module in _NEEDED_NEXT:
+    for name in _NEEDED_NEXT:
+        threads[-1].join(_PAUSE_S)
         if any(thread.is_alive() for thread in threads):  # a call that needs more imports it
-            importlib.import_module(module)
+            with suppress(ImportError):  # tessarr without its Rust module
+                registry.higher(name) if name in _READ_CHUNKS else importlib.import_module(name)
     for thread in threads:
         thread.join()
     for _, error in found:
@@ -296,11 +393,11 @@ def _after_fork() -> None:
     A loop that the child garbage-collects closes itself, and removes its pipe from the epoll object that the child shares
     with its parent; the parent's loop would then never wake up. A loop that is marked as closed does nothing.
     """
-    global _pools, _thread_loop
+    global _pools, _reserved, _thread_loop
     for loop in _loops:
         loop._closed = True
     _loops.clear()
-    _pools = None
+    _pools, _reserved = None, 0
     _thread_loop = _ThreadLoop()
 
 
