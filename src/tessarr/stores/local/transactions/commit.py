@@ -259,6 +259,9 @@ class _Change:
         for pointer in pointers:
             if pointer not in self.pointers:
                 self._stage_pointer(os.path.dirname(pointer))
+        if self.durable:  # a power cut must leave no name that leads to a part of a pointer
+            self.batch.sync([self.pointers[pointer] for pointer in pointers], [])
+        for pointer in pointers:
             os.replace(self.pointers[pointer], pointer)
 
     def publish(self) -> None:
