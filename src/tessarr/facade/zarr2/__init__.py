@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_SUBMODULES = frozenset("attrs codecs convenience core creation errors hierarchy storage sync".split())  # noqa: SIM905
+_SUBMODULES = frozenset("attrs codecs convenience core creation errors hierarchy meta storage sync".split())  # noqa: SIM905
 _NAMES = {
     "tessarr.facade.zarr2.storage": (
         "ABSStore DBMStore DictStore DirectoryStore FSStore KVStore LMDBStore LRUStoreCache MemoryStore MongoDBStore N5FSStore "

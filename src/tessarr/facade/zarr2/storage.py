@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import tessarr.storage as _ours
@@ -118,25 +119,49 @@ class FSStore(Store, metaclass=_OpensStores):
     """A store at a URL, opened as zarr-python 2's ``FSStore``. A call returns the store of tessarr for the URL."""
 
     def __new__(  # type: ignore[misc] # a store of another class
-        cls, url: str, *, mode: str = "w", dimension_separator: str | None = None, **storage_options: object
+        cls,
+        url: str,
+        *,
+        mode: str = "w",
+        fs: Any = None,
+        dimension_separator: str | None = None,
+        **storage_options: object,
     ) -> Store:
-        """Return the store at a URL; `storage_options` are fsspec's.
+        """Return the store at a URL, or at a path in `fs`, a file system of fsspec; `storage_options` are fsspec's.
 
         ``mode="r"`` makes it read-only; no mode deletes anything. New v2 arrays take `dimension_separator`. ``check``,
         ``create`` and ``auto_mkdir`` have no effect; ``normalize_keys``, ``key_separator``, ``exceptions`` and
-        ``missing_exceptions`` are refused unless they have their default values.
+        ``missing_exceptions`` are refused unless they have their default values. Where fsspec has the file system of the
+        store, it is the attribute ``fs``, and the path there ``path``.
         """
         for name in ("check", "create", "auto_mkdir"):
             storage_options.pop(name, None)
         for name, defaults in _FSSTORE_OPTIONS.items():
             if name in storage_options and storage_options.pop(name) not in defaults:
                 raise ValueError(f"FSStore's option {name!r} is not supported; leave it out")
-        from tessarr.stores.url import store_from
-
-        store: Any = store_from(url, mode="r" if mode == "r" else None, storage_options=storage_options or None)[0]
+        store: Any = _opened(url, fs, mode == "r", storage_options)
         if dimension_separator is not None:
             store.dimension_separator = dimension_separator
         return cls.opened(store)
+
+
+def _opened(url: str, fs: Any, read_only: bool, storage_options: Mapping[str, object]) -> Store:
+    """Open a store, which is told its file system of fsspec, and its path there."""
+    from tessarr.stores.url import store_from
+
+    is_local = fs is None or "file" in fs.protocol
+    if not is_local:
+        from tessarr.stores.remote.fsspec import FsspecStore
+
+        return FsspecStore(fs, path=fs._strip_protocol(url), read_only=read_only)
+    found = store_from(url, mode="r" if read_only else None, storage_options=storage_options or None)[0]
+    if not hasattr(found, "fs") and not isinstance(found, _ours.MemoryStore):
+        with suppress(ImportError, ValueError):  # no fsspec, or no file system of this kind
+            from fsspec.core import url_to_fs
+
+            told: Any = found
+            told.fs, told.path = url_to_fs(url, **storage_options)
+    return found
 
 
 class ABSStore(Store, metaclass=_OpensStores):
