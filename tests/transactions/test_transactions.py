@@ -32,6 +32,7 @@ from tessarr.stores.local.transactions import recovery
 from tessarr.stores.local.transactions.many import StagedFiles
 from tessarr.tools.migrate import migrate
 from tessarr.transactions.transaction import Transaction
+from tessarr.types import Buffer, ByteRange
 from tests.transactions.cuts import process
 
 MAKERS: dict[str, Callable[[Path], Store]] = {
@@ -170,6 +171,35 @@ def test_documents_of_a_format_that_a_migration_leaves_behind_are_not_merged() -
         tx.commit()
     assert "zarr.json" in caught.value.keys
     assert dict(tessarr.open_group(store, mode="r").attrs) == {"title": "old"}
+
+
+class Interrupted(MemoryStore):
+    """Another client changes attributes just before the consolidated metadata are read."""
+
+    pending = False
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        if key == ".zmetadata" and self.pending:
+            self.pending = False
+            run_outside(lambda: tessarr.open_group(self, mode="r+").attrs.update({"theirs": 1}))
+        return super().get(key, byte_range)
+
+
+def test_consolidated_metadata_that_were_read_later_have_the_merged_documents() -> None:
+    store = Interrupted()
+    tessarr.create_group(store, zarr_format=2, attributes={"title": "old"})
+    tessarr.consolidate_metadata(store)
+    tx = tessarr.transaction(store, on_conflict="merge").__enter__()
+    group = group_of(tx)
+    store.pending = True
+    group.attrs["mine"] = 2
+    tx.commit()
+    assert not store.pending
+    for use_consolidated in (False, True):
+        read = tessarr.open_group(store, mode="r", use_consolidated=use_consolidated)
+        assert dict(read.attrs) == {"title": "old", "theirs": 1, "mine": 2}
+    document = json.loads(bytes(store.get(".zmetadata") or b""))
+    assert document["metadata"][".zattrs"] == {"title": "old", "theirs": 1, "mine": 2}
 
 
 def test_an_object_from_outside_may_not_write_to_the_place(place: Store) -> None:

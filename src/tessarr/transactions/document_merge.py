@@ -1,7 +1,8 @@
-"""Documents of nodes among the values of a transaction: which keys they are, and which arrays they resize or remove."""
+"""Documents of nodes among the values of a transaction: their keys and copies, and which arrays they resize or remove."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from tessarr.common.json_merge import member_of
@@ -66,3 +67,30 @@ def is_consolidated(key: str, document: Buffer | None) -> bool:
     """
     name = key.rpartition("/")[2]
     return document is not None and (name == V2_KEY or (name == "zarr.json" and FIELD.encode() in bytes(document)))
+
+
+def with_copies(key: str, document: bytes, nodes: Mapping[str, bytes]) -> bytes:
+    """Return the document at `key` with `nodes` (key → document) in its consolidated metadata, where it has any.
+
+    >>> with_copies("g/.zmetadata", b'{"metadata":{"a/.zattrs":{}}}', {"g/a/.zattrs": b'{"n":1}', "h/.zattrs": b"{}"})
+    b'{"metadata": {"a/.zattrs": {"n": 1}}}'
+    """
+    prefix, name = key[: key.rfind("/") + 1], key.rpartition("/")[2]
+    inside = {
+        one.removeprefix(prefix): content for one, content in nodes.items() if one.startswith(prefix) and one != key
+    }
+    if not inside or not is_consolidated(key, document):
+        return document
+    found = json.loads(document)
+    held = found if name == V2_KEY else found[FIELD]
+    entries = held.get("metadata") if isinstance(held, dict) else None
+    if not isinstance(entries, dict):
+        return document
+    for place, content in inside.items():
+        entry = place if name == V2_KEY else place.removesuffix("/zarr.json")
+        if entry in entries:
+            copied = json.loads(content)
+            if not entry.endswith(".zattrs"):
+                copied.pop(FIELD, None)
+            entries[entry] = copied
+    return json.dumps(found, ensure_ascii=False, allow_nan=True).encode()

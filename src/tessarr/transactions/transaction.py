@@ -42,7 +42,7 @@ from tessarr.stores.local.transactions.stage import StagedValue
 from tessarr.stores.path import StorePath
 from tessarr.stores.protocols import Commit as CanCommit
 from tessarr.stores.url import StoreLike
-from tessarr.transactions.document_merge import is_consolidated, is_document, makes_node, removed, resized
+from tessarr.transactions.document_merge import is_consolidated, is_document, makes_node, removed, resized, with_copies
 from tessarr.transactions.growth import SortedChanges, is_published
 from tessarr.transactions.modes import PLAIN_READERS, Level, Mode, Plan, check_mode, level_of
 from tessarr.transactions.overlay import OverlayStore
@@ -344,6 +344,7 @@ class Transaction:
         before: dict[str, bytes],
     ) -> None:
         """Merge documents that other writers changed; raise `conflict` for other values, and members that both changed."""
+        found: dict[str, bytes] = {}
         for key in conflict.keys:
             if not is_document(key):
                 raise conflict
@@ -361,10 +362,16 @@ class Transaction:
                 new = merged(base, own, value)
                 if new is None or both_changed(base, own, value, "shape"):
                     raise conflict
-                changes[key] = new
+                changes[key] = found[key] = new
             if value is not None:
                 before[key] = bytes(value)
             expected[key] = version
+        for (
+            key,
+            document,
+        ) in changes.items():  # consolidated metadata may have been read when the others were changed already
+            if isinstance(document, bytes) and is_document(key):
+                changes[key] = with_copies(key, document, found)
 
 
 def _in_memory(changes: Mapping[str, bytes | StagedValue | None]) -> dict[str, bytes | None]:
