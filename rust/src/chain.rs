@@ -266,9 +266,9 @@ impl Shard {
         match self.write_order {
             WriteOrder::Any | WriteOrder::Lexicographic => {}
             WriteOrder::Colexicographic => {
-                order.sort_by_cached_key(|&number| plan.get(number).0.into_iter().rev().collect::<Vec<_>>());
+                order.sort_by_cached_key(|&number| plan.coords(number).into_iter().rev().collect::<Vec<_>>());
             }
-            WriteOrder::Morton => order.sort_by_cached_key(|&number| self.morton(&plan.get(number).0)),
+            WriteOrder::Morton => order.sort_by_cached_key(|&number| self.morton(&plan.coords(number))),
         }
         order
     }

@@ -123,7 +123,7 @@ pub fn is_read_whole(whole_below: usize, chain: &Chain, shard: &Shard, part: &Pa
 
 /// Decoded bytes that are fetched for the first part, which is representative.
 pub fn part_nbytes(array: &Array, plan: &Plan) -> Result<usize> {
-    let (coords, part) = plan.get(0);
+    let (coords, part) = plan.get(0)?;
     let chain = array.chain_at(&coords)?;
     Ok(match &chain.serializer {
         ArrayToBytes::Shard(shard) if !is_read_whole(0, &chain, shard, &part, &array.inside(&coords))? => {
@@ -145,7 +145,7 @@ impl ChunkReads {
     }
 
     fn begin(&mut self, number: usize, whole_below: usize) -> Result<()> {
-        let (coords, part) = self.target.plan.get(number);
+        let (coords, part) = self.target.plan.get(number)?;
         let chain = self.target.array.chain_at(&coords)?;
         let inside = self.target.array.inside(&coords);
         let mut read =
@@ -303,7 +303,7 @@ impl ChunkReads {
                     }
                     ArrayToBytes::Bytes { .. } => {
                         let (len, offset) = (bytes.len(), read.within.map_or(0, |(offset, _)| offset));
-                        let inside = self.target.array.inside(&self.target.plan.get(read.number).0);
+                        let inside = self.target.array.inside(&self.target.plan.coords(read.number));
                         let keep = version.filter(|_| read.depth == 0 && !read.part.covers(&inside));
                         let data = Data::Stored { bytes, start: 0, len, offset, keep };
                         received.push(ReceivedChunk { number: read.number, depth: read.depth, part: read.part, data });
@@ -378,7 +378,7 @@ impl ChunkReads {
         let mut inner = InnerChunks::default();
         let mut missing = Vec::new();
         for i in 0..plan.len() {
-            let (coords, part) = plan.get(i);
+            let (coords, part) = plan.get(i)?;
             match decode::entry(shard, index, &coords, within.map(|(_, len)| len as u64))? {
                 None => missing.push(part),
                 Some((offset, len)) => inner.stored.push((part, base + offset, len)),
@@ -454,7 +454,7 @@ impl ChunkReads {
     ) -> Result<()> {
         let plan = inner_parts(chain, shard, &read.part)?;
         for i in 0..plan.len() {
-            let (coords, part) = plan.get(i);
+            let (coords, part) = plan.get(i)?;
             match decode::entry(shard, index, &coords, Some(bytes.len() as u64))? {
                 None => decode::fill(&shard.inner, &part, self.target.out)?,
                 Some((offset, len)) => {

@@ -57,7 +57,7 @@ fn read_shard(shard: &Shard, source: Source, part: &Part, options: ReadOptions) 
     let index = read_index(shard, source)?;
     let plan = Plan::new(part, &shard.grid_axes)?;
     for number in 0..plan.len() {
-        let (coords, part) = plan.get(number);
+        let (coords, part) = plan.get(number)?;
         match entry(shard, &index, &coords, Some(source.len() as u64))? {
             None => fill(&shard.inner, &part, options.out)?,
             Some((start, len)) => read(&shard.inner, source.part(start as usize, len), &part, options)?,

@@ -208,7 +208,7 @@ fn merge_shard(
     let mut index = allocate::repeated(shard.index_chain().nbytes, 0xff)?;
     let mut any = false;
     for number in shard.in_write_order(&plan) {
-        let (coords, part) = plan.get(number);
+        let (coords, part) = plan.get(number)?;
         let at = shard.number(&coords);
         let before = kept.iter().position(|stored| stored.number == at).map(|i| kept.swap_remove(i));
         let before = before.zip(old).map(|(stored, source)| source.part(stored.offset as usize, stored.len));

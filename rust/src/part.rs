@@ -3,6 +3,7 @@
 //! A selection of a whole array, its part in a shard and its part in an inner chunk have one representation, `Part`.
 //! Positions are relative to the array, shard or inner chunk; places in the caller's array are byte offsets.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::allocate;
@@ -280,29 +281,56 @@ impl Plan {
         }
     }
 
-    /// Return the coords and the part of chunk number `number`, in C order.
-    pub fn get(&self, mut number: usize) -> (Vec<usize>, Part) {
+    /// Return the coords of chunk number `number`, in C order.
+    pub fn coords(&self, number: usize) -> Vec<usize> {
         match self {
             Plan::Box { axes } => {
                 let mut index = vec![0; axes.len()];
+                let mut rest = number;
+                for (at, intervals) in index.iter_mut().zip(axes).rev() {
+                    *at = intervals[rest % intervals.len()].0;
+                    rest /= intervals.len();
+                }
+                index
+            }
+            Plan::Points { ndim, at, grid_axes, .. } => {
+                let first = self.points(number).start * ndim;
+                at[first..first + ndim].iter().zip(grid_axes).map(|(&position, axis)| axis.find(position)).collect()
+            }
+        }
+    }
+
+    /// Return the coords and the part of chunk number `number`, in C order.
+    pub fn get(&self, number: usize) -> Result<(Vec<usize>, Part)> {
+        let coords = self.coords(number);
+        let part = match self {
+            Plan::Box { axes } => {
                 let mut part = Vec::with_capacity(axes.len());
-                for (i, intervals) in axes.iter().enumerate().rev() {
-                    let (at, axis) = &intervals[number % intervals.len()];
-                    number /= intervals.len();
-                    index[i] = *at;
-                    part.push(axis.clone());
+                let mut rest = number;
+                for intervals in axes.iter().rev() {
+                    part.push(intervals[rest % intervals.len()].1.clone());
+                    rest /= intervals.len();
                 }
                 part.reverse();
-                (index, Part::Box(part))
+                Part::Box(part)
             }
-            Plan::Points { ndim, at, out, ends, grid_axes } => {
-                let points = number.checked_sub(1).map_or(0, |before| ends[before])..ends[number];
+            Plan::Points { ndim, at, out, grid_axes, .. } => {
+                let points = self.points(number);
+                let begin: Vec<usize> = coords.iter().zip(grid_axes).map(|(&i, axis)| axis.interval(i).0).collect();
+                let mut inside = allocate::with_room(points.len() * ndim)?;
                 let at = &at[points.start * ndim..points.end * ndim];
-                let chunk: Vec<usize> = at.iter().zip(grid_axes).map(|(&first, axis)| axis.find(first)).collect();
-                let begin: Vec<usize> = chunk.iter().zip(grid_axes).map(|(&i, axis)| axis.interval(i).0).collect();
-                let inside = at.iter().zip(begin.iter().cycle()).map(|(position, start)| position - start).collect();
-                (chunk, Part::Points { ndim: *ndim, at: inside, out: out[points].to_vec() })
+                inside.extend(at.iter().zip(begin.iter().cycle()).map(|(position, start)| position - start));
+                Part::Points { ndim: *ndim, at: inside, out: allocate::collected(out[points].iter().copied())? }
             }
+        };
+        Ok((coords, part))
+    }
+
+    /// Return the numbers of the points of chunk number `number`.
+    fn points(&self, number: usize) -> Range<usize> {
+        match self {
+            Plan::Points { ends, .. } => number.checked_sub(1).map_or(0, |before| ends[before])..ends[number],
+            Plan::Box { .. } => 0..0,
         }
     }
 }
@@ -335,7 +363,7 @@ mod tests {
         let points = Part::Points { ndim: 2, at, out: vec![0, 8, 16, 24, 32] };
         let plan = Plan::new(&points, &axes).expect("room");
         let seen: Vec<_> = (0..plan.len())
-            .map(|number| match plan.get(number) {
+            .map(|number| match plan.get(number).expect("room") {
                 (coords, Part::Points { at, out, .. }) => (coords, at, out),
                 (_, Part::Box(_)) => panic!("points"),
             })

@@ -54,7 +54,7 @@ impl ReadPlan {
     /// The keys of the chunks of all parts.
     fn keys(&self, py: Python<'_>) -> Vec<String> {
         let Planned { array, plan, .. } = &self.0;
-        py.detach(|| (0..plan.len()).map(|number| array.key(&plan.get(number).0)).collect())
+        py.detach(|| (0..plan.len()).map(|number| array.key(&plan.coords(number))).collect())
     }
 
     /// Read all parts from extents of local files: `files` are paths, with versions where these are known; of each value
@@ -153,7 +153,7 @@ impl WritePlan {
         if number >= plan.len() {
             return Err(PyIndexError::new_err("no such part"));
         }
-        let (coords, part) = plan.get(number);
+        let (coords, part) = plan.get(number)?;
         Ok((PyTuple::new(py, &coords)?, array.key(&coords), part.covers(&array.inside(&coords))))
     }
 
@@ -243,13 +243,12 @@ fn encode_covered(
         made[i].get_or_init(|| new);
         Ok(())
     })?;
-    let keys = (first..stop).map(|number| array.key(&plan.get(number).0));
+    let keys = (first..stop).map(|number| array.key(&plan.coords(number)));
     Ok(Some(keys.zip(made.into_iter().map(|new| new.into_inner().flatten())).collect()))
 }
 
 fn is_covered(array: &Array, plan: &Plan, number: usize) -> bool {
-    let (coords, part) = plan.get(number);
-    part.covers(&array.inside(&coords))
+    plan.get(number).is_ok_and(|(coords, part)| part.covers(&array.inside(&coords)))
 }
 
 /// See `WritePlan::stage_covered`.
@@ -273,7 +272,7 @@ fn stage_covered(
     if let Some(error) = failed.into_inner() {
         return Err(error);
     }
-    let keys = (first..stop).map(|number| array.key(&plan.get(number).0));
+    let keys = (first..stop).map(|number| array.key(&plan.coords(number)));
     Ok(staged.map(|staged| keys.zip(staged).collect()))
 }
 
@@ -285,7 +284,7 @@ fn stage(
     value: Memory<'static>,
     write: &dyn Fn(&str, &[u8]) -> bool,
 ) -> Result<bool> {
-    let (coords, part) = plan.get(number);
+    let (coords, part) = plan.get(number)?;
     let (chain, key) = (array.chain_at(&coords)?, array.key(&coords));
     if !chain.after.is_empty() || !matches!(chain.serializer, ArrayToBytes::Bytes { .. }) {
         return Ok(encode(array, plan, number, value, None)?.is_none_or(|new| write(&key, &new)));
@@ -308,7 +307,7 @@ fn encode(
     value: Memory<'static>,
     old: Option<&Object>,
 ) -> Result<Option<Vec<u8>>> {
-    let (coords, part) = plan.get(number);
+    let (coords, part) = plan.get(number)?;
     let chain = array.chain_at(&coords)?;
     let (part, inside) = stored_order(&chain, part, &array.inside(&coords))?;
     let options = encode::WriteOptions { value, keep_empty: array.write_empty || old.is_some() && array.keep_updated };

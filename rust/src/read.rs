@@ -52,7 +52,7 @@ impl ChunkWork for ReadWork {
     type Shard = OpenShard;
 
     fn chunk(&self, job: &ChunkJob<Self>, number: usize, poll: Poll) -> Result<()> {
-        let (coords, part) = self.plan.get(number);
+        let (coords, part) = self.plan.get(number)?;
         let chain = self.array.chain_at(&coords)?;
         let key = self.array.key(&coords);
         let place = |error: Error| error.at(&coords, &key);
@@ -130,7 +130,7 @@ impl ReadWork {
         let known = Some(open.object.len());
         let mut stored: Vec<(u64, usize, Part, bool)> = Vec::with_capacity(range.len());
         for number in range {
-            let (coords, part) = open.plan.get(number);
+            let (coords, part) = open.plan.get(number)?;
             match decode::entry(shard, &open.index, &coords, known)? {
                 None => decode::fill(&shard.inner, &part, self.out)?,
                 Some((offset, len)) => {
@@ -194,7 +194,7 @@ fn helpers(array: &Array, plan: &Plan, selected: usize) -> Result<usize> {
     if most == 0 || parts == 0 {
         return Ok(0);
     }
-    let (coords, part) = plan.get(0);
+    let (coords, part) = plan.get(0)?;
     let chain = array.chain_at(&coords)?;
     let (chunks, work) = match &chain.serializer {
         ArrayToBytes::Shard(shard) => {

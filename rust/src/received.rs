@@ -65,15 +65,15 @@ pub fn at_depth(chain: &Chain, depth: usize) -> &Chain {
 
 impl ReadTarget {
     pub fn chain(&self, number: usize) -> Result<Arc<Chain>> {
-        self.array.chain_at(&self.plan.get(number).0)
+        self.array.chain_at(&self.plan.coords(number))
     }
 
     pub fn key(&self, number: usize) -> String {
-        self.array.key(&self.plan.get(number).0)
+        self.array.key(&self.plan.coords(number))
     }
 
     pub fn located(&self, number: usize, error: Error) -> Error {
-        let coords = self.plan.get(number).0;
+        let coords = self.plan.coords(number);
         error.at(&coords, &self.array.key(&coords))
     }
 

@@ -120,7 +120,7 @@ struct WriteWork {
 /// Write `part` of the array from `value`.
 pub fn write(array: &Arc<Array>, part: &Part, value: Memory<'static>, selected: usize, poll: Poll) -> Result<()> {
     let plan = Plan::new(part, &array.grid_axes)?;
-    let chain = array.chain_at(&plan.get(0).0)?;
+    let chain = array.chain_at(&plan.coords(0))?;
     let chunks = match &chain.serializer {
         ArrayToBytes::Shard(shard) => plan.len().max(selected / shard.inner.nbytes.max(1)),
         ArrayToBytes::Bytes { .. } => plan.len(),
@@ -141,7 +141,7 @@ impl ChunkWork for WriteWork {
     type Shard = OpenShard;
 
     fn chunk(&self, job: &ChunkJob<Self>, number: usize, poll: Poll) -> Result<()> {
-        let (coords, part) = self.plan.get(number);
+        let (coords, part) = self.plan.get(number)?;
         let chain = self.array.chain_at(&coords)?;
         let key = self.array.key(&coords);
         let inside = self.array.inside(&coords);
@@ -310,7 +310,7 @@ impl OpenShard {
         let stored = encode::stored_chunks(shard, &index, source.len() as u64)?;
         let mut touched = allocate::repeated(index.len() / 16, false)?;
         for number in 0..self.plan.len() {
-            touched[shard.number(&self.plan.get(number).0)] = true;
+            touched[shard.number(&self.plan.coords(number))] = true;
         }
         let mut by_number = allocate::repeated(touched.len(), None)?;
         let mut kept = Vec::new();
@@ -378,7 +378,7 @@ impl OpenShard {
     fn batch(&self, shard: &Shard, range: Range<usize>, options: WriteOptions, arena: &mut Vec<u8>) -> Result<()> {
         let mut entries = Vec::with_capacity(range.len());
         for position in range.clone() {
-            let (coords, part) = self.plan.get(self.order[position]);
+            let (coords, part) = self.plan.get(self.order[position])?;
             let at = shard.number(&coords);
             let old = self.old.as_ref().and_then(|(object, stored)| Some((object, stored[at]?)));
             let old = old.map(|(object, chunk)| Source::Stored { object, offset: chunk.offset, len: chunk.len });

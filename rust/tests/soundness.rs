@@ -202,7 +202,7 @@ fn a_plan_has_every_element_once() {
         let plan = Plan::new(&part, &axes).expect("a plan");
         let mut found: Vec<(usize, usize)> = (0..plan.len())
             .flat_map(|number| {
-                let (coords, part) = plan.get(number);
+                let (coords, part) = plan.get(number).expect("room");
                 let (row, column) = (axes[0].interval(coords[0]).0, axes[1].interval(coords[1]).0);
                 let moved = 2 * (12 * row + column);
                 selected(&part).into_iter().map(move |(from, to)| (from + moved, to)).collect::<Vec<_>>()
