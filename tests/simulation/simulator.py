@@ -23,6 +23,7 @@ from random import Random
 from typing import Any, Protocol
 
 import tessarr
+import tessarr.common.numcodecs  # a client that imported it would hold the lock of imports while others go on
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call, Steps, run_steps
 from tessarr.engine import pool
