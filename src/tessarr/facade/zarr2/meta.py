@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import DTypeLike
 
 from tessarr.dtypes.parse import from_numpy, from_v2
-from tessarr.types import JSON
+from tessarr.types import JSON, AnyDType
 
 
-def encode_fill_value(v: object, dtype: Any, object_codec: Any = None) -> Any:
+def encode_fill_value(v: object, dtype: DTypeLike, object_codec: object = None) -> object:
     """Return the JSON of a fill value of `dtype`; ``None`` and values of objects stay as they are.
 
     >>> encode_fill_value(np.nan, "<f4"), encode_fill_value(b"ab", "S2"), encode_fill_value(None, "<i4")
@@ -23,7 +22,7 @@ def encode_fill_value(v: object, dtype: Any, object_codec: Any = None) -> Any:
     return data_type.dump_fill(data_type.cast_fill(v), 2)
 
 
-def decode_fill_value(v: JSON, dtype: Any, object_codec: Any = None) -> Any:
+def decode_fill_value(v: JSON, dtype: DTypeLike, object_codec: object = None) -> object:
     """Return the value that JSON of a fill value stands for, of `dtype`.
 
     >>> decode_fill_value("NaN", "<f4")
@@ -36,7 +35,7 @@ def decode_fill_value(v: JSON, dtype: Any, object_codec: Any = None) -> Any:
     return np.asarray(fill, native)[()]
 
 
-def encode_dtype(d: Any) -> Any:
+def encode_dtype(d: DTypeLike) -> object:
     """Return the JSON of a data type.
 
     >>> encode_dtype(np.dtype("f8")), encode_dtype([("a", "u1")])
@@ -46,7 +45,7 @@ def encode_dtype(d: Any) -> Any:
     return native.str if native.fields is None else [list(field) for field in native.descr]
 
 
-def decode_dtype(d: JSON) -> np.dtype[Any]:
+def decode_dtype(d: JSON) -> AnyDType:
     """Return the data type that JSON stands for.
 
     >>> decode_dtype([["a", "|u1"]])

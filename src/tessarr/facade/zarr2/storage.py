@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 import tessarr.storage as _ours
 from tessarr.core.asynchronous.sans_io import run_steps
@@ -103,6 +103,14 @@ def migrate_1to2(store: StoreLike) -> None:
     old.store.delete_many([ARRAY_KEY, ATTRIBUTES_KEY])
 
 
+class _FileSystem(Protocol):
+    """A file system of fsspec."""
+
+    protocol: str | tuple[str, ...]
+
+    def _strip_protocol(self, path: str) -> str: ...
+
+
 class _OpensStores(type):
     """The class of `FSStore` and `ABSStore`, which open stores of other classes; those are instances of them, too."""
 
@@ -123,7 +131,7 @@ class FSStore(Store, metaclass=_OpensStores):
         url: str,
         *,
         mode: str = "w",
-        fs: Any = None,
+        fs: _FileSystem | None = None,
         dimension_separator: str | None = None,
         **storage_options: object,
     ) -> Store:
@@ -139,18 +147,17 @@ class FSStore(Store, metaclass=_OpensStores):
         for name, defaults in _FSSTORE_OPTIONS.items():
             if name in storage_options and storage_options.pop(name) not in defaults:
                 raise ValueError(f"FSStore's option {name!r} is not supported; leave it out")
-        store: Any = _opened(url, fs, mode == "r", storage_options)
+        store = _opened(url, fs, mode == "r", storage_options)
         if dimension_separator is not None:
-            store.dimension_separator = dimension_separator
+            vars(store)["dimension_separator"] = dimension_separator
         return cls.opened(store)
 
 
-def _opened(url: str, fs: Any, read_only: bool, storage_options: Mapping[str, object]) -> Store:
-    """Open a store, which is told its file system of fsspec, and its path there."""
+def _opened(url: str, fs: _FileSystem | None, read_only: bool, storage_options: Mapping[str, object]) -> Store:
+    """Open a store, and set its file system of fsspec, and the path there, as attributes."""
     from tessarr.stores.url import store_from
 
-    is_local = fs is None or "file" in fs.protocol
-    if not is_local:
+    if fs is not None and "file" not in fs.protocol:
         from tessarr.stores.remote.fsspec import FsspecStore
 
         return FsspecStore(fs, path=fs._strip_protocol(url), read_only=read_only)
@@ -159,8 +166,8 @@ def _opened(url: str, fs: Any, read_only: bool, storage_options: Mapping[str, ob
         with suppress(ImportError, ValueError):  # no fsspec, or no file system of this kind
             from fsspec.core import url_to_fs
 
-            told: Any = found
-            told.fs, told.path = url_to_fs(url, **storage_options)
+            fs, path = url_to_fs(url, **storage_options)
+            vars(found).update(fs=fs, path=path)
     return found
 
 
