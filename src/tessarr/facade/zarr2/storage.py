@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import tessarr.storage as _ours
 from tessarr.core.asynchronous.sans_io import run_steps
@@ -22,6 +22,9 @@ from tessarr.stores.base import Store as BaseStore
 from tessarr.stores.path import prefix_of
 from tessarr.stores.url import StoreLike
 from tessarr.types import ShapeLike
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
 
 __all__ = [*_ours.__all__, "BaseStore", "init_store"]
 
@@ -103,14 +106,6 @@ def migrate_1to2(store: StoreLike) -> None:
     old.store.delete_many([ARRAY_KEY, ATTRIBUTES_KEY])
 
 
-class _FileSystem(Protocol):
-    """A file system of fsspec."""
-
-    protocol: str | tuple[str, ...]
-
-    def _strip_protocol(self, path: str) -> str: ...
-
-
 class _OpensStores(type):
     """The class of `FSStore` and `ABSStore`, which open stores of other classes; those are instances of them, too."""
 
@@ -131,7 +126,7 @@ class FSStore(Store, metaclass=_OpensStores):
         url: str,
         *,
         mode: str = "w",
-        fs: _FileSystem | None = None,
+        fs: AbstractFileSystem | None = None,
         dimension_separator: str | None = None,
         **storage_options: object,
     ) -> Store:
@@ -153,7 +148,7 @@ class FSStore(Store, metaclass=_OpensStores):
         return cls.opened(store)
 
 
-def _opened(url: str, fs: _FileSystem | None, read_only: bool, storage_options: Mapping[str, object]) -> Store:
+def _opened(url: str, fs: AbstractFileSystem | None, read_only: bool, storage_options: Mapping[str, object]) -> Store:
     """Open a store, and set its file system of fsspec, and the path there, as attributes."""
     from tessarr.stores.url import store_from
 
