@@ -155,7 +155,7 @@ def _opened(url: str, fs: AbstractFileSystem | None, read_only: bool, storage_op
     if fs is not None and "file" not in fs.protocol:
         from tessarr.stores.remote.fsspec import FsspecStore
 
-        return FsspecStore(fs, path=fs._strip_protocol(url), read_only=read_only)
+        return FsspecStore(fs, path=str(fs._strip_protocol(url)), read_only=read_only)
     found = store_from(url, mode="r" if read_only else None, storage_options=storage_options or None)[0]
     if not hasattr(found, "fs") and not isinstance(found, _ours.MemoryStore):
         with suppress(ImportError, ValueError):  # no fsspec, or no file system of this kind
