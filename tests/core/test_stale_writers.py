@@ -19,6 +19,7 @@ from tessarr.errors import ConflictError, ContainsGroupError, NodeNotFoundError,
 from tessarr.stores.base import ANY, Any_, Version
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
+from tessarr.tools import migrate as migration
 from tessarr.tools.migrate import migrate, remove_metadata
 from tessarr.types import Buffer
 from tests.simulation.simulator import Bucket, Client
@@ -364,3 +365,100 @@ def test_another_node_that_comes_beside_a_new_one_is_in_the_way(
     with pytest.raises(ContainsGroupError):
         old.create_group("n", attributes={"by": 1})
     assert sorted(store.list("n/")) == ["n/zarr.json"]
+
+
+def _acting(store: Any, monkeypatch: pytest.MonkeyPatch, key: str, **acts: Callable[[], object]) -> None:
+    """Let others act `before` and `after` the first creation of a value called `key`."""
+    plain = type(store).set_if_not_exists
+
+    def create(of: Any, name: str, value: Buffer) -> bool:
+        if name != key:
+            return bool(plain(of, name, value))
+        monkeypatch.setattr(type(store), "set_if_not_exists", plain)
+        acts.get("before", bool)()
+        created: bool = plain(of, name, value)
+        acts.get("after", bool)()
+        return created
+
+    monkeypatch.setattr(type(store), "set_if_not_exists", create)
+
+
+@pytest.mark.parametrize("kind", ["memory", "local"])
+@pytest.mark.parametrize("what", ["a migration", "a creation"])
+def test_an_array_that_is_deleted_before_it_is_described_again_does_not_come_back(
+    kind: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another client finds the new description, and changes it, before anybody sees that the array is gone."""
+    store = STORES[kind](tmp_path / "data.zarr")
+    root: Any = tessarr.create_group(store, zarr_format=2)
+    acts: dict[str, Callable[[], object]] = {
+        "before": lambda: store.delete_prefix("a/"),
+        "after": lambda: tessarr.open_array(store, path="a", mode="r+").resize((3,)),
+    }
+    layout: dict[str, Any] = {"shape": (6,), "chunks": (4,), "dtype": "i4"}
+    if what == "a migration":
+        root.create_array("a", **layout)
+        _acting(store, monkeypatch, "a/zarr.json", **acts)
+        migrate(store)
+    else:
+        look = Node._require_current_steps
+
+        async def then_migrate(node: Node) -> None:
+            await look(node)
+            monkeypatch.setattr(Node, "_require_current_steps", look)
+            migrate(store)
+            _acting(store, monkeypatch, "a/zarr.json", **acts)
+
+        monkeypatch.setattr(Node, "_require_current_steps", then_migrate)
+        root.create_array("a", **layout)
+    assert sorted(documents(store)) == [".zgroup", "zarr.json"]
+
+
+@pytest.mark.parametrize("kind", ["memory", "local"])
+def test_a_group_that_is_replaced_by_an_equal_one_while_it_is_migrated_stays(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = STORES[kind](tmp_path / "data.zarr")
+    tessarr.create_group(store, zarr_format=2).create_group("g")
+
+    def replace() -> None:
+        root: Any = tessarr.open_group(store, mode="r+")
+        del root["g"]
+        root.create_group("g")
+
+    _acting(store, monkeypatch, "zarr.json", after=replace)
+    migrate(store)
+    assert sorted(documents(store)) == [".zgroup", "g/zarr.json", "zarr.json"]
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_old_documents_that_are_removed_while_a_migration_ends_take_no_new_ones_with_them(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = STORES[kind](tmp_path / "data.zarr")
+    tessarr.create_group(store, zarr_format=2).create_array("a", shape=(6,), chunks=(4,), dtype="i4")
+    _acting(store, monkeypatch, "zarr.json", after=lambda: remove_metadata(store, 2))
+    migrate(store)
+    assert sorted(documents(store)) == ["a/zarr.json", "zarr.json"]
+
+
+@pytest.mark.parametrize("kind", ["memory", "local"])
+def test_of_two_migrations_the_one_that_fails_leaves_no_description_of_what_was_replaced(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = STORES[kind](tmp_path / "data.zarr")
+    old: Any = tessarr.create_group(store, zarr_format=2)
+    old.create_group("g", attributes={"by": 1})
+
+    plan, plans = migration._plan, []
+
+    def replace() -> None:
+        old.create_group("g", attributes={"by": 2}, overwrite=True)
+        plans.append(plan(store, "", 3, False, False))  # of the other migration, which finds no new document yet
+        _acting(store, monkeypatch, "zarr.json", before=lambda: migrate(store))
+
+    monkeypatch.setattr(migration, "_plan", lambda *given: plans.pop() if plans else plan(*given))
+    _acting(store, monkeypatch, "g/zarr.json", before=replace)
+    with pytest.raises(ConflictError, match="at the same time"):
+        migrate(store)
+    assert dict(tessarr.open_group(store, path="g", mode="r", zarr_format=3).attrs) == {"by": 2}

@@ -9,7 +9,6 @@ Source: UPG-01 to UPG-10 of the requirements; `tessarr.model.conversion` holds t
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -20,22 +19,24 @@ from typing import Any, Literal
 import numpy as np
 
 from tessarr.common.json_merge import merged
+from tessarr.core.asynchronous.sans_io import run_steps
 from tessarr.core.locate import locate
 from tessarr.core.notebook.bar import shows_progress
 from tessarr.core.stored.consolidate import consolidate
 from tessarr.core.stored.consolidated import follow_changes
+from tessarr.core.stored.create_nodes import layout_of, withdraw_steps
 from tessarr.core.stored.metadata_io import correct_document, keyed_documents, put_document, swap_document
 from tessarr.core.stored.walk import Entry, read_entries, walk
 from tessarr.errors import ConflictError, MetadataValidationError, NodeNotFoundError, Problem, StoreError, TessarrError
 from tessarr.indexing.boxes import Box, chunk_box
-from tessarr.metadata import consolidated, formats, reservations, serialize
+from tessarr.metadata import consolidated, formats, serialize
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.model.conversion import downgrade, upgrade
 from tessarr.model.node import check_member_name
 from tessarr.model.valid import NodeProblem
 from tessarr.stores.base import Store
 from tessarr.stores.path import ancestors, prefix_of
-from tessarr.stores.protocols import Commit
+from tessarr.stores.protocols import Commit, RenamePrefix
 from tessarr.stores.url import StoreLike
 from tessarr.tools.transfer import identical
 from tessarr.types import Buffer, JSONObject, Progress, ZarrFormat
@@ -162,9 +163,18 @@ def migrate(
         raise MetadataValidationError(
             f"the hierarchy cannot be migrated to Zarr v{to_format}", problems, store=place.url, path=f"/{path}"
         )
-    written = _write(place, plan, progress, overwrite)
-    if plan.steps[0].from_format != 1:  # of a v1 array only the chunks change
-        _settle(place, plan, written, lambda: _plan(place, path, to_format, keep_array_dimensions, True))
+    written: dict[str, bytes] = {}
+
+    def settle(*, removes: bool) -> None:
+        if plan.steps[0].from_format != 1:  # of a v1 array only the chunks change
+            _settle(place, plan, written, lambda: _plan(place, path, to_format, keep_array_dimensions, True), removes)
+
+    try:
+        _write(place, plan, progress, overwrite, written)
+    except ConflictError:  # the other migration may have read later what these documents were made of
+        settle(removes=False)
+        raise
+    settle(removes=not isinstance(place, RenamePrefix))
     if remove_old:
         for step in reversed(plan.steps):
             place.delete_many(step.old_keys)
@@ -211,7 +221,7 @@ def _plan(store: Store, path: str, to_format: ZarrFormat, keep_dimensions: bool,
     found = _from_format(store, path, to_format)
     entries = walk(store, path, zarr_format=found)
     if not entries:
-        raise NodeNotFoundError("the node was deleted or replaced meanwhile", store=store.url, path=f"/{path}")
+        raise _deleted(store, path)
     steps = [_step(entry, found, to_format, keep_dimensions) for entry in entries]
     _consolidate(steps, to_format)
     begun = to_format not in entries[0].formats  # the root's document is written last
@@ -366,14 +376,15 @@ def _unravel(rank: int, counts: list[int]) -> tuple[int, ...]:
     return tuple(reversed(coords))
 
 
-def _write(store: Store, plan: Migration, progress: Progress | None, overwrite: bool) -> dict[str, bytes]:
-    """Write the documents, deepest first, and return them: key → value. After an error the written ones are removed again.
+def _write(
+    store: Store, plan: Migration, progress: Progress | None, overwrite: bool, written: dict[str, bytes]
+) -> None:
+    """Write the documents, deepest first, and add them to `written`: key → value. After an error they are removed again.
 
     Without `overwrite` a document that another writer has created since stays. Raises `ConflictError` when that is the
     document of the first node, which makes the new description valid: another migration has finished.
     """
     steps = sorted(plan.steps, key=lambda step: -len(step.path.split("/")) if step.path else 1)
-    written: dict[str, bytes] = {}
     before: dict[str, Buffer | None] = {}
     try:
         for number, step in enumerate(steps):
@@ -383,7 +394,7 @@ def _write(store: Store, plan: Migration, progress: Progress | None, overwrite: 
                 old = store.get(key)
                 if not _write_document(store, step, key, data, overwrite):
                     if step is plan.steps[0]:  # there was none when the plan was made
-                        raise _other_migration(store, plan)
+                        raise _other_migration(store, plan) if store.exists(key) else _deleted(store, plan.path)
                     continue
                 before[key] = old
                 written[key] = data
@@ -394,18 +405,31 @@ def _write(store: Store, plan: Migration, progress: Progress | None, overwrite: 
         for key, old in reversed(before.items()):
             swap_document(store, key, written.get(key), old)
         plan.written.clear()
+        written.clear()
         raise
-    return written
 
 
 def _write_document(store: Store, step: Step, key: str, data: bytes, overwrite: bool) -> bool:
-    """Write a document; without `overwrite` unless there is one. Returns ``False`` where there is one, or the node is gone."""
+    """Write a document; without `overwrite` unless there is one. Returns ``False`` where there is one, or the node is gone.
+
+    A node is removed with its new document. So one that is gone now either had that, or was removed before: it must not be
+    described again. Of a root the old documents alone are removed.
+    """
     try:
-        return put_document(store, key, data, overwrite=overwrite)
+        if not put_document(store, key, data, overwrite=overwrite):
+            return False
     except StoreError:  # on local files: the directory was removed or moved
         if any(store.exists(old) for old in step.old_keys):
             raise
         return False
+    if not step.path or not isinstance(store, Commit) or store.exists(step.old_keys[0]):
+        return True
+    run_steps(withdraw_steps(store, key, data))
+    return False
+
+
+def _deleted(store: Store, path: str) -> NodeNotFoundError:
+    return NodeNotFoundError("the node was deleted or replaced meanwhile", store=store.url, path=f"/{path}")
 
 
 def _other_migration(store: Store, plan: Migration) -> ConflictError:
@@ -423,43 +447,44 @@ def _follow(store: Store, key: str, written: bytes | None, data: bytes | None) -
     What another writer has changed in a document of Zarr v3 meanwhile stays, and the rest is added to it. A document
     that another writer has changed is left as it is where the old documents describe another node now.
     """
-    if written is None or data is None or not key.endswith("zarr.json") or _layout(written) != _layout(data):
+    if written is None or data is None or not key.endswith("zarr.json") or layout_of(written) != layout_of(data):
         swap_document(store, key, written, data)
         return
 
     def change(stored: Buffer) -> bytes | None:
         if bytes(stored) == written:
             return data
-        return merged(written, data, stored, keep_other=True) if _layout(stored) == _layout(written) else None
+        return merged(written, data, stored, keep_other=True) if layout_of(stored) == layout_of(written) else None
 
     correct_document(store, key, change)
 
 
-def _layout(document: Buffer) -> JSONObject:
-    """Return what does not change in a document of Zarr v3 while it describes the same node."""
-    changing = ("attributes", "shape", consolidated.FIELD, reservations.MEMBER)
-    return {name: member for name, member in json.loads(bytes(document)).items() if name not in changing}
-
-
-def _settle(store: Store, plan: Migration, written: dict[str, bytes], replan: Callable[[], Migration]) -> None:
+def _settle(
+    store: Store, plan: Migration, written: dict[str, bytes], replan: Callable[[], Migration], removes: bool
+) -> None:
     """Apply what other writers changed in the old documents since the plan, until nothing changes any more.
 
     From when the first node's new document is there, writers that open the hierarchy change the new documents. Those stay,
-    and what others changed in the old ones is added to them.
+    and what others changed in the old ones is added to them. `removes`: whether the new document of a node is removed whose
+    old one is gone. Where nodes are removed in one step it is gone already, or others have created it since.
     """
     while True:
         steps: list[Step] = []
         with suppress(NodeNotFoundError):  # deleted since
             steps = [step for step in replan().steps if step.documents]
+        owners = {key: step for step in steps for key in keyed_documents(step.path, step.documents)}
         now = {key: data for step in steps for key, data in keyed_documents(step.path, step.documents).items()}
         changes = {key: now.get(key) for key in written.keys() | now.keys() if written.get(key) != now.get(key)}
         for key, data in changes.items():
-            _follow(store, key, written.get(key), data)
+            if data is not None and key not in written:
+                _write_document(store, owners[key], key, data, overwrite=False)
+            elif data is not None or (removes and steps):  # of a hierarchy without old documents these may be all
+                _follow(store, key, written.get(key), data)
         # A node that was replaced in the old format has lost its new document. Where nodes are removed by several requests, it
         # may be one that is being removed.
         gone = [key for key in now if not store.exists(key)] if isinstance(store, Commit) else []
         for key in gone:
-            swap_document(store, key, None, now[key])
+            _write_document(store, owners[key], key, now[key], overwrite=False)
         if not changes and not gone:
             break
         written = now

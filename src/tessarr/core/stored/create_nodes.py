@@ -6,22 +6,23 @@ meanwhile, or who has created the node finds the new document of its group.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 
 from tessarr.common import strict_json
 from tessarr.core.asynchronous.sans_io import store_call
-from tessarr.core.claims.settle import swap_settled_steps
 from tessarr.core.stored import metadata_io, read_nodes
 from tessarr.core.stored.consolidated import follow_change_steps
 from tessarr.core.stored.parse_cache import parse_document
 from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.walk import Entry, read_entries_steps
-from tessarr.metadata import formats
+from tessarr.metadata import consolidated, formats, reservations
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.metadata.public import model_of
 from tessarr.stores.base import Store
 from tessarr.stores.path import ancestors, join, prefix_of
+from tessarr.types import Buffer, JSONObject
 
 
 def create_nodes(
@@ -92,4 +93,27 @@ async def _describe_steps(store: Store, entry: Entry) -> None:
     for key, data in metadata_io.keyed_documents(entry.path, converted.metadata.documents()).items():
         created = await metadata_io.put_document_steps(store, key, data, overwrite=False)
         if created and not await store_call(store, "exists", old):
-            await swap_settled_steps(store, key, data, None)  # another writer has deleted the node meanwhile
+            await withdraw_steps(store, key, data)  # another writer has deleted the node meanwhile
+
+
+async def withdraw_steps(store: Store, key: str, data: bytes) -> None:
+    """Remove the document at `key`, which was created as `data` and describes a node that had been deleted.
+
+    Another writer may have changed the attributes or the shape of the array meanwhile; a document of another node stays.
+    """
+    await metadata_io.remove_document_steps(store, key, lambda stored: _is_same_node(data, stored))
+
+
+def _is_same_node(data: bytes, stored: Buffer) -> bool:
+    if bytes(stored) == data:
+        return True
+    try:  # of a group nothing is left that tells it from another one
+        return b'"shape"' in data and layout_of(data) == layout_of(stored)
+    except (ValueError, AttributeError):  # it is no JSON object
+        return False
+
+
+def layout_of(document: Buffer) -> JSONObject:
+    """Return what does not change in the document of an array, or in one of Zarr v3, while it describes the same node."""
+    changing = ("attributes", "shape", consolidated.FIELD, reservations.MEMBER)
+    return {name: member for name, member in json.loads(bytes(document)).items() if name not in changing}

@@ -221,6 +221,11 @@ def swap_document(store: Store, key: str, expected: Buffer | None, new: Buffer |
     run_steps(swap_settled_steps(store, key, expected, new))
 
 
+async def remove_document_steps(store: Store, key: str, is_one: Callable[[Buffer], bool]) -> None:
+    """Remove the document at `key` if ``is_one(document)``, which may be called several times."""
+    await update_settled_steps(store, key, lambda stored: None if stored is None or is_one(stored) else stored)
+
+
 def correct_document(store: Store, key: str, change: Callable[[Buffer], Buffer | None]) -> None:
     """Replace the document at `key` by ``change(document)`` in one update. ``None`` leaves the document unchanged.
 
