@@ -5,9 +5,13 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +25,15 @@ LAYOUT, CHUNKED = "shard-blosc32", "raw32"
 WORK = ("open + slice", "open + whole", "open + 64 chunks")
 VARIANTS = [f"{milliseconds} ms {work}" for milliseconds in (10, 50) for work in WORK[:2]]
 VARIANTS += [f"{milliseconds} ms {WORK[2]}" for milliseconds in (10, 30, 100)]
+READERS, FIRST = "50 ms ten open + chunk", [f"{milliseconds} ms first open of a process" for milliseconds in (10, 100)]
+FIRST_OPEN = """
+import sys, time, numpy
+from peers.base import load
+peer, began = load(sys.argv[1]), time.perf_counter()
+peer.open_url(sys.argv[2])
+print(time.perf_counter() - began)
+"""
+"""A process that imports a peer and prints how long opening an array takes, with what it imports only now."""
 _servers = contextlib.ExitStack()
 atexit.register(_servers.close)
 
@@ -74,9 +87,42 @@ def remote_read(peer: Peer, variant: str, *, requests: bool) -> Task:
     return Task(run=run, check=check, before=peer.forget, measure=measured(run, url, requests=requests))
 
 
-@row("L1", "over HTTP with latency", VARIANTS, bar=2.0)
+def seconds_of_first_open(peer: Peer, variant: str) -> float:
+    """Measure the seconds of the first open in a new process."""
+    url = f"{url_of(int(variant.partition(' ')[0]))}/{LAYOUTS[LAYOUT].name}.zarr"
+    command = [sys.executable, "-c", FIRST_OPEN, peer.name, url]
+    here = Path(__file__).resolve().parent
+    return float(subprocess.run(command, capture_output=True, text=True, check=True, cwd=here).stdout)
+
+
+def read_by_ten(peer: Peer, variant: str) -> Task:
+    """Let ten threads at once open an array and read a chunk, each one of its own; until the last has it."""
+    layout = LAYOUTS[CHUNKED]
+    url = f"{url_of(int(variant.partition(' ')[0]))}/{layout.name}.zarr"
+    threads, side = ThreadPoolExecutor(10), layout.chunk[0]
+
+    def box(number: int) -> tuple[slice, ...]:
+        return slice(number * side, (number + 1) * side), slice(0, layout.chunk[1]), slice(0, layout.chunk[2])
+
+    def run() -> list[np.ndarray]:
+        return list(threads.map(lambda number: peer.read(peer.open_url(url), box(number)), range(10)))
+
+    def check(got: list[np.ndarray]) -> None:
+        for number, values in enumerate(got):
+            assert np.array_equal(values, layout.truth()[box(number)])
+
+    return Task(run=run, check=check, before=peer.forget)
+
+
+@row("L1", "over HTTP with latency", [*VARIANTS, READERS, *FIRST], bar=2.0)
 def read_remotely(peer: Peer, variant: str) -> Task:
     """Measure the seconds of remote reads."""
+    if peer.suffix:
+        raise NotSupportedError("version 3 only")
+    if variant == READERS:
+        return read_by_ten(peer, variant)
+    if variant in FIRST:
+        return Task(run=lambda: None, check=lambda _: None, measure=lambda: seconds_of_first_open(peer, variant))
     return remote_read(peer, variant, requests=False)
 
 
