@@ -109,7 +109,7 @@ def _is_same_node(data: bytes, stored: Buffer) -> bool:
         return True
     try:  # of a group nothing is left that tells it from another one
         return b'"shape"' in data and layout_of(data) == layout_of(stored)
-    except (ValueError, AttributeError):  # it is no JSON object
+    except (ValueError, AttributeError):  # not an object of JSON
         return False
 
 
