@@ -95,3 +95,19 @@ def test_reading_a_box_of_a_local_array_loads_nothing_for_other_selections_and_n
     assert "tessarr.engine.native.engine" in after
     unused = {"decimal", "fractions", "numpy.typing", "urllib.parse", "tessarr.metadata.reservations"}
     assert after & (NOT_TO_OPEN_ARRAYS | unused) == set()
+
+
+def test_rechunking_loads_nothing_for_other_kinds_of_plans_and_no_numcodecs(tmp_path: Path) -> None:
+    tessarr.create_array(
+        tmp_path / "a.zarr", data=[1.0, 2.0], chunks=1, zarr_format=2, compressors={"id": "zlib", "level": 1}
+    )
+    places = f"{str(tmp_path / 'a.zarr')!r}, {str(tmp_path / 'b.zarr')!r}"
+    after = modules_after(f"import tessarr.plan; tessarr.plan.rechunk({places}, chunks=(2,)).run()")
+    assert "tessarr.plan.task" in after
+    unused = {
+        "html", "numcodecs", "tessarr.conventions", "tessarr.plan.kinds.check_manifest", "tessarr.plan.kinds.checking",
+        "tessarr.plan.kinds.pyramids", "tessarr.plan.predict", "tessarr.plan.strategies.simulate",
+        "tessarr.stores.remote", "tessarr.stores.zip", "tessarr.tools.check", "tessarr.tools.pyramid", "zipfile",
+    }  # fmt: skip
+    assert after & unused == set()
+    assert len([name for name in after if name.startswith("tessarr")]) <= 210

@@ -9,10 +9,18 @@ plan.save("s3://bucket/plan")    # then on many machines: tessarr.plan.load("s3:
 plan.finish()
 """
 
-from tessarr.plan.make import check, convert, copy, digest, pyramid, rechunk
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from tessarr.plan.make import convert, copy, rechunk
 from tessarr.plan.plan import Plan, Status
-from tessarr.plan.predict import Description
-from tessarr.plan.strategies.simulate import Expected, Workers
+
+if TYPE_CHECKING:
+    from tessarr.plan.kinds.in_place import check, digest, pyramid
+    from tessarr.plan.predict import Description
+    from tessarr.plan.strategies.simulate import Expected, Workers
 
 load = Plan.load
 
@@ -30,3 +38,24 @@ __all__ = [
     "pyramid",
     "rechunk",
 ]
+
+_LATER = {
+    "check": "kinds.in_place",
+    "digest": "kinds.in_place",
+    "pyramid": "kinds.in_place",
+    "Description": "predict",
+    "Expected": "strategies.simulate",
+    "Workers": "strategies.simulate",
+}
+"""Names that are imported on first use: to rechunk needs none of them."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module 'tessarr.plan' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(f"tessarr.plan.{_LATER[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -5,6 +5,7 @@ Its size depends on the number of arrays, not on their sizes: task `i` is comput
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,11 @@ from tessarr.types import JSONObject, Shape
 
 VERSION = 5
 """The version of the manifest. A plan of another version is refused."""
+
+
+def new_id() -> str:
+    """Return the id of a new plan: eight random hexadecimal digits."""
+    return os.urandom(4).hex()
 
 
 class Place(NamedTuple):

@@ -6,8 +6,8 @@ A marker says that its tasks have ended; it is written after them. A marker that
 from __future__ import annotations
 
 import hashlib
+import os
 import re
-import secrets
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -119,7 +119,7 @@ def mark(store: Store, prefix: str, receipts: list[Receipt]) -> None:
     by_task = {receipt.task: receipt for receipt in receipts}
     for start, stop in Ranges((task, task + 1) for task in by_task):
         ended = [by_task[task] for task in range(start, stop)]
-        key = f"{prefix}{FOLDER}{start}-{stop}-{secrets.token_hex(4)}.json"
+        key = f"{prefix}{FOLDER}{start}-{stop}-{os.urandom(4).hex()}.json"
         marker: dict[str, JSON] = {
             "tasks": [start, stop],
             "nbytes": sum(receipt.nbytes for receipt in ended),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from tessarr.core.notebook.bar import shows_progress
 from tessarr.core.stored.walk import read_entries
@@ -15,22 +15,24 @@ from tessarr.errors import BaseZarrError, ConflictError, FailedTasksError, Unsup
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan import kinds
 from tessarr.plan.executors import Submit, Submits, executor_from, in_turn, submitted
-from tessarr.plan.kinds import KINDS, RunTasks
+from tessarr.plan.kinds import RunTasks, kind_of
 from tessarr.plan.manifest import DOCUMENT, Manifest, Place
 from tessarr.plan.markers import FOLDER, Milestones, Ranges, Receipt, done_in, mark, results_in
-from tessarr.plan.predict import Description, task_costs
 from tessarr.plan.publish import options_at, reopenable_url
 from tessarr.plan.sources import save_files, table_path
 from tessarr.plan.strategies.ready import EndOfStage, Hands, Ready, ReadyOneByOne
-from tessarr.plan.strategies.simulate import Expected, Workers, simulated
 from tessarr.plan.task import Work, Worker
 from tessarr.stores.base import Store
 from tessarr.stores.path import join, prefix_of
 from tessarr.stores.url import StoreLike, store_from
-from tessarr.tools.check.report import Report
-from tessarr.tools.digest import Digest
 from tessarr.tools.files.open import IN_PLACE
 from tessarr.types import JSON, Progress
+
+if TYPE_CHECKING:
+    from tessarr.plan.predict import Description
+    from tessarr.plan.strategies.simulate import Expected, Workers
+    from tessarr.tools.check.report import Report
+    from tessarr.tools.digest import Digest
 
 _FINISHED = "finished"
 _MARK_SECONDS = 10.0
@@ -124,7 +126,7 @@ class Plan:
 
     def describe(self) -> Description:
         """Predict what the plan costs: tasks, bytes, requests, objects and memory."""
-        return KINDS[self._manifest.operation].describe(self._manifest)
+        return kind_of(self._manifest.operation).describe(self._manifest)
 
     def status(self) -> Status:
         """Read how far the plan is."""
@@ -230,7 +232,7 @@ class Plan:
     def _hands(
         self, missing: Iterable[tuple[int, Iterable[Iterable[int]]]], end_of_stage: EndOfStage, done: Ranges
     ) -> Hands:
-        needs = KINDS[self._manifest.operation].needs
+        needs = kind_of(self._manifest.operation).needs
         if needs is None or not self.tasks:
             return Ready(missing, end_of_stage)
         return ReadyOneByOne(missing, needs(self._manifest), done)
@@ -242,6 +244,9 @@ class Plan:
         is read, too. The same `seed` gives the same result. Raises `UnsupportedOperationError` where workers hardly ever live
         long enough for a task.
         """
+        from tessarr.plan.predict import task_costs
+        from tessarr.plan.strategies.simulate import simulated
+
         self._refresh()
         done = Ranges(self._done)
         hands = self._hands(self._missing(range(self._manifest.blocks)), lambda _block, _last: None, done)
@@ -315,7 +320,7 @@ class Plan:
 
     def _opened(self) -> Work:
         if self._work is None:
-            self._work = KINDS[self._manifest.operation].open(self._manifest, self._storage_options, self._place)
+            self._work = kind_of(self._manifest.operation).open(self._manifest, self._storage_options, self._place)
         return self._work
 
     def finish(self) -> Status:
@@ -346,14 +351,14 @@ class Plan:
 
     def discard(self) -> None:
         """Remove what the tasks of an unfinished plan wrote. The plan can then only be made again."""
-        KINDS[self._manifest.operation].discard(self._manifest, self._storage_options)
+        kind_of(self._manifest.operation).discard(self._manifest, self._storage_options)
 
     def result(self) -> Digest | Report:
         """Return what a finished plan found: the `Digest` of a plan that digests, the `Report` of one that checks.
 
         Raises `UnsupportedOperationError` for a plan that writes, and for one that is not finished.
         """
-        parse, found = KINDS[self._manifest.operation].parse, self._milestones.value(_FINISHED)
+        parse, found = kind_of(self._manifest.operation).parse, self._milestones.value(_FINISHED)
         if parse is None or not isinstance(found, dict):
             what = "a plan that writes has no result" if parse is None else "the plan is not finished"
             raise UnsupportedOperationError(what, hint="Open its target" if parse is None else "Run it")
@@ -407,7 +412,7 @@ def collect_abandoned(
     if dry_run or not count or not all(over):
         return count, 0
     store.delete_many(markers)
-    KINDS[manifest.operation].discard(manifest, options)
+    kind_of(manifest.operation).discard(manifest, options)
     place.delete_many(written)
     for one in places:
         idle.forget(*one)

@@ -9,29 +9,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from tessarr.codecs.base import ChunkSpec
-from tessarr.codecs.numcodecs.table import OBJECT_CODECS
 from tessarr.codecs.parse import CodecLike, CodecsLike, NumcodecsCodec, codec_from
 from tessarr.core.array import Array
 from tessarr.core.creation.array_config import DEFAULT
 from tessarr.core.creation.metadata import new_array_metadata
-from tessarr.core.creation.n5 import dataset_arguments
 from tessarr.core.group import Group
 from tessarr.dtypes.parse import from_numpy
 from tessarr.errors import BaseZarrError, MetadataValidationError, NodeNameError, Problem, TessarrError
 from tessarr.grids.base import ChunkGrid
 from tessarr.grids.guess import ChunksLike, normalize_chunks
-from tessarr.metadata import n5
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
-from tessarr.metadata.n5 import AxisOrder
-from tessarr.model.conversion.downgrade import _config
 from tessarr.stores.path import check_node_name
 from tessarr.tools.sources.attributes import cf_fill_attribute
 from tessarr.tools.sources.base import UNSET, Source, SourceArray, SourceGroup
 from tessarr.types import JSONObject, Shape, ZarrFormat
+
+if TYPE_CHECKING:
+    from tessarr.metadata.n5 import AxisOrder
 
 ChunksChoice: TypeAlias = "str | int | Sequence[int] | Mapping[str, int] | None"
 """Chunks or shards for many arrays: "keep", "auto", a size ("8MB"), lengths for the arrays of that many dimensions, or
@@ -274,6 +272,9 @@ def _dataset(
     node: SourceArray, attributes: Mapping[str, object], order: AxisOrder, choices: Choices, notices: list[str]
 ) -> ArrayMetadata:
     """Make the metadata of an N5 dataset, with the first compressor that N5 has, else zstd."""
+    from tessarr.core.creation.n5 import dataset_arguments
+    from tessarr.metadata import n5
+
     asked, data_type = _chunks(node, choices), from_numpy(node.dtype)
     grid = (
         asked if asked is None or isinstance(asked, ChunkGrid) else normalize_chunks(asked, node.shape, node.itemsize)
@@ -335,11 +336,13 @@ def _source_codecs(node: SourceArray, number: ZarrFormat) -> dict[str, Any]:
         encoding = {"chunk_key_encoding": keep["chunk_key_encoding"]} if number == origin else {}
         filters = list(keep["v2_filters"] or ()) or None
         return {"filters": filters, "compressors": keep["v2_compressor"], "order": keep["order"], **encoding}
-    filters = [codec for codec in keep["filters"] if getattr(codec, "codec_id", None) not in OBJECT_CODECS]
     if number == 3:
+        from tessarr.codecs.numcodecs.table import OBJECT_CODECS
+
+        filters = [config for config in keep["filters"] if config.get("id") not in OBJECT_CODECS]
         return {"filters": filters or None, "compressors": list(keep["compressors"]) or None}
     # The order of axes within chunks is only layout, which need not be kept.
-    filters = [codec for codec in filters if codec.name != "transpose"]
+    filters = [codec for codec in keep["filters"] if codec.name != "transpose"]
     return {"filters": _v2_words(filters, node), "compressors": _v2_words(keep["compressors"], node)}
 
 
@@ -347,6 +350,8 @@ def _v2_words(codecs: Any, node: SourceArray) -> Sequence[JSONObject] | str | No
     """Convert codecs to v1 and v2. Raises `MetadataValidationError` for a codec that v2 lacks."""
     if codecs is None or isinstance(codecs, str):
         return codecs
+    from tessarr.model.conversion.downgrade import _config
+
     data_type = from_numpy(node.dtype)
     spec = ChunkSpec((1,), data_type, data_type.default_fill())  # for codec options that depend on the type of elements
     words: list[JSONObject] = []

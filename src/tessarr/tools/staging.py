@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from tessarr.core.locate import locate
 from tessarr.core.open import open as open_node
@@ -21,13 +21,14 @@ from tessarr.core.stored.consolidated import follow_directory
 from tessarr.core.stored.move import move_node
 from tessarr.core.stored.walk import read_entries
 from tessarr.errors import BaseZarrError, NodeNotFoundError, StoreError, TessarrError, UnsupportedOperationError
-from tessarr.metadata.n5 import AxisOrder
 from tessarr.stores.base import Store
 from tessarr.stores.path import ancestors, normalize_path, path_of_file_url
 from tessarr.stores.protocols import Delete
 from tessarr.stores.url import StoreLike, as_url, is_url, store_from
-from tessarr.stores.virtual.n5 import N5Store
 from tessarr.stores.wrappers.base import WrapperStore
+
+if TYPE_CHECKING:
+    from tessarr.metadata.n5 import AxisOrder
 
 
 @contextmanager
@@ -71,6 +72,8 @@ def axis_order_of(dest: object, storage_options: Mapping[str, object] | None = N
     """Return the axis order of the N5 container at `dest`; ``None``: it is not an N5 container."""
     if isinstance(dest, str) and "|" not in dest:
         return None
+    from tessarr.stores.virtual.n5 import N5Store
+
     store, _ = store_from(dest, storage_options=storage_options)
     while isinstance(store, WrapperStore) and not isinstance(store, N5Store):
         store = store.store
@@ -116,7 +119,7 @@ def _staged_local(path: str, overwrite: bool) -> Iterator[Store]:
     final = os.path.abspath(path)
     _check_local(final, overwrite)
     folder, name = os.path.split(final)
-    partial = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.partial")
+    partial = os.path.join(folder, f".{name}.{os.urandom(4).hex()}.partial")
     with _naming(final):
         made = _make_directories(folder)
         store = _new_store(partial, zipped=name.endswith(".zip"))
@@ -229,7 +232,7 @@ def replaced_node_at(store: Store, path: str, overwrite: bool) -> bool:
 @contextmanager
 def _within(store: Store, path: str, overwrite: bool) -> Iterator[str]:
     present = replaced_node_at(store, path, overwrite)
-    at = f"{path}-{secrets.token_hex(4)}.partial" if present else path
+    at = f"{path}-{os.urandom(4).hex()}.partial" if present else path
     # Missing groups above are created, and removed again after an error.
     above = read_entries(store, [*ancestors(at)])
     first = next((entry.path for entry in above if entry.kind is None), at)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import wraps
-from html import escape
 from typing import ParamSpec, Self, TypeVar, cast
 
 from tessarr.core.info import human
@@ -38,6 +37,8 @@ class _State:
         return f"{self._what}: {self._text}"
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         name = escape(self._what, quote=True)
         return (
             f'<div><progress aria-label="{name}" max="{max(1, self._total)}" value="{self._done}"></progress> '

@@ -6,27 +6,25 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from functools import lru_cache, partial
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, get_args
 
 from tessarr.errors import MetadataValidationError
 from tessarr.plan.executors import Ended, in_turn
-from tessarr.plan.kinds.check_manifest import check_manifest
-from tessarr.plan.kinds.checking import open_check
 from tessarr.plan.kinds.copying import Copying
-from tessarr.plan.kinds.digesting import Digesting, described_reads
-from tessarr.plan.kinds.pyramids import Levels, Pyramid, described_levels, discard_levels, needs_of
 from tessarr.plan.manifest import DAMAGED, Manifest, Place, noticing_damage
 from tessarr.plan.markers import Receipt
-from tessarr.plan.predict import Description, described
 from tessarr.plan.publish import discard, options_at
 from tessarr.plan.sources import Folder, reopened
 from tessarr.plan.task import Work, Worker
 from tessarr.stores.path import join, prefix_of
 from tessarr.stores.url import store_from
-from tessarr.tools.check.report import Level, Report
-from tessarr.tools.digest import Digest
 from tessarr.tools.sources.zarr import ZarrSource
 from tessarr.types import JSONObject
+
+if TYPE_CHECKING:
+    from tessarr.plan.predict import Description
+    from tessarr.tools.check.report import Report
+    from tessarr.tools.digest import Digest
 
 StorageOptions: TypeAlias = Mapping[str, object] | None
 
@@ -61,29 +59,62 @@ def _writing(work: Callable[..., Work]) -> Callable[[Manifest, StorageOptions, F
     return opened
 
 
-def _digesting(manifest: Manifest, storage_options: StorageOptions, _folder: Folder | None) -> Work:
-    source = reopened(manifest, storage_options)
-    assert isinstance(source, ZarrSource)
-    return Digesting(manifest, source.node)
+def _describe(manifest: Manifest) -> Description:
+    from tessarr.plan.predict import described
+
+    return described(manifest)
 
 
-KINDS = {
-    "rechunk": Kind(_writing(Worker), described, options={"consolidate": bool, "scratch": (None, str)}),
-    "convert": Kind(
-        _writing(Worker), described,
-        options={"consolidate": bool, "along": (None, str), "gaps": bool, "unpack": bool},
-    ),
-    "copy": Kind(_writing(Copying), described, options={"consolidate": bool}),
-    "pyramid": Kind(
+def _moving(work: Callable[..., Work], **options: object) -> Kind:
+    return Kind(_writing(work), _describe, options={"consolidate": bool, **options})
+
+
+def _pyramid() -> Kind:
+    from tessarr.plan.kinds.pyramids import Levels, Pyramid, described_levels, discard_levels, needs_of
+
+    return Kind(
         _writing(Levels), described_levels, needs=needs_of, discard=discard_levels,
         options=dict.fromkeys((field.name for field in fields(Pyramid)), object),
-    ),
-    "digest": Kind(_digesting, described_reads, Digest.from_json, options={"attributes": bool}),
-    "check": Kind(
+    )  # fmt: skip
+
+
+def _digest() -> Kind:
+    from tessarr.plan.kinds.digesting import Digesting, described_reads
+    from tessarr.tools.digest import Digest
+
+    def opened(manifest: Manifest, storage_options: StorageOptions, _folder: Folder | None) -> Work:
+        source = reopened(manifest, storage_options)
+        assert isinstance(source, ZarrSource)
+        return Digesting(manifest, source.node)
+
+    return Kind(opened, described_reads, Digest.from_json, options={"attributes": bool})
+
+
+def _check() -> Kind:
+    from tessarr.plan.kinds.checking import open_check
+    from tessarr.plan.kinds.digesting import described_reads
+    from tessarr.tools.check.report import Level, Report
+
+    return Kind(
         open_check, described_reads, Report.from_json, options={"data": (None, *get_args(Level)), "conventions": bool}
-    ),
-}  # fmt: skip
-"""The operations of plans."""
+    )
+
+
+_KINDS: dict[str, Callable[[], Kind]] = {
+    "rechunk": lambda: _moving(Worker, scratch=(None, str)),
+    "convert": lambda: _moving(Worker, along=(None, str), gaps=bool, unpack=bool),
+    "copy": lambda: _moving(Copying),
+    "pyramid": _pyramid,
+    "digest": _digest,
+    "check": _check,
+}
+"""The operations of plans. What belongs to one is imported when it is used: a plan needs none of the others."""
+
+
+@lru_cache
+def kind_of(operation: str) -> Kind:
+    """Return what belongs to an operation. Raises `KeyError` for an unknown one."""
+    return _KINDS[operation]()
 
 
 def load(document: bytes, where: str) -> Manifest:
@@ -93,12 +124,14 @@ def load(document: bytes, where: str) -> Manifest:
     """
     manifest = Manifest.loads(document, where=where)
     with noticing_damage(where):
-        kind = KINDS.get(manifest.operation)
-        if kind is None:
+        if manifest.operation not in _KINDS:
             raise MetadataValidationError(
-                "the operation of the plan is unknown", key=where, expected=f"one of {', '.join(KINDS)}",
+                "the operation of the plan is unknown", key=where, expected=f"one of {', '.join(_KINDS)}",
                 got=manifest.operation, hint=DAMAGED,
             )  # fmt: skip
+        from tessarr.plan.kinds.check_manifest import check_manifest
+
+        kind = kind_of(manifest.operation)
         check_manifest(manifest, kind.options, writes=kind.parse is None)
         kind.describe(manifest)
         if manifest.tasks:  # the arithmetic of all of them is that of the last one
@@ -114,7 +147,7 @@ def _work_of(document: bytes, folder: Place | None) -> Work:
     if folder is not None:
         store, path = store_from(folder.url, mode="r")
         saved = store, prefix_of(join(path, folder.path))
-    return KINDS[manifest.operation].open(manifest, None, saved)
+    return kind_of(manifest.operation).open(manifest, None, saved)
 
 
 class RunTasks:

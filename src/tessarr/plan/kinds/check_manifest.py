@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import get_args
 
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.plan.kinds.pyramids import Pyramid, tilings_of
 from tessarr.plan.manifest import Manifest, Place, PlannedNode, problem
 from tessarr.plan.strategies.strategy import Name, Strategy
 from tessarr.plan.tiling import Tiling, ends_within, tiled
@@ -101,6 +100,8 @@ def _aligned(boxes: Tiling, among: Tiling) -> bool:
 
 def _check_levels(manifest: Manifest) -> None:
     """Check the boxes of each level."""
+    from tessarr.plan.kinds.pyramids import Pyramid, tilings_of
+
     pyramid = Pyramid.of(manifest)
     _require(len(pyramid.levels) - 1 == len(pyramid.documents) == len(pyramid.places), "levels without documents")
     for name in (*pyramid.places, *(level.name for level in pyramid.levels)):

@@ -11,7 +11,6 @@ from glob import glob, has_magic
 from typing import TYPE_CHECKING, cast
 
 from tessarr.errors import BaseZarrError, StoreError, UnsupportedOperationError
-from tessarr.stores.remote.credentials import authorization_of
 from tessarr.stores.url import StoreLike, as_url, is_url
 from tessarr.tools.sources import open_file, open_source, source_kind
 from tessarr.tools.sources.base import Source, SourceArray
@@ -44,6 +43,8 @@ def without_passwords(
     if len(found) > 1:
         hint = "Give the password as an option of the store, or convert them one by one"
         raise UnsupportedOperationError("a password in URLs is for files of one user at one server", hint=hint)
+    from tessarr.stores.remote.credentials import authorization_of
+
     urls = [match.string for match in matches if match is not None]
     headers = cast("Mapping[str, str]", (options or {}).get("headers", {}))
     kept = {**(options or {}), "headers": {"Authorization": authorization_of(urls[0]), **headers}}

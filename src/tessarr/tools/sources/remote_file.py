@@ -23,7 +23,6 @@ from tessarr.stores.fetch import Fetched
 from tessarr.stores.functions import is_in_memory
 from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import List
-from tessarr.stores.remote.base import NetworkStore
 from tessarr.stores.url import is_url
 from tessarr.types import Buffer, ByteRange
 
@@ -56,7 +55,8 @@ class RemoteFile(io.RawIOBase):
 
         Raises `StoreError` where there is none, `UnsupportedOperationError` for a server that sends no ranges.
         """
-        from tessarr.stores.virtual.reference import ReferenceStore  # here, since local files need it not
+        from tessarr.stores.remote.base import NetworkStore  # here, since local files need neither
+        from tessarr.stores.virtual.reference import ReferenceStore
 
         super().__init__()
         self.name = url

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tessarr.codecs.array_to_bytes.clipped import ClippedCodec
-from tessarr.codecs.array_to_bytes.n5_default import N5DefaultCodec
-from tessarr.codecs.array_to_bytes.n5_varlen import N5VarlenCodec
 from tessarr.codecs.base import BytesToBytes, Codec
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.core.open import open as open_node
 from tessarr.tools.sources.base import UNSET, SourceArray, SourceGroup, is_axis
 from tessarr.tools.transfer import values_in
+
+_N5_BLOCKS = ("n5_default", "n5_varlen")
+_CLIPPED = "tessarr.clipped"
+"""The names of codecs of other formats, whose modules need not be imported to know them."""
 
 
 class ZarrSource:
@@ -45,9 +46,9 @@ def _node(path: str, node: Array | Group) -> SourceArray | SourceGroup:
         "zarr_format": node.zarr_format,
         "chunks": node.chunks if regular else metadata.chunk_grid,
         "shards": node.shards if regular else None,
-        "filters": node.filters,
+        "filters": node.filters if node.zarr_format == 3 else tuple(metadata.filters or ()),
         "serializer": node.serializer,
-        "compressors": node.compressors,
+        "compressors": node.compressors if node.zarr_format == 3 else _v2_compressors(metadata.compressor),
         "order": metadata.order,
         "v2_filters": metadata.filters,
         "v2_compressor": metadata.compressor,
@@ -55,9 +56,9 @@ def _node(path: str, node: Array | Group) -> SourceArray | SourceGroup:
         "separator": metadata.dimension_separator,
     }
     blocks = metadata.codecs[-1]
-    if isinstance(blocks, N5DefaultCodec | N5VarlenCodec):
-        keep |= _without_blocks(blocks.codecs)
-    elif isinstance(blocks, ClippedCodec):
+    if blocks.name in _N5_BLOCKS:
+        keep |= _without_blocks(getattr(blocks, "codecs", ()))
+    elif blocks.name == _CLIPPED:
         keep = {}  # but for its chunks, nothing of another format is a choice for Zarr
     made = SourceArray(
         path=path,
@@ -73,6 +74,10 @@ def _node(path: str, node: Array | Group) -> SourceArray | SourceGroup:
     )
     made.is_coordinate = is_axis(made)
     return made
+
+
+def _v2_compressors(config: object) -> tuple[object, ...]:
+    return (config,) if isinstance(config, Mapping) else ()
 
 
 def _without_blocks(codecs: Sequence[Codec]) -> dict[str, object]:
