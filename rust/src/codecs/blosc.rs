@@ -26,6 +26,8 @@ const HEAD_BYTES: usize = 4 << 10;
 pub const SHARED_BYTES: usize = 128 << 10;
 /// Decoded bytes of a block, unless given.
 pub const BLOCK_BYTES: usize = 256 << 10;
+/// Decoded rows that are passed on: at most a block and a row stay, so that all of it fits into the cache of a processor.
+const ENOUGH: usize = BLOCK_BYTES / 2;
 pub const MAX_SPLITS: usize = 16;
 pub const MIN_SPLIT: usize = 128;
 
@@ -250,7 +252,7 @@ impl<'a> Frame<'a> {
             buffer.copy_within(held + before..held + size, held);
             held += size - before;
             let whole = if i + 1 == last { stop - begin } else { held / row * row };
-            if whole >= BLOCK_BYTES || i + 1 == last {
+            if whole >= ENOUGH || i + 1 == last {
                 sink(begin, &mut buffer[..whole])?;
                 buffer.copy_within(whole..held, 0);
                 (begin, held) = (begin + whole, held - whole);

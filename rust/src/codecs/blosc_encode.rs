@@ -200,8 +200,10 @@ fn encode_stream(config: &Config, data: &[u8], out: &mut Vec<u8>) -> Option<usiz
                 Compressor::Lz4 => CompressionMode::FAST(10 - level as i32),
                 _ => CompressionMode::HIGHCOMPRESSION(level as i32),
             };
-            let bound = compress_bound(data.len()).ok()?;
-            append(out, bound, |t| compress_to_buffer(data, Some(mode), false, t), |_| failed()).ok()?;
+            // Into memory that need not be cleared for each stream.
+            let mut made = scratch::take(compress_bound(data.len()).ok()?).ok()?;
+            let size = compress_to_buffer(data, Some(mode), false, &mut made).ok()?;
+            allocate::append(out, &made[..size]).ok()?;
         }
         Compressor::Snappy => {
             let bound = snap::raw::max_compress_len(data.len());

@@ -17,7 +17,7 @@ mod lzw;
 mod n5;
 mod number;
 mod packbits;
-pub mod shuffle;
+mod shuffle;
 mod zfp;
 
 use serde_json::Value;

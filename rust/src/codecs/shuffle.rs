@@ -3,10 +3,41 @@
 //! Shuffle: byte 0 of every element, then byte 1 of every element, …; the bytes of a last incomplete element follow
 //! unchanged. Bit shuffle does the same with bits, for a number of elements that is a multiple of eight.
 
+use crate::region::{Inlined, wide};
+
 /// Elements per block: both sides of a block fit into the first-level cache.
 const BLOCK: usize = 1024;
 
+/// Shuffle by the widest instructions that the processor has.
 pub fn shuffle(width: usize, data: &[u8], out: &mut [u8]) {
+    wide(Shuffling { undo: false, width, data, out });
+}
+
+/// Undo `shuffle`, likewise.
+pub fn unshuffle(width: usize, data: &[u8], out: &mut [u8]) {
+    wide(Shuffling { undo: true, width, data, out });
+}
+
+struct Shuffling<'a> {
+    undo: bool,
+    width: usize,
+    data: &'a [u8],
+    out: &'a mut [u8],
+}
+
+impl Inlined for Shuffling<'_> {
+    #[inline(always)]
+    fn run(self) {
+        if self.undo {
+            unshuffle_any(self.width, self.data, self.out);
+        } else {
+            shuffle_any(self.width, self.data, self.out);
+        }
+    }
+}
+
+#[inline(always)]
+fn shuffle_any(width: usize, data: &[u8], out: &mut [u8]) {
     if width <= 1 {
         out.copy_from_slice(data);
         return;
@@ -29,6 +60,7 @@ pub fn shuffle(width: usize, data: &[u8], out: &mut [u8]) {
     }
 }
 
+#[inline(always)]
 fn shuffle_fixed<const W: usize>(data: &[u8], out: &mut [u8], n: usize) {
     for start in (0..n).step_by(BLOCK) {
         let stop = (start + BLOCK).min(n);
@@ -44,6 +76,7 @@ fn shuffle_fixed<const W: usize>(data: &[u8], out: &mut [u8], n: usize) {
 
 // The loops below are written so that compilers turn them into vector code: whole integers, one output per loop.
 
+#[inline(always)]
 fn shuffle2(data: &[u8], out: &mut [u8], n: usize) {
     let (low, high) = out[..2 * n].split_at_mut(n);
     let elements = data.as_chunks::<2>().0;
@@ -58,6 +91,7 @@ fn shuffle2(data: &[u8], out: &mut [u8], n: usize) {
     }
 }
 
+#[inline(always)]
 fn planes4(words: &[u32], out: &mut [u8], n: usize, start: usize) {
     for byte in 0..4 {
         let plane = &mut out[byte * n + start..byte * n + start + words.len()];
@@ -68,6 +102,7 @@ fn planes4(words: &[u32], out: &mut [u8], n: usize, start: usize) {
     }
 }
 
+#[inline(always)]
 fn shuffle4(data: &[u8], out: &mut [u8], n: usize) {
     let mut words = [0u32; BLOCK];
     for (i, elements) in data.as_chunks::<4>().0.chunks(BLOCK).enumerate() {
@@ -79,6 +114,7 @@ fn shuffle4(data: &[u8], out: &mut [u8], n: usize) {
     }
 }
 
+#[inline(always)]
 fn shuffle8(data: &[u8], out: &mut [u8], n: usize) {
     let (mut low, mut high) = ([0u32; BLOCK], [0u32; BLOCK]);
     for (i, elements) in data.as_chunks::<8>().0.chunks(BLOCK).enumerate() {
@@ -95,7 +131,8 @@ fn shuffle8(data: &[u8], out: &mut [u8], n: usize) {
     }
 }
 
-pub fn unshuffle(width: usize, data: &[u8], out: &mut [u8]) {
+#[inline(always)]
+fn unshuffle_any(width: usize, data: &[u8], out: &mut [u8]) {
     if width <= 1 {
         out.copy_from_slice(data);
         return;
@@ -117,6 +154,7 @@ pub fn unshuffle(width: usize, data: &[u8], out: &mut [u8]) {
     }
 }
 
+#[inline(always)]
 fn unshuffle2(data: &[u8], out: &mut [u8], n: usize) {
     let (a, b) = (&data[..n], &data[n..2 * n]);
     for ((target, &a), &b) in out[..2 * n].as_chunks_mut::<2>().0.iter_mut().zip(a).zip(b) {
@@ -125,6 +163,7 @@ fn unshuffle2(data: &[u8], out: &mut [u8], n: usize) {
 }
 
 /// Four planes as words: the first plane holds the lowest bytes.
+#[inline(always)]
 fn words4(planes: [&[u8]; 4], words: &mut [u32]) {
     let mut low = [0u16; BLOCK];
     let low = &mut low[..words.len()];
@@ -141,10 +180,12 @@ fn words4(planes: [&[u8]; 4], words: &mut [u32]) {
     }
 }
 
+#[inline(always)]
 fn planes_at(data: &[u8], n: usize, first: usize, start: usize, len: usize) -> [&[u8]; 4] {
     std::array::from_fn(|k| &data[(first + k) * n + start..(first + k) * n + start + len])
 }
 
+#[inline(always)]
 fn unshuffle4(data: &[u8], out: &mut [u8], n: usize) {
     let mut words = [0u32; BLOCK];
     for (i, elements) in out[..4 * n].as_chunks_mut::<4>().0.chunks_mut(BLOCK).enumerate() {
@@ -156,6 +197,7 @@ fn unshuffle4(data: &[u8], out: &mut [u8], n: usize) {
     }
 }
 
+#[inline(always)]
 fn unshuffle8(data: &[u8], out: &mut [u8], n: usize) {
     let (mut low, mut high) = ([0u32; BLOCK], [0u32; BLOCK]);
     for (i, elements) in out[..8 * n].as_chunks_mut::<8>().0.chunks_mut(BLOCK).enumerate() {
@@ -168,6 +210,7 @@ fn unshuffle8(data: &[u8], out: &mut [u8], n: usize) {
     }
 }
 
+#[inline(always)]
 fn unshuffle_fixed<const W: usize>(data: &[u8], out: &mut [u8], n: usize) {
     for start in (0..n).step_by(BLOCK) {
         let stop = (start + BLOCK).min(n);
@@ -248,6 +291,10 @@ mod tests {
                 shuffle(width, &data, &mut a);
                 unshuffle(width, &a, &mut b);
                 assert_eq!(data, b, "shuffle {width} {n}");
+                let (mut plain, mut back) = (vec![0; n], vec![0; n]);
+                shuffle_any(width, &data, &mut plain);
+                unshuffle_any(width, &plain, &mut back);
+                assert_eq!((&plain, &back), (&a, &data), "without wide instructions {width} {n}");
                 bitshuffle(width, &data, &mut a);
                 bitunshuffle(width, &a, &mut b);
                 assert_eq!(data, b, "bitshuffle {width} {n}");
