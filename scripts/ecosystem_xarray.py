@@ -45,7 +45,7 @@ def pytest_pyfunc_call() -> Iterator[None]:
     import tessarr
 
     chosen = zarr.config.get("default_zarr_format")
-    wanted = {"default_zarr_format": chosen, "attributes.allow_nan": True, "names.warn_reserved": False}
+    wanted = {"default_zarr_format": chosen, "attributes.allow_nan": True}
     with tessarr.config.set(wanted):
         yield
 

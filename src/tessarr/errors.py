@@ -465,5 +465,5 @@ class ZarrRuntimeWarning(ZarrUserWarning, RuntimeWarning):
     """Data looks wrong, and was read nevertheless."""
 
 
-class UnstableSpecificationWarning(ZarrUserWarning, FutureWarning):
+class UnstableSpecificationWarning(ZarrFutureWarning):
     """The written data follows an unfinished specification."""

@@ -37,7 +37,7 @@ from tessarr.conventions import known
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call
 from tessarr.core.claims import intents
-from tessarr.errors import ZarrDeprecationWarning, ZarrRuntimeWarning, ZarrUserWarning
+from tessarr.errors import UnstableSpecificationWarning, ZarrDeprecationWarning, ZarrRuntimeWarning, ZarrUserWarning
 from tessarr.settings import config
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
@@ -565,6 +565,12 @@ CASES = [
                 ZarrUserWarning,
                 "Automatic shard shape inference is experimental",
                 lambda: tessarr.create_array_async({}, shape=8, chunks=2, shards="auto", dtype="u1"),
+            ),
+            (
+                "dtypes/unstable.py:warn_of_unstable",
+                UnstableSpecificationWarning,
+                "does not have a Zarr V3 specification",
+                lambda: tessarr.create_array({}, shape=4, dtype="S4"),
             ),
             (
                 "core/creation/shorthands.py:consolidate_metadata",

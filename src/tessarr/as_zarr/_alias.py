@@ -168,7 +168,6 @@ _SETTINGS: dict[int, dict[str, Any]] = {
     3: {
         "attributes.allow_nan": True,
         "attributes.write_empty": True,
-        "names.warn_reserved": False,
         "zarr_python.arguments": True,
         "zarr_python.warnings": True,
         "zarr_python.auto_chunks": True,
@@ -184,7 +183,6 @@ _SETTINGS: dict[int, dict[str, Any]] = {
     },
     2: {
         "attributes.allow_nan": True,
-        "names.warn_reserved": False,
         "zarr_python.auto_chunks": True,
         "zarr_python.overwrite_all": True,
         "zarr_python.both_formats": True,

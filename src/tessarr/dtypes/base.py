@@ -55,6 +55,11 @@ class DataType(ABC):
         """Stored bytes per element; ``None`` for variable-length types."""
         return self.dtype.itemsize
 
+    @property
+    def field_types(self) -> tuple[DataType, ...]:
+        """The data types of the fields of an element; empty where elements have none."""
+        return ()
+
     # -- documents -------------------------------------------------------------------------------------------
 
     @classmethod

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, TypeV
 import numpy as np
 
 from tessarr.dtypes.base import DataType, Scalar
+from tessarr.dtypes.unstable import warn_of_unstable
 from tessarr.errors import DataTypeValidationError, MetadataValidationError, Problem, ScalarError
 from tessarr.types import JSON, AnyArray, AnyDType, ZarrFormat
 
@@ -111,6 +112,7 @@ class Element(DataType):
 
 
 T = TypeVar("T", bound=Element)
+E = TypeVar("E", bound="Element")
 
 
 def read_by_format(method: Callable[[type[T], str, Mapping[str, JSON] | None], T]) -> Callable[..., T]:
@@ -132,6 +134,23 @@ def read_by_format(method: Callable[[type[T], str, Mapping[str, JSON] | None], T
         return found
 
     return from_json
+
+
+def named_by_format(method: Callable[[E], JSON]) -> Callable[..., JSON]:
+    """Make a ``to_json``, which is of format 3, understand zarr-python's call too: with ``zarr_format=``, and a warning of
+    types that zarr-python calls unstable.
+    """
+
+    @wraps(method)
+    def to_json(self: E, zarr_format: ZarrFormat | None = None) -> JSON:
+        if zarr_format is None:
+            return method(self)
+        if zarr_format < 3:
+            return self._named_in_v2()
+        warn_of_unstable(self)
+        return method(self)
+
+    return to_json
 
 
 class Ordered(Element):

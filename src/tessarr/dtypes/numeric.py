@@ -30,6 +30,7 @@ from tessarr.dtypes.element import (
     fill_error,
     from_bits,
     from_bytes,
+    named_by_format,
     no_configuration,
     order_of,
     read_by_format,
@@ -49,8 +50,9 @@ class Plain(Element):
         no_configuration(name, configuration)
         return cls()
 
-    def to_json(self, zarr_format: ZarrFormat = 3) -> JSON:
-        return self.name if zarr_format == 3 else self._named_in_v2()
+    @named_by_format
+    def to_json(self) -> JSON:
+        return self.name
 
 
 class Bool(Plain):

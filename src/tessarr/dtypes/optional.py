@@ -26,7 +26,15 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 
 from tessarr.dtypes.base import DataType, Scalar
-from tessarr.dtypes.element import Element, as_scalar, configuration_of, fill_error, from_bytes, read_by_format
+from tessarr.dtypes.element import (
+    Element,
+    as_scalar,
+    configuration_of,
+    fill_error,
+    from_bytes,
+    named_by_format,
+    read_by_format,
+)
 from tessarr.dtypes.named import from_v3
 from tessarr.errors import DataTypeValidationError, MetadataValidationError, problems_of
 from tessarr.types import JSON, AnyArray, AnyDType, ZarrFormat
@@ -104,9 +112,8 @@ class OptionalValue(Element):
             problems = problems_of(error, "configuration")
             raise DataTypeValidationError(f"invalid configuration of data type {name}", problems) from error
 
-    def to_json(self, zarr_format: ZarrFormat = 3) -> JSON:
-        if zarr_format < 3:
-            return self._named_in_v2()
+    @named_by_format
+    def to_json(self) -> JSON:
         inner = self.data_type.to_json()
         named = inner if isinstance(inner, Mapping) else {"name": inner}
         configuration = {"name": named["name"], "configuration": named.get("configuration", {})}

@@ -44,6 +44,7 @@ from tessarr.dtypes.element import (
     from_bytes,
     is_old_zero,
     length_bytes_of,
+    named_by_format,
     no_configuration,
     old_zero_diagnostics,
     read_by_format,
@@ -125,10 +126,9 @@ class RawBytes(_FixedBytes):
         no_configuration(name, configuration)
         return cls(length=nbits // 8)
 
-    def to_json(self, zarr_format: ZarrFormat = 3) -> JSON:
+    @named_by_format
+    def to_json(self) -> JSON:
         """Return ``r<N>``, or ``raw_bytes`` where that was read."""
-        if zarr_format < 3:
-            return self._named_in_v2()
         if self._spelling == "raw_bytes":
             return {"name": "raw_bytes", "configuration": {"length_bytes": self.length}}
         return f"r{8 * self.length}"
@@ -184,10 +184,9 @@ class NullTerminatedBytes(_FixedBytes):
         """Parse ``length_bytes``."""
         return cls(length=length_bytes_of(name, configuration))
 
-    def to_json(self, zarr_format: ZarrFormat = 3) -> JSON:
+    @named_by_format
+    def to_json(self) -> JSON:
         """Return the object form."""
-        if zarr_format < 3:
-            return self._named_in_v2()
         return {"name": self.name, "configuration": {"length_bytes": self.length}}
 
     def cast_fill(self, value: object) -> Scalar:
@@ -247,10 +246,9 @@ class FixedLengthUTF32(Ordered):
         """Parse ``length_bytes``, a multiple of 4."""
         return cls(length=length_bytes_of(name, configuration, 4))
 
-    def to_json(self, zarr_format: ZarrFormat = 3) -> JSON:
+    @named_by_format
+    def to_json(self) -> JSON:
         """Return the object form."""
-        if zarr_format < 3:
-            return self._named_in_v2()
         return {"name": self.name, "configuration": {"length_bytes": 4 * self.length}}
 
     def default_fill(self) -> Scalar:

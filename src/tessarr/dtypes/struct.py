@@ -46,6 +46,7 @@ from tessarr.dtypes.element import (
     fill_error,
     from_bytes,
     is_old_zero,
+    named_by_format,
     old_zero_diagnostics,
     read_by_format,
 )
@@ -156,6 +157,10 @@ class Struct(Element):
 
     # -- documents -------------------------------------------------------------------------------------------
 
+    @property
+    def field_types(self) -> tuple[DataType, ...]:
+        return tuple(member.data_type for member in self.members)
+
     @classmethod
     @read_by_format
     def from_json(cls, name: str, configuration: Mapping[str, JSON] | None) -> Self:
@@ -177,13 +182,12 @@ class Struct(Element):
         vars(made)["_legacy"] = legacy
         return made
 
-    def to_json(self, zarr_format: ZarrFormat = 3) -> JSON:
+    @named_by_format
+    def to_json(self) -> JSON:
         """Return the object form, always named ``struct``.
 
         Raises `DataTypeValidationError` for fields of different byte orders.
         """
-        if zarr_format < 3:
-            return self._named_in_v2()
         if len(self.orders) > 1:
             raise DataTypeValidationError(
                 "a v3 struct cannot hold fields of different byte orders",

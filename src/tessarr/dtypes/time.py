@@ -30,6 +30,7 @@ from tessarr.dtypes.element import (
     configuration_of,
     fill_error,
     from_bits,
+    named_by_format,
     read_by_format,
     to_bits,
 )
@@ -89,10 +90,9 @@ class _Time(Ordered):
         found = configuration_of(name, configuration, ("unit", "scale_factor"))
         return cls(unit=found["unit"], scale_factor=found["scale_factor"])  # type: ignore[arg-type]
 
-    def to_json(self, zarr_format: ZarrFormat = 3) -> JSON:
+    @named_by_format
+    def to_json(self) -> JSON:
         """Return the object form."""
-        if zarr_format < 3:
-            return self._named_in_v2()
         return {"name": self.name, "configuration": {"unit": self.unit, "scale_factor": self.scale_factor}}
 
     def to_v2(self) -> JSON:

@@ -38,6 +38,7 @@ from tessarr.dtypes.element import (
     encode_base64,
     fill_error,
     is_old_zero,
+    named_by_format,
     read_by_format,
     refused_fill,
     text_of,
@@ -176,10 +177,9 @@ class _V2Objects(_JSONElements):
         """Raise `DataTypeValidationError`: v3 has no such type."""
         raise cls._not_v3()
 
-    def to_json(self, zarr_format: ZarrFormat = 3) -> JSON:
+    @named_by_format
+    def to_json(self) -> JSON:
         """Raise `DataTypeValidationError`: v3 has no such type."""
-        if zarr_format < 3:
-            return self._named_in_v2()
         raise self._not_v3()
 
     @classmethod

@@ -24,6 +24,7 @@ from tessarr.codecs.base import Codec
 from tessarr.codecs.sharding import ShardingCodec
 from tessarr.common.warn import report
 from tessarr.dtypes.base import DataType
+from tessarr.dtypes.unstable import warn_of_unstable
 from tessarr.errors import MetadataValidationError
 from tessarr.grids.base import ChunkGrid
 from tessarr.grids.regular import RegularGrid
@@ -65,6 +66,8 @@ class _PublicMetadata:
 
     def to_buffer_dict(self, prototype: Any) -> dict[str, JSON]:
         """Return the stored documents: key relative to the array → a buffer of ``prototype.buffer``."""
+        if self._model.zarr_format == 3:
+            warn_of_unstable(self._model.data_type)
         documents = serialize.dumps(self._model.documents())
         return {key: prototype.buffer.from_bytes(value) for key, value in documents.items()}
 
@@ -72,7 +75,7 @@ class _PublicMetadata:
         raise AttributeError(f"{type(self).__name__} is immutable; cannot set {name!r}")
 
     def __eq__(self, other: object) -> bool:
-        return self.to_dict() == other.to_dict() if isinstance(other, type(self)) else NotImplemented
+        return self._model == other._model if isinstance(other, type(self)) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -141,7 +144,7 @@ class _PublicMetadata:
 
     def update_shape(self, shape: Sequence[int]) -> Self:
         """Return a copy with another shape."""
-        return self._of(_parsed({**self.to_dict(), "shape": list(shape)}, self._formats))
+        return self._of(_parsed({**self._model.to_dict(), "shape": list(shape)}, self._formats))
 
     def update_attributes(self, attributes: dict[str, object]) -> Self:
         """Return a copy with other attributes."""
@@ -267,6 +270,7 @@ class ArrayV3Metadata(_PublicMetadata):
 
     def to_dict(self) -> JSONObject:
         """Return the document, always with ``storage_transformers``; shapes are tuples, as zarr-python gives them."""
+        warn_of_unstable(self._model.data_type)
         document: dict[str, Any] = self._model.to_dict()
         document.setdefault("storage_transformers", [])
         document["shape"] = tuple(document["shape"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 
 from tessarr.common import strict_json
@@ -10,9 +12,13 @@ from tessarr.core.asynchronous.sans_io import run_steps
 from tessarr.core.stored.metadata_io import change_steps, put_document_steps, require_document
 from tessarr.core.stored.read_nodes import NodeMetadata, require_node_steps
 from tessarr.core.stored.walk import Entry, read_entries_steps, walk_below_steps
+from tessarr.dtypes.parse import from_v3
+from tessarr.dtypes.unstable import warn_of_unstable
+from tessarr.errors import DataTypeValidationError
 from tessarr.metadata import consolidated, formats, serialize
 from tessarr.metadata.consolidated import V2_KEY
 from tessarr.metadata.group import GroupMetadata
+from tessarr.settings import config as settings
 from tessarr.stores.base import Store
 from tessarr.stores.path import join, prefix_of
 from tessarr.types import JSON, ZarrFormat
@@ -43,6 +49,8 @@ async def consolidate_steps(store: Store, path: str, zarr_format: int | None, me
         if written is None:
             for relative, documents in below.items():
                 report(formats.diagnose_corrections(number, documents), join(store.url, path, relative))
+            if number == 3 and settings.get("zarr_python.warnings"):
+                _warn_of_unstable(below.values())
         written = text
         if number == 3:
             block = consolidated.dump_v3(below)
@@ -69,3 +77,11 @@ def _with_block(
     store: Store, group: NodeMetadata, path: str, block: JSON, document: dict[str, object]
 ) -> dict[str, object]:
     return {**require_document(store, path, document, group), consolidated.FIELD: block}
+
+
+def _warn_of_unstable(documents: Iterable[dict[str, JSON]]) -> None:
+    for node in documents:
+        document = node[formats.KEYS[3].array]
+        if isinstance(document, dict) and "data_type" in document:
+            with suppress(DataTypeValidationError):  # documents are consolidated as they are
+                warn_of_unstable(from_v3(document["data_type"]))

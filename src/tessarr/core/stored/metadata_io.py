@@ -19,6 +19,7 @@ from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.shape_locks import hold_node_steps
 from tessarr.core.stored.walk import Entry, read_entries_steps
 from tessarr.core.stored.write_new import attributes_to_look_for, remove_old_attributes_steps, write_new_steps
+from tessarr.dtypes.unstable import warn_of_unstable
 from tessarr.errors import (
     ContainsArrayError,
     ContainsGroupError,
@@ -54,8 +55,14 @@ async def create_node_steps(
 ) -> None:
     """Write a new node, and missing groups above the node. See `create_documents_steps`."""
     check_path(path, metadata.zarr_format)
+    _warn_of_unstable_array(metadata)
     documents = keyed_documents(path, metadata.documents())
     await create_documents_steps(store, path, metadata.zarr_format, documents, overwrite=overwrite, keep=keep)
+
+
+def _warn_of_unstable_array(metadata: NodeMetadata) -> None:
+    if metadata.zarr_format == 3 and isinstance(metadata, ArrayMetadata):
+        warn_of_unstable(metadata.data_type)
 
 
 async def create_documents_steps(
@@ -297,6 +304,7 @@ async def change_attributes_steps(
     `change` makes the new attributes of the stored ones, and may be called several times. Returns `metadata` with the new
     attributes.
     """
+    _warn_of_unstable_array(metadata)
     keys = formats.KEYS[metadata.zarr_format]
     new: dict[str, Any] = {}
 
@@ -351,6 +359,8 @@ async def rewrite_document_steps(
     ``{}`` when there is no document any more. Without `follow` consolidated metadata above stays unchanged: for changes that
     readers do not see. `sent` may wrap the call of `update`.
     """
+    if follow:
+        _warn_of_unstable_array(metadata)
     name = formats.KEYS[metadata.zarr_format].array
     await change_steps(store, path, name, lambda document: change(formats.corrected(name, document)), follow, sent)
 
