@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import dask
 import numpy as np
 import pytest
 import xarray as xr
+import zarr.storage
 
 import tessarr.xarray
+from tessarr.stores.virtual.zarr_python import ZarrPythonStore
 from tessarr.xarray import accelerate
 from tessarr.xarray.lazy_array import LazyArray
 
@@ -84,3 +87,33 @@ def test_the_given_dataset_stays_as_it_was(place: Path, monkeypatch: pytest.Monk
     seen = reads(monkeypatch)
     opened.compute(scheduler="sync")
     assert not seen
+
+
+def test_closing_the_copy_closes_what_was_opened_for_it(place: Path) -> None:
+    closed: list[str] = []
+    for name, opened in (
+        ("dataset", xr.open_dataset(place, engine="zarr")),
+        ("array", xr.open_dataarray(place, engine="zarr", drop_variables="a")),
+        ("tree", xr.open_datatree(place, engine="zarr")),
+    ):
+        given = cast("xr.Dataset", opened)
+        given.set_close(functools.partial(closed.append, name))
+        accelerate(given).close()
+    assert closed == ["dataset", "array", "tree"]
+
+
+def test_archives_of_zarr_python_are_read_without_its_event_loop(tmp_path: Path) -> None:
+    ds = xr.Dataset({"a": ("x", np.arange(6))})
+    tessarr.xarray.to_zarr(ds, tmp_path / "a.zip")
+    with xr.open_dataset(zarr.storage.ZipStore(tmp_path / "a.zip", mode="r"), engine="zarr") as opened:
+        fast = accelerate(opened)
+        assert not isinstance(_adopted_array(fast).store, ZarrPythonStore)
+        xr.testing.assert_identical(fast.load(), ds)
+
+
+def _adopted_array(fast: xr.Dataset) -> Any:
+    """The tessarr array below a variable."""
+    data: Any = fast.variables["a"]._data
+    while not isinstance(data, LazyArray):
+        data = data.array
+    return data._array

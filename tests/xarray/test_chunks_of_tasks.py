@@ -13,7 +13,7 @@ import xarray as xr
 
 import tessarr
 import tessarr.xarray
-from tessarr.errors import ZarrUserWarning
+from tessarr.errors import BaseZarrError, ZarrUserWarning
 from tessarr.stores.memory.mapping import MappingStore
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.xarray.writer import locks_hold, shared_chunks
@@ -72,3 +72,9 @@ def test_aligned_tasks_are_not_warned_of(tmp_path: Path) -> None:
 def test_shared_chunks_are_counted(blocks: tuple[int, ...], chunk: int, start: int, expected: tuple[int, int]) -> None:
     z = tessarr.create_array({}, shape=(20,), chunks=(chunk,), dtype="i4")
     assert shared_chunks((blocks,), z, (slice(start, start + sum(blocks)),)) == expected
+
+
+def test_an_unknown_word_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(BaseZarrError, match="unknown safe_chunks"):
+        tessarr.xarray.to_zarr(counted(40, 5), tmp_path / "a.zarr", safe_chunks="warn")  # type: ignore[arg-type]
+    assert not (tmp_path / "a.zarr").exists()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import xarray
@@ -41,16 +42,24 @@ class _Accelerate:
 
         Arrays opened by the engine ``zarr`` are replaced, also inside a dask array, which keeps its chunks and names. All
         other data stays: loaded values, other engines, arrays that tessarr cannot open. `accelerate.explain` says which.
+        The copy reads from the stores of `obj`: ``close`` of either closes them.
 
         >>> import numpy as np, xarray as xr, tessarr.xarray
         >>> tessarr.xarray.accelerate.explain(xr.Dataset({"a": ("x", np.arange(3))}))
         {'a': 'left alone: its values are in memory'}
         """
         if isinstance(obj, xarray.DataTree):
-            return cast("Opened", obj.map_over_datasets(_exchanged))
+            tree = obj.map_over_datasets(_exchanged)
+            for path, node in tree.subtree_with_keys:
+                node.set_close(obj[path]._close)
+            return cast("Opened", tree)
         if isinstance(obj, xarray.DataArray):
-            return obj._from_temp_dataset(_exchanged(obj._to_temp_dataset()))
-        return _exchanged(obj)
+            array = obj._from_temp_dataset(_exchanged(obj._to_temp_dataset()))
+            array.set_close(obj._close)
+            return array
+        dataset = _exchanged(obj)
+        dataset.set_close(obj._close)  # type: ignore[attr-defined]
+        return dataset
 
     def explain(self, obj: Any) -> dict[str, str]:
         """Say for every variable, by name (in a tree by path), whether it reads through tessarr, or why not."""
@@ -121,10 +130,11 @@ def _adopted(wrapper: Any) -> Outcome:
 def _as_tessarr(theirs: Any) -> Array:
     """Open the stored array of a zarr-python array with tessarr."""
     from tessarr.core.open import open_array
+    from tessarr.zarr_python.stores.unwrap import NotServedError, unwrap
 
     store = theirs.store_path.store
-    if type(store).__module__.startswith("zarr.storage") and type(store).__name__ == "LocalStore":
-        store = str(store.root)  # directly, by the native engine, not through zarr-python's loop
+    with suppress(NotServedError):  # of an unknown class: read through zarr-python's event loop
+        store = unwrap(store)
     return open_array(store, path=theirs.path, mode="r", zarr_format=theirs.metadata.zarr_format)
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, cast
 import xarray
 from xarray.backends.zarr import _choose_default_mode
 
+from tessarr.errors import BaseZarrError
 from tessarr.stores.url import StoreLike, store_from
 from tessarr.xarray.data_store import TessarrStore
 from tessarr.xarray.lazy_sources import check_not_own_source
@@ -43,8 +44,8 @@ def to_zarr(
     an Icechunk session everything is written to forks, which are merged into it at the end: commit it then, once.
 
     Returns the store, or with ``compute=False`` a delayed object. Raises what xarray's ``to_zarr`` raises, and
-    tessarr's errors of stores; `FailedTasksError` naming tasks of `executor` that failed; `BaseZarrError` where ``mode="w"``
-    would replace arrays that `obj` is still to be read from.
+    tessarr's errors of stores; `FailedTasksError` naming tasks of `executor` that failed; `BaseZarrError` for another value
+    of `safe_chunks`, and where ``mode="w"`` would replace arrays that `obj` is still to be read from.
 
     >>> import tempfile, xarray as xr
     >>> import tessarr.xarray
@@ -55,6 +56,7 @@ def to_zarr(
     >>> tessarr.xarray.open_dataset(place).rain.values.tolist()
     [1.0, 2.0, 1.0, 2.0]
     """
+    _check_safe_chunks(safe_chunks)
     options = {
         "consolidated": consolidated,
         "append_dim": append_dim,
@@ -109,6 +111,11 @@ def _tree_nodes(
         )
         for path, node in tree.subtree_with_keys
     }
+
+
+def _check_safe_chunks(given: object) -> None:
+    if given not in (True, False, "refuse"):
+        raise BaseZarrError("unknown safe_chunks", expected='True, False or "refuse"', got=repr(given))
 
 
 def _open_for_writing(
