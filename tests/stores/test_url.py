@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import tessarr
 from tessarr import built_in, registry
 from tessarr.errors import StoreError
 from tessarr.storage import PrefixStore, WrapperStore
@@ -248,3 +249,16 @@ def test_nodes_that_lie_in_each_other_are_found_out(tmp_path: Path) -> None:
     assert not overlaps(whole, "ab", part, "")
     assert not overlaps(whole, "a/b", part, "c")
     assert not overlaps(MemoryStore(), "", MemoryStore(), "")
+
+
+def test_storage_options_of_what_is_open_already_are_refused(tmp_path: Path) -> None:
+    group = tessarr.open_group(tmp_path / "a.zarr", mode="w")
+    array = group.create_array("a", shape=2, dtype="u1")
+    opened: StoreLike
+    for opened in (group.store, group, array, StorePath(group.store, "a")):
+        with pytest.raises(TypeError, match="storage_options are for URLs"):
+            tessarr.open(opened, storage_options={"anon": True})
+    with pytest.raises(TypeError, match="storage_options are for URLs"):
+        group.create_array("b", shape=2, dtype="u1", storage_options={"anon": True})
+    assert "b" not in group
+    assert group.create_array("c", shape=2, dtype="u1", storage_options={}).shape == (2,)

@@ -75,6 +75,8 @@ class Store(AsMapping):
     read_only: bool = False
     """Writes raise `ReadOnlyError`."""
     given: Any = None  # the object that `Array.store` returns instead: see `tessarr.stores.url`
+    dimension_separator: str | None = None
+    """Separator of chunk indices in v2 arrays that are new, or whose document names none; ``None``: the store sets none."""
     manifest_options: ManifestOptions | None = None
     """Places to which manifests of chunks in this store may refer; ``None``: below their array."""
 

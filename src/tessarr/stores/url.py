@@ -127,8 +127,8 @@ def store_from(
     `storage_options` are for URLs of remote stores; the entry ``manifest`` is for any store: see
     `tessarr.stores.transformed.manifest`.
 
-    Raises `TypeError` for a value that is not store-like, `StoreError` for a file that is not a store, and
-    `MissingDependencyError`.
+    Raises `TypeError` for a value that is not store-like, and for `storage_options` of one that is open already, `StoreError`
+    for a file that is not a store, and `MissingDependencyError`.
 
     >>> store_from(None)[0]
     MemoryStore('memory://...')
@@ -143,6 +143,10 @@ def store_from(
         store = found.with_read_only(found.read_only)  # a copy: other users of a given store did not allow anything
         store.manifest_options = ManifestOptions.parse(storage_options["manifest"])
         return store, path
+    if storage_options and not isinstance(store_like, str) and not hasattr(store_like, "__fspath__"):
+        raise TypeError(
+            f"storage_options are for URLs, and {store_like!r} is none: give them where its store is opened"
+        )
     if isinstance(store_like, Store):
         return store_like, ""
     if isinstance(store_like, StorePath):
@@ -160,8 +164,6 @@ def _make(
     """Make a store of `store_like`. Returns the store, and a path in the store."""
     if isinstance(store_like, str):
         return _from_string(store_like, mode, read_only, storage_options)
-    if storage_options and not hasattr(store_like, "__fspath__"):
-        raise TypeError("storage_options are for URLs, not for a store that is open already")
     if store_like is None or isinstance(store_like, dict):
         from tessarr.stores.memory.store import MemoryStore
 

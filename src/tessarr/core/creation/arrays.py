@@ -114,7 +114,7 @@ def _data_shape_dtype(
 
 def _separator_of(store: Store, zarr_format: int) -> str | None:
     """Return the separator that a store of zarr-python 2 sets for the chunk keys of new v2 arrays; ``None``: the default."""
-    return getattr(store, "dimension_separator", None) if zarr_format == 2 else None
+    return store.dimension_separator if zarr_format == 2 else None
 
 
 def _warn_v1() -> None:

@@ -179,7 +179,7 @@ def _with_separator(store: Store, node: NodeMetadata | None) -> NodeMetadata | N
     if (
         isinstance(node, ArrayMetadata)
         and node.zarr_format == 2
-        and getattr(store, "dimension_separator", None) == "/"
+        and store.dimension_separator == "/"
         and _lacks_separator(node)
     ):
         from tessarr.keys.v2 import V2KeyEncoding

@@ -19,6 +19,7 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.base import Store as BaseStore
+from tessarr.stores.local.zarr2 import check_separator
 from tessarr.stores.path import prefix_of
 from tessarr.stores.url import StoreLike
 from tessarr.types import ShapeLike
@@ -144,7 +145,7 @@ class FSStore(Store, metaclass=_OpensStores):
                 raise ValueError(f"FSStore's option {name!r} is not supported; leave it out")
         store = _opened(url, fs, mode == "r", storage_options)
         if dimension_separator is not None:
-            vars(store)["dimension_separator"] = dimension_separator
+            store.dimension_separator = check_separator(dimension_separator)
         return cls.opened(store)
 
 

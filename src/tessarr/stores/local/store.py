@@ -65,9 +65,6 @@ class LocalStore(Transactional):
     (b'1', None, ['a/'])
     """
 
-    dimension_separator: str | None = None
-    """Separator of chunk indices in new v2 arrays, if the store sets one (`tessarr.stores.local.zarr2`)."""
-
     def __init__(
         self,
         root: str | os.PathLike[str],

@@ -15,6 +15,13 @@ from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import normalize_path
 
 
+def check_separator(separator: str | None) -> str | None:
+    """Return a `dimension_separator` that a user gives. Raises `ValueError` unless it is ``"."``, ``"/"`` or ``None``."""
+    if separator not in (None, ".", "/"):
+        raise ValueError(f"dimension_separator must be '.' or '/'; got {separator!r}")
+    return separator
+
+
 class DirectoryStore(LocalStore):
     """A local store whose new v2 arrays keep all chunks in one directory by default."""
 
@@ -28,10 +35,8 @@ class DirectoryStore(LocalStore):
     ) -> None:
         if normalize_keys:
             raise ValueError("normalize_keys=True would merge nodes whose names differ in case; rename the nodes")
-        if dimension_separator not in (None, ".", "/"):
-            raise ValueError(f"dimension_separator must be '.' or '/'; got {dimension_separator!r}")
         super().__init__(path, read_only=read_only)
-        self.dimension_separator = dimension_separator
+        self.dimension_separator = check_separator(dimension_separator)
 
     @property
     def path(self) -> str:
