@@ -143,7 +143,7 @@ def store_from(
         store = found.with_read_only(found.read_only)  # a copy: other users of a given store did not allow anything
         store.manifest_options = ManifestOptions.parse(storage_options["manifest"])
         return store, path
-    if storage_options and not isinstance(store_like, str) and not hasattr(store_like, "__fspath__"):
+    if storage_options and not _names_place(store_like):
         raise TypeError(
             f"storage_options are for URLs, and {store_like!r} is none: give them where its store is opened"
         )
@@ -156,6 +156,10 @@ def store_from(
         return place
     store, path = _make(store_like, mode, read_only or mode == "r", storage_options)
     return set_given(store), path
+
+
+def _names_place(store_like: object) -> bool:
+    return isinstance(store_like, str | os.PathLike)
 
 
 def _make(
