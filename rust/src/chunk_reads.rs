@@ -188,7 +188,9 @@ impl ChunkReads {
             (Phase::Whole, Some((offset, len))) => vec![span(offset, len)],
             (Phase::Index, _) => vec![self.index_range(read)?],
             (Phase::Version(_), _) => vec![(0, Some(0))],
-            (Phase::InnerChunks(inner), _) if inner.spans.is_empty() => vec![(0, Some(0))],
+            (Phase::InnerChunks(inner), _) if inner.spans.is_empty() => {
+                vec![inner.last.map_or((0, Some(0)), |at| span(at, 1))]
+            }
             (Phase::InnerChunks(inner), _) => {
                 let spans = inner.spans.iter().map(|&(start, stop)| span(start, (stop - start) as usize));
                 spans.chain(inner.last.map(|at| span(at, 1))).collect()

@@ -106,6 +106,15 @@ impl Extents {
         Ok(Some(Object::Bytes(OwnedBytes::Read(Arc::new(bytes)))))
     }
 
+    /// The file and the offset of the value of part `number`, if it is one extent of a file whose version tells it from others.
+    pub fn versioned(&self, array: &Array, number: usize) -> Result<Option<(&Local, u64)>> {
+        let Some(Some(LocatedValue { extents, .. })) = self.values.get(number) else { return Ok(None) };
+        let [extent] = &extents[..] else { return Ok(None) };
+        let Some(file) = self.files.get(extent.file).filter(|file| file.version.is_some()) else { return Ok(None) };
+        let local = file.open(&array.last_file)?;
+        Ok((!local.version.is_coarse()).then_some((&**local, extent.offset)))
+    }
+
     fn find(&self, array: &Array, extent: &Extent) -> Result<Object> {
         let file = self.files.get(extent.file).ok_or_else(|| Error::new("internal", "no such file of extents"))?;
         let (local, offset) = (file.open(&array.last_file)?, extent.offset);

@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::allocate;
 use crate::array::Array;
 use crate::chain::{ArrayToBytes, Chain, Shard};
 use crate::chunk_job::{ChunkJob, ChunkWork, SMALL_WORK};
@@ -64,6 +65,12 @@ impl ChunkWork for ReadWork {
                 }
                 ArrayToBytes::Bytes { .. } => true,
             };
+            if keep
+                && let Some(local) = extents.versioned(&self.array, number).map_err(place)?
+                && self.cached_extent(&chain, extents, number, local, &part).map_err(place)?
+            {
+                return Ok(());
+            }
             return match extents.value(&self.array, number, whole).map_err(place)? {
                 None => self.missing(&chain, &part).map_err(place),
                 Some(object) => self.value(job, &chain, object, (&coords, &key, &part), false, poll).map_err(place),
@@ -95,6 +102,37 @@ impl ReadWork {
             return Err(Error::new("chunk_not_found", "a chunk is missing"));
         }
         decode::fill(chain, part, self.out)
+    }
+
+    /// Read `part` of a compressed chunk, at an offset of a file, from the cache, to which the second read adds it.
+    /// Whether it was read.
+    fn cached_extent(
+        &self,
+        chain: &Chain,
+        extents: &Extents,
+        number: usize,
+        (local, offset): (&Local, u64),
+        part: &Part,
+    ) -> Result<bool> {
+        if chain.after.is_empty() || !matches!(chain.serializer, ArrayToBytes::Bytes { .. }) {
+            return Ok(false);
+        }
+        let (cache, name) = (&process().cache, local.path.as_os_str());
+        let (cache_key, validator) = (chain.cache_key(offset), local.version.into());
+        let found = match cache.get(name, cache_key, &validator) {
+            Some(value) => value,
+            None if !cache.touched(name, cache_key, &validator) => return Ok(false),
+            None => cache.get_or_make(name, cache_key, &validator, || {
+                let Some(object) = extents.value(&self.array, number, true)? else {
+                    return Err(Error::new("internal", "a value that was located is missing"));
+                };
+                let mut value = allocate::zeros(chain.nbytes)?;
+                decode::check_size(chain, Source::whole(&object))?;
+                decode::decode_into(chain, Source::whole(&object), &mut value)?;
+                Ok(value)
+            })?,
+        };
+        decode::place(chain, &found, part, self.out).map(|()| true)
     }
 
     /// Read `part` of a stored value.

@@ -96,12 +96,25 @@ def test_small_shards_are_asked_for_whole() -> None:
     assert store.calls == [[Fetch("c/0/0")]]
 
 
-def test_memory_is_not_asked_for_ranges() -> None:
+def test_memory_is_asked_for_an_inner_chunk_once() -> None:
     class Watched(MemoryStore):
-        def get_ranges(self, key: str, ranges: Any) -> Any:
-            raise AssertionError(key, ranges)
+        nbytes = 0
 
-    assert make(Watched())[70, 3] == 71
+        def fetch(self, requests: Any) -> Any:
+            found = super().fetch(requests)
+            self.nbytes += sum(len(part) for parts in found for part in parts or ())
+            return found
+
+    tessarr.clear_chunk_cache()
+    store = Watched()
+    array = make(store, compressors="zstd", shards=(64, 2000))
+    array[...] = np.random.default_rng(0).integers(0, 256, array.shape, dtype="u1")
+    store.nbytes = 0
+    first = array[70, 3]
+    assert store.nbytes > 1000
+    store.nbytes = 0
+    assert array[70, 3] == first
+    assert store.nbytes == 1, "a byte, whose response has the version"
 
 
 @pytest.mark.parametrize("location", ["start", "end"])

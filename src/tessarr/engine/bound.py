@@ -19,7 +19,7 @@ from tessarr.grids.base import Axis
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.fetch import Fetch, Fetched
-from tessarr.stores.protocols import Delete, FetchOne, GetRanges, PlainFiles, Remote
+from tessarr.stores.protocols import Delete, FetchOne, GetRanges, Remote
 from tessarr.types import AnyDType, Coords, Shape
 
 if TYPE_CHECKING:
@@ -57,17 +57,8 @@ class Access(NamedTuple):
 def access_to(store: Store) -> Access:
     """Ask what `store` can do."""
     fetch_one = store.fetch_one if isinstance(store, FetchOne) else None
-    whole = not isinstance(store, GetRanges) or _is_in_memory(store)
-    small = sys.maxsize if whole else _SMALL_SHARD
+    small = _SMALL_SHARD if isinstance(store, GetRanges) else sys.maxsize
     return Access(store, isinstance(store, Remote), fetch_one, small, isinstance(store, Delete))
-
-
-def _is_in_memory(store: Store) -> bool:
-    if isinstance(store, PlainFiles):  # most stores: the other class is not imported for them
-        return False
-    from tessarr.stores.memory.store import MemoryStore
-
-    return isinstance(store, MemoryStore)
 
 
 class BoundLayout:

@@ -90,14 +90,15 @@ def _store(bound: BoundArray) -> JSONObject:
         from tessarr.stores.remote.coalesce import coalescing  # imported here, as in `_place`
 
         return {"kind": "python", "remote": True, "gap": coalescing().max_gap, "place": _place(store)}
-    return {"kind": "python"}
+    return {"kind": "python", "place": _place(store)}
 
 
 def _place(store: Store) -> str | None:
     """Return the part of cache keys that names the place, the same for all store objects over it; ``None``: no caching."""
-    from tessarr.stores.remote.base import NetworkStore  # imported here, because most programs do not need it
+    from tessarr.stores.memory.store import MemoryStore  # imported here, because most programs do not need them
+    from tessarr.stores.remote.base import NetworkStore
 
-    return store.url if isinstance(store, NetworkStore) else None
+    return store.url if isinstance(store, (NetworkStore, MemoryStore)) else None
 
 
 def _longest(axis: Axis) -> int:

@@ -23,6 +23,7 @@ from tessarr.common.segments import flat
 from tessarr.errors import ConflictError, KeyValidationError, StoreError
 from tessarr.stores.base import ANY, Any_, ConditionalStore, LockContext, Store, Version, shared_copy
 from tessarr.stores.buffers import as_bytes, byte_view
+from tessarr.stores.fetch import Fetch, Fetched
 from tessarr.stores.functions import check_not_durable, check_versions
 from tessarr.stores.locks import KEYED_LOCKS, ForkSafeLock
 from tessarr.stores.path import check_key, check_prefix, is_plain_key, join, normalize_path, prefix_of
@@ -34,6 +35,8 @@ _NUMBERS = itertools.count(1)
 
 _state_lock = ForkSafeLock()
 """One lock for all maps, held during each change."""
+_VERSIONED_NBYTES = 4096
+"""Smaller values are read without a version: decoding them takes no longer than looking for their chunks in the cache."""
 _OPEN: weakref.WeakValueDictionary[str, MemoryStore] = weakref.WeakValueDictionary()
 """Name in the URL → anonymous store, as long as the store exists."""
 
@@ -125,6 +128,34 @@ class MemoryStore(ConditionalStore):
             start, stop = byte_range.bounds(view.nbytes)
             parts.append(view[start:stop].data)
         return parts
+
+    def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        """See `Store.fetch`. Responses have the versions of values that are large enough for the cache of chunks."""
+        mine = type(self)
+        if mine.get is not MemoryStore.get or mine.get_ranges is not MemoryStore.get_ranges:
+            return super().fetch(requests)  # a subclass that reads in another way
+        return [self._fetch(key, ranges) for key, ranges in requests]
+
+    def _fetch(self, key: str, ranges: tuple[ByteRange, ...] | None) -> _List[Buffer] | None:
+        value = self._map.get(key)
+        if type(value) is not bytes or len(value) < _VERSIONED_NBYTES or type(self._map) is not dict:
+            if ranges is not None:
+                return self.get_ranges(key, ranges)
+            whole = self.get(key)
+            return None if whole is None else [whole]
+        known = self._versions.get(key)
+        version = known[1] if known is not None and known[0] is value else self._version_of(key, value)
+        if ranges is None:
+            return Fetched((value,), version)
+        view = memoryview(value)
+        return Fetched((view[slice(*byte_range.bounds(len(value)))] for byte_range in ranges), version)
+
+    def _version_of(self, key: str, value: bytes) -> Version | None:
+        """Return the version of `value`; ``None``: it is no longer what is stored."""
+        with _state_lock:
+            version = self._version(key)
+            known = self._versions.get(key)
+            return version if known is not None and known[0] is value else None
 
     def exists(self, key: str) -> bool:
         check_key(key)
