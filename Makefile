@@ -16,6 +16,7 @@ DEMO := $(VENV)/.demo
 SITE := $(VENV)/.site
 MUTATION := $(VENV)/.mutation
 PACKAGING := build/packaging
+CIBUILDWHEEL := build/cibuildwheel
 RUST := $(shell find rust -name target -prune -o -type f \( -name '*.rs' -o -name '*.toml' -o -name 'Cargo.lock' \) -print 2>/dev/null)
 JOBS ?= 2
 FIXTURES ?= $(if $(wildcard ../shared/fixtures),../shared/fixtures,tests/fixtures)
@@ -71,6 +72,12 @@ $(MUTATION): pyproject.toml | $(STAMP)
 	$(PY) -m pip install --quiet -e '.[mutation]'
 	@touch $@
 
+# What reads the configuration of wheels for other systems.
+$(CIBUILDWHEEL)/.installed: | $(PY)
+	$(PY) -m venv $(CIBUILDWHEEL)
+	$(CIBUILDWHEEL)/bin/python -m pip install --quiet 'cibuildwheel>=4.3,<5'
+	@touch $@
+
 demo: $(if $(wildcard $(STAMP)),$(STAMP),$(DEMO)) ## a tour: convert, read, write, check
 	$(PY) scripts/demo.py
 
@@ -106,7 +113,7 @@ test-zarr-python: ## the patch, the codec pipeline and the entry points in RELEA
 servers: $(STAMP) ## the servers that the tests of remote stores talk to, in build/test-servers
 	PYTHON=$(abspath $(PY)) scripts/install_test_servers.sh </dev/null
 
-check: $(STAMP) ## format, lint, types, import floors, house rules (public API, sizes, hops)
+check: $(STAMP) $(CIBUILDWHEEL)/.installed ## format, lint, types, import floors, house rules (public API, sizes, hops)
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy
@@ -118,6 +125,7 @@ check: $(STAMP) ## format, lint, types, import floors, house rules (public API, 
 	$(VENV)/bin/basedpyright --pythonpath $(PY)
 	$(VENV)/bin/basedpyright --pythonpath $(PY) --project scripts/public_types.json
 	$(VENV)/bin/lint-imports
+	$(CIBUILDWHEEL)/bin/python scripts/wheel_targets.py
 	$(PY) -m pytest -q tests/architecture </dev/null
 
 format: $(STAMP) ## put the code in form
