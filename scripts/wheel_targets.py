@@ -2,8 +2,8 @@
 
     python scripts/wheel_targets.py     # in an environment with cibuildwheel
 
-Prints what cibuildwheel would build on each system, without building. Exits 1 when it refuses the configuration, or when one of the
-wheels is missing: for Linux, macOS and Windows, x86-64 and arm64 each, one for CPython 3.11 and newer (abi3) and one for
+Prints what cibuildwheel would build on each system, without building. Exits 1 when it refuses the configuration, or when one of
+the wheels is missing: for Linux, macOS and Windows, x86-64 and arm64 each, one for CPython 3.11 and newer (abi3) and one for
 free-threaded CPython.
 """
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tessarr.common import strict_json
+from tessarr.dtypes.unstable import warn_of_unstable
 from tessarr.errors import MetadataValidationError
 from tessarr.settings import config
 from tessarr.types import JSON, JSONObject
@@ -53,6 +54,13 @@ def dumps(documents: Mapping[str, JSONObject]) -> dict[str, bytes]:
         else strict_json.dumps(document, indent=4, sort_keys=True, allow_nan=allow_nan)
         for name, document in documents.items()
     }
+
+
+def warn_of_unstable_array(node: ArrayMetadata | GroupMetadata) -> None:
+    """Warn where zarr-python does when it writes the document of an array; see `warn_of_unstable`."""
+    data_type = getattr(node, "data_type", None)
+    if node.zarr_format == 3 and data_type is not None:
+        warn_of_unstable(data_type)
 
 
 def _array_v3(array: ArrayMetadata) -> JSONObject:

@@ -19,7 +19,6 @@ from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.shape_locks import hold_node_steps
 from tessarr.core.stored.walk import Entry, read_entries_steps
 from tessarr.core.stored.write_new import attributes_to_look_for, remove_old_attributes_steps, write_new_steps
-from tessarr.dtypes.unstable import warn_of_unstable
 from tessarr.errors import (
     ContainsArrayError,
     ContainsGroupError,
@@ -55,14 +54,9 @@ async def create_node_steps(
 ) -> None:
     """Write a new node, and missing groups above the node. See `create_documents_steps`."""
     check_path(path, metadata.zarr_format)
-    _warn_of_unstable_array(metadata)
+    serialize.warn_of_unstable_array(metadata)
     documents = keyed_documents(path, metadata.documents())
     await create_documents_steps(store, path, metadata.zarr_format, documents, overwrite=overwrite, keep=keep)
-
-
-def _warn_of_unstable_array(metadata: NodeMetadata) -> None:
-    if metadata.zarr_format == 3 and isinstance(metadata, ArrayMetadata):
-        warn_of_unstable(metadata.data_type)
 
 
 async def create_documents_steps(
@@ -100,8 +94,9 @@ async def create_documents_steps(
         await hold_node_steps(store, path, _replace_steps(store, path, documents), entries[-1])
     else:
         ways = (zarr_format,) if beside else (3, 2)
-        replace = existing is not None
-        other = await write_new_steps(store, path, documents, replace=replace, above=made, formats_in_the_way=ways)
+        other = await write_new_steps(
+            store, path, documents, replace=existing is not None, above=made, formats_in_the_way=ways
+        )
         if other is not None:
             if not overwrite:
                 raise _contains(store, other, (await read_kinds_steps(store, other))[other])
@@ -304,7 +299,7 @@ async def change_attributes_steps(
     `change` makes the new attributes of the stored ones, and may be called several times. Returns `metadata` with the new
     attributes.
     """
-    _warn_of_unstable_array(metadata)
+    serialize.warn_of_unstable_array(metadata)
     keys = formats.KEYS[metadata.zarr_format]
     new: dict[str, Any] = {}
 
@@ -360,7 +355,7 @@ async def rewrite_document_steps(
     readers do not see. `sent` may wrap the call of `update`.
     """
     if follow:
-        _warn_of_unstable_array(metadata)
+        serialize.warn_of_unstable_array(metadata)
     name = formats.KEYS[metadata.zarr_format].array
     await change_steps(store, path, name, lambda document: change(formats.corrected(name, document)), follow, sent)
 
