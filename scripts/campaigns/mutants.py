@@ -6,10 +6,11 @@ tables of names at the head of a module, branches for type checkers.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
+import os
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,8 +22,11 @@ from mutmut.mutation.mutators import mutation_operators
 TOLD = ("warn", "note", "at", "add_note", "Problem")
 """Functions whose arguments are texts for people, and places that texts name. So are errors, and the local function ``add``, by
 which parsers collect problems."""
-TEXTS = ("hint", "expected", "got")
+TEXTS = ("hint", "expected", "got", "message")
 """Arguments of errors, and variables, which are texts for people."""
+
+SPELLED = ("__repr__", "__str__")
+"""Functions that spell an object for people."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class Mutant:
     """The lines that differ, without indentation."""
     code: str
     """The module with the change."""
+    lines: range
+    """The lines that differ, counted from 1 in the original."""
 
     def __str__(self) -> str:
         return f"{self.module}, {self.function}: `{self.old}` -> `{self.new}`"
@@ -55,11 +61,12 @@ class Sketch:
         """Write the mutant out."""
         changed = self._source.tree.deep_replace(self._node, self._new)
         assert isinstance(changed, cst.Module)
-        differ = list(
-            difflib.unified_diff(self._source.code.splitlines(), changed.code.splitlines(), n=0, lineterm="")
-        )[3:]
-        old, new = (" ".join(line[1:].strip() for line in differ if line.startswith(sign)) for sign in "-+")
-        return Mutant(self._source.name, self._function, old, new, changed.code)
+        before, after = self._source.code.splitlines(), changed.code.splitlines()
+        head = _equal(before, after)
+        tail = _equal(before[:head:-1], after[:head:-1])
+        old, new = (" ".join(map(str.strip, lines[head : len(lines) - tail])) for lines in (before, after))
+        lines = range(head + 1, len(before) - tail + 1)
+        return Mutant(self._source.name, self._function, old, new, changed.code, lines)
 
 
 class Source:
@@ -101,7 +108,7 @@ class Source:
                 in_function = True
             if isinstance(parent, cst.FunctionDef | cst.ClassDef):
                 names.insert(0, parent.name.value)
-        return ".".join(names) if in_function else None
+        return ".".join(names) if in_function and names[-1] not in SPELLED else None
 
     def _changes_text(self, node: cst.CSTNode, new: cst.CSTNode) -> bool:
         """Whether two calls differ in texts for people only."""
@@ -115,6 +122,8 @@ class Source:
 
     def _is_told(self, node: cst.CSTNode) -> bool:
         for child, parent in [(node, node), *self._above(node)]:
+            if isinstance(parent, cst.If) and child is parent.body and _is_elsewhere(parent.test):
+                return True
             if isinstance(child, cst.Annotation):
                 return True
             if isinstance(parent, cst.Raise) and child is not parent:
@@ -142,6 +151,25 @@ class Source:
             ):
                 return True
         return False
+
+
+def _equal(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many lines at the beginning are equal."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def _is_elsewhere(test: cst.BaseExpression) -> bool:
+    """Whether a condition is that of another operating system than this one."""
+    names = {"sys.platform": sys.platform, "os.name": os.name}
+    for name, here in names.items():
+        left = m.Attribute(value=m.Name(name.split(".")[0]), attr=m.Name(name.split(".")[1]))
+        equal = m.Comparison(
+            left=left, comparisons=[m.ComparisonTarget(operator=m.Equal(), comparator=m.SimpleString())]
+        )
+        if m.matches(test, equal):
+            value = cst.ensure_type(cst.ensure_type(test, cst.Comparison).comparisons[0].comparator, cst.SimpleString)
+            return bool(value.evaluated_value != here)
+    return False
 
 
 def _takes_text(call: cst.Call) -> bool:

@@ -1,79 +1,90 @@
 """Change one place of what must not break, and look whether a test fails: the share of changes that tests notice.
 
 `MODULES` are the modules and the tests that must notice. Mutants are those of mutmut, and steps that are left out or
-swapped, conditions that are taken for false or true (`mutants.py`). A number is a mutant, in a mixed order of all;
-behind the last one the first one comes again. A mutant that survives is a finding, unless
+swapped, conditions that are taken for false or true (`mutants.py`); `mutant_trials.py` runs the tests. A number is a mutant, in
+a mixed order of all; behind the last one the first one comes again. A mutant that survives is a finding, unless
 ``tests/mutation/equivalent.toml`` says why nothing can tell it from the original.
+
+    PYTHONPATH=scripts:. python -m campaigns.mutation [MODULE ...]
+
+tries every mutant of these modules (paths below ``src``), or of all, and prints the survivors and the score per module; it
+writes no log.
 """
 
 from __future__ import annotations
 
-import os
-import resource
-import signal
 import sys
-import tempfile
+import time
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing
 from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from campaigns.slices import Slice, repeated, timed
+
+if TYPE_CHECKING:
+    from campaigns.mutant_trials import Trials
+    from campaigns.mutants import Mutant, Sketch
 
 SUMMARY = "changes of what must not break, of which a test must notice each (mutation score)"
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src"
 EQUIVALENT = ROOT / "tests" / "mutation" / "equivalent.toml"
 MODULES: dict[str, tuple[str, ...]] = {
-    "tessarr/metadata/reservations.py": (
-        "tests/metadata/test_reservations.py",
-        "tests/simulation/test_appends.py",
-    ),
+    "tessarr/metadata/reservations.py": ("tests/metadata/test_reservations.py",),
     "tessarr/keys/default.py": ("tests/keys",),
     "tessarr/keys/v2.py": ("tests/keys",),
     "tessarr/keys/template.py": ("tests/keys",),
     "tessarr/keys/templated.py": ("tests/keys",),
     "tessarr/indexing/boxes.py": ("tests/indexing",),
     "tessarr/indexing/chunk_plan.py": ("tests/indexing",),
-    "tessarr/codecs/sharding.py": ("tests/codecs/test_shard_pieces.py", "tests/codecs/test_shard_arguments.py"),
+    "tessarr/codecs/sharding.py": (
+        "tests/codecs/test_shard_pieces.py",
+        "tests/codecs/test_shard_arguments.py",
+        "tests/conformance/test_v3_sharding.py",
+    ),
     "tessarr/stores/local/replace.py": ("tests/stores/test_local.py",),
     "tessarr/stores/local/lock.py": ("tests/stores/test_local.py",),
     "tessarr/stores/local/file.py": ("tests/stores/test_local.py",),
     "tessarr/stores/local/exchange.py": ("tests/stores/test_localswap.py",),
     "tessarr/stores/local/sync.py": ("tests/stores/test_durable.py",),
-    "tessarr/stores/local/transactions/journal.py": (
-        "tests/transactions/test_transactions.py",
-        "tests/transactions/test_swap.py",
-    ),
+    "tessarr/stores/local/transactions/journal.py": ("tests/transactions/test_journal.py",),
     "tessarr/stores/compare_and_swap.py": ("tests/stores/test_swapping.py",),
-    "tessarr/core/claims/intents.py": ("tests/transactions/test_publish.py",),
+    "tessarr/core/claims/intents.py": ("tests/transactions/test_intents.py",),
     "tessarr/transactions/document_merge.py": ("tests/transactions/test_transactions.py",),
 }
-"""Path below ``src`` → tests, the quickest first."""
-LONGEST_S = 60
-"""Processor time; a mutant that takes more is noticed too, because it hangs."""
-_PASSED, _FAILED = 0, 1
+"""Path below ``src`` → tests; of these run those that reach the mutant."""
 
 
 def slices(begin: int, seconds: float) -> Iterator[Slice]:
     """Do mutants from `begin` on, for so long."""
-    with tempfile.TemporaryDirectory(prefix="tessarr-mutants-") as folder:
-        yield from timed(begin, seconds, partial(_do, Path(folder)))
+    from campaigns.mutant_trials import Trials
+
+    with closing(Trials(ROOT, MODULES)) as trials:
+        yield from timed(begin, seconds, partial(_do, trials))
 
 
 def repeat(number: int) -> str | None:
     """Do one mutant again."""
-    with tempfile.TemporaryDirectory(prefix="tessarr-mutants-") as folder:
-        return repeated(number, partial(_do, Path(folder)))
+    from campaigns.mutant_trials import Trials
+
+    with closing(Trials(ROOT, MODULES)) as trials:
+        return repeated(number, partial(_do, trials))
 
 
 @cache
-def sketches() -> Sequence[object]:
+def sketches() -> Sequence[Sketch]:
     """Every mutant of every module, in a mixed order."""
+    return _sketches(MODULES)
+
+
+def _sketches(modules: Sequence[str] | dict[str, tuple[str, ...]]) -> Sequence[Sketch]:
     from campaigns.mutants import Source
 
-    found = [sketch for name in MODULES for sketch in Source(SRC, name).sketches()]
+    found = [sketch for name in modules for sketch in Source(SRC, name).sketches()]
     return sorted(found, key=lambda sketch: sketch.order)
 
 
@@ -84,82 +95,47 @@ def equivalents() -> dict[tuple[str, str, str, str], str]:
     return {(one["module"], one["function"], one["old"], one["new"]): one["reason"] for one in entries}
 
 
-def _do(folder: Path, number: int, part: Slice) -> None:
-    from campaigns.mutants import Sketch
-
-    sketch = sketches()[number % len(sketches())]
-    assert isinstance(sketch, Sketch)
-    mutant = sketch.mutant()
-    part.count("mutants")
+def outcome(trials: Trials, mutant: Mutant) -> str:
+    """What became of a mutant: ``killed``, ``survived`` or ``equivalent``."""
     if (mutant.module, mutant.function, mutant.old, mutant.new) in equivalents():
-        part.count("equivalent")
-    elif is_noticed(folder, mutant.module, mutant.code):
-        part.count("killed")
-    else:
-        part.count("survived")
+        return "equivalent"
+    return "killed" if trials.is_noticed(mutant) else "survived"
+
+
+def _do(trials: Trials, number: int, part: Slice) -> None:
+    mutant = sketches()[number % len(sketches())].mutant()
+    found = outcome(trials, mutant)
+    part.count("mutants")
+    part.count(found)
+    if found == "survived":
         part.find(number, str(mutant))
 
 
-def is_noticed(folder: Path, module: str, code: str) -> bool:
-    """Whether a test of `MODULES` fails when `module` has this code. `folder` is used for its copy."""
-    copy = _package(folder, module)
-    with suppress(FileNotFoundError):
-        copy.unlink()
-    copy.write_text(code, encoding="utf-8")
-    for cached in copy.parent.glob(f"__pycache__/{copy.stem}.*.pyc"):
-        cached.unlink()
-    return _ended(folder / module.replace("/", "-"), MODULES[module]) != _PASSED
+def main(names: Sequence[str]) -> int:
+    """Try every mutant of modules; returns how many survived."""
+    from campaigns.mutant_trials import Trials
+
+    totals: Counter[str] = Counter()
+    for name in names or MODULES:
+        begin, counts = time.monotonic(), Counter[str]()
+        with closing(Trials(ROOT, MODULES)) as trials:
+            for mutant in (sketch.mutant() for sketch in _sketches([name])):
+                found = outcome(trials, mutant)
+                counts[found] += 1
+                if found == "survived":
+                    print(f"  {mutant.lines.start}: {mutant}", flush=True)
+        print(f"{name}: {_told(counts)}, {time.monotonic() - begin:.0f} s", flush=True)
+        totals += counts
+    print(f"all: {_told(totals)}")
+    return totals["survived"]
 
 
-def _package(folder: Path, module: str) -> Path:
-    """Make a package whose files are links to those of the source, with the one that is changed as a file of its own."""
-    root = folder / module.replace("/", "-")
-    place, source = root, SRC
-    if not root.exists():
-        for name in module.split("/"):
-            place.mkdir()
-            for path in source.iterdir():
-                if path.name not in (name, "__pycache__"):
-                    (place / path.name).symlink_to(path)
-            place, source = place / name, source / name
-    return root / module
+def _told(counts: Counter[str]) -> str:
+    tried = counts["killed"] + counts["survived"]
+    score = 100 * counts["killed"] / max(1, tried)
+    told = ", ".join(f"{counts[name]:,} {name}" for name in ("killed", "survived", "equivalent"))
+    return f"{tried + counts['equivalent']:,} mutants, {told}, {score:.1f} %"
 
 
-@cache
-def _preload() -> None:
-    """Import what every test needs, and nothing of the package, so that the processes of mutants need not."""
-    import numcodecs  # noqa: F401
-    import numpy as np  # noqa: F401
-    import pytest  # noqa: F401
-
-
-def _ended(package: Path, tests: Sequence[str]) -> int:
-    """Run tests with the package in place of ``src``; returns the exit status of pytest, or minus the number of a signal."""
-    _preload()
-    child = os.fork()
-    if not child:
-        status = _FAILED
-        try:
-            status = _test(package, tests)
-        finally:
-            os._exit(status)
-    _, ended = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(ended)
-
-
-def _test(package: Path, tests: Sequence[str]) -> int:
-    """Run tests in this process."""
-    import pytest
-
-    resource.setrlimit(resource.RLIMIT_CPU, (LONGEST_S, LONGEST_S + 5))
-    signal.alarm(5 * LONGEST_S)  # against one that waits
-    os.setsid()
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(nothing, descriptor)
-    os.chdir(ROOT)
-    os.environ["PYTHONPATH"] = str(package)
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("tessarr", "tests")]:
-        del sys.modules[name]
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-o", f"pythonpath={package} scripts ."]
-    return int(pytest.main([*options, *tests]))
+if __name__ == "__main__":
+    sys.exit(int(main(sys.argv[1:]) > 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -61,3 +62,70 @@ def test_texts_for_people_are_no_mutants(tmp_path: Path) -> None:
     ]
     assert [new for old, new in changed if "limit=3" in old and "limit=3" not in new]
     assert [new for old, new in changed if old == "seen.add(name)"]
+
+
+ELSEWHERE = """
+import os
+import sys
+
+def here(path):
+    if sys.platform == "another system":
+        path.lower()
+    if os.name == "another system":
+        path.upper()
+    return path
+"""
+
+
+def test_code_of_other_operating_systems_is_not_changed(tmp_path: Path) -> None:
+    pytest.importorskip("libcst", reason="mutants need the extra 'mutation' (mutmut)")
+    from campaigns.mutants import Source
+
+    (tmp_path / "module.py").write_text(ELSEWHERE, encoding="utf-8")
+    changed = {sketch.mutant().old for sketch in Source(tmp_path, "module.py").sketches()}
+    assert changed == {'if sys.platform == "another system":', 'if os.name == "another system":'}
+
+
+TRIED = """
+from functools import cache
+
+@cache
+def larger(one, other):
+    return one if one > other else other
+
+def unused():
+    return 1
+"""
+TESTS = """
+import sys
+from contextlib import closing
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "src"))
+from tried import larger
+
+def test_the_larger_one():
+    assert larger(1, 2) == larger(2, 1) == 2
+
+def test_that_fails_in_any_case():
+    assert larger(1, 1) == 2
+"""
+
+
+def test_mutants_are_noticed_by_tests_that_pass_without_them(tmp_path: Path) -> None:
+    pytest.importorskip("libcst", reason="mutants need the extra 'mutation' (mutmut)")
+    from campaigns.mutant_trials import Trials
+    from campaigns.mutants import Source
+
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "tried.py").write_text(TRIED, encoding="utf-8")
+    (tmp_path / "test_tried.py").write_text(TESTS, encoding="utf-8")
+    mutants = [sketch.mutant() for sketch in Source(tmp_path / "src", "tried.py").sketches()]
+    with closing(Trials(tmp_path, {"tried.py": ["test_tried.py"]})) as trials:
+        noticed = {mutant.new: trials.is_noticed(mutant) for mutant in mutants}
+    assert noticed == {
+        "return one if (one > other) or True else other": True,
+        "return one if (one > other) and False else other": True,
+        "return one if one >= other else other": False,
+        "return 2": False,
+    }

@@ -79,11 +79,13 @@ def test_reservations_are_stored_and_parsed(pending: Reservations, length: int, 
     document = pending.with_member({"shape": shape, "other": 1, MEMBER: {"old": True}})
     expected = None if stored is None else {"must_understand": False, **stored}
     assert pending.to_json(length) == document.get(MEMBER) == expected
+    assert (MEMBER in document) == (stored is not None)
     assert (document["shape"], document["other"]) == (shape, 1)
     assert parse(document) == (None if stored is None else pending)
 
 
 WRONG: list[tuple[Any, tuple[Any, ...]]] = [
+    ([], ()),
     ([], ("axis",)),
     ({"axis": 2}, ("axis",)),
     ({"axis": -1}, ("axis",)),
@@ -122,3 +124,11 @@ def test_regions_that_touch_and_end_before_the_next_one_are_valid() -> None:
     member = {"axis": 0, "stop": 30, "reserved": [list(A), list(B), list(C)], "closed": ["x", 0]}
     assert parse_member(member, (10,)) == Reservations(axis=0, stop=30, reserved=(A, B, C), closed=("x", 0))
     assert parse({"shape": [5]}) is None
+
+
+def test_a_member_of_more_regions_than_any_writer_leaves_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tessarr.metadata.reservations._MOST", 3)
+    regions = [list(A), list(B), list(C)]
+    assert parse_member({"axis": 0, "stop": 20, "reserved": regions}, [10]).reserved == (A, B, C)
+    with pytest.raises(MetadataValidationError, match="at most 3 regions"):
+        parse_member({"axis": 0, "stop": 21, "reserved": [*regions, [20, 21, "d", 0]]}, [10])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import pytest
 from obstore.store import MemoryStore as ObstoreMemory
 
 import tessarr
+import tessarr.stores.compare_and_swap as swapping
 from tessarr.errors import ConflictError, StoreError
 from tessarr.storage import ConditionalStore, ObjectStore, WrapperStore
 from tessarr.stores.base import ANY, Any_, Version
@@ -136,8 +138,6 @@ def test_who_is_always_slower_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
             raise ConflictError("changed", key=key)
 
-    import tessarr.stores.compare_and_swap as swapping
-
     monkeypatch.setattr(swapping, "POLICY", swapping.POLICY._replace(attempts=3))
     with pytest.raises(ConflictError, match=r"faster in every attempt .* got 3 attempts"):
         Busy(Place()).update("k", increment)
@@ -156,3 +156,63 @@ def test_a_conflict_that_a_change_raises_ends_the_update() -> None:
         with pytest.raises(ConflictError, match="a group replaced"):
             store.update("k", change)
     assert calls == 2
+
+
+class Value:
+    """A value whose first writes fail because another writer is faster. Notes the writes and the waits."""
+
+    def __init__(self, value: bytes | None, faster: int = 0) -> None:
+        self.value, self.faster = value, faster
+        self.swaps: list[tuple[Version | None, Buffer | None]] = []
+        self.waits: list[float] = []
+
+    async def read(self) -> swapping.Versioned:
+        return self.value, None if self.value is None else f"version {len(self.swaps)}"
+
+    async def swap(self, version: Version | None, new: Buffer | None) -> None:
+        self.swaps.append((version, new))
+        if self.faster:
+            self.faster -= 1
+            self.value = b"theirs"
+            raise ConflictError("changed", key="k")
+        self.value = None if new is None else bytes(byte_view(new))
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+    def update(self, change: Any) -> None:
+        asyncio.run(swapping.compare_and_swap(self.read, self.swap, change, sleep=self.sleep, store="memory", key="k"))
+
+
+def test_who_was_slower_waits_and_changes_the_newer_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(swapping.POLICY), "back_off_s", lambda _, attempt: 10.0 + attempt)
+    value = Value(b"mine", faster=2)
+    value.update(lambda old: old + b"+")
+    assert value.swaps == [("version 0", b"mine+"), ("version 1", b"theirs+"), ("version 2", b"theirs+")]
+    assert value.waits == [10.0, 11.0]
+    assert value.value == b"theirs+"
+
+
+def test_nothing_is_written_where_nothing_is_and_nothing_is_to_be() -> None:
+    value = Value(None)
+    value.update(lambda old: old)
+    assert value.swaps == []
+    value = Value(b"old")
+    value.update(lambda _: None)
+    assert value.swaps == [("version 0", None)]
+    value.update(lambda _: b"new")
+    assert (value.swaps[1:], value.value) == ([(None, b"new")], b"new")
+
+
+def test_functions_that_block_run_without_an_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(time, "sleep", waits.append)
+    for call, result in (
+        (swapping.sleep_blocking(0.25), None),
+        (swapping.blocking(divmod)(7, 2), (3, 1)),
+        (swapping.blocking(sorted)([1, 2], reverse=True), [2, 1]),
+    ):
+        with pytest.raises(StopIteration) as ended:
+            call.send(None)
+        assert ended.value.value == result
+    assert waits == [0.25]
