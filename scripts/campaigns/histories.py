@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import cache, partial
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
@@ -28,19 +28,22 @@ from campaigns.slices import Slice, repeated, timed
 
 from tests.histories import clients, judge
 from tests.histories.clients import Place
+from tests.simulation.worlds import SCRATCH
 from tests.stores.remote import servers
 from tests.stores.remote.proxy import Fault, start_proxy
 
 SUMMARY = "8 processes over local files, an S3 server, emulators of GCS and Azure, killed and stopped at random"
 KEPT = Path(__file__).resolve().parents[2] / "build" / "campaigns" / "histories"
 KINDS = ("local", "s3", "local", "gcs", "local", "s3", "local", "azure")
-OPERATIONS = {"local": 600, "s3": 100, "gcs": 60, "azure": 60}
+OPERATIONS = {"local": 2000, "s3": 100, "gcs": 60, "azure": 60}
 """Operations of each process in one history."""
+DISTURBED_S = {"local": (0.005, 0.06)}
+"""Seconds between disturbances, where they are not those of a server: operations in memory are fast."""
 PROCESSES = 8
 BROKEN = 0.005
 """The share of answers that the proxy breaks."""
 LONGEST_S = 300.0
-"""A history that goes on for longer hangs."""
+"""A history in which no process writes a line for so long hangs."""
 
 
 @cache
@@ -63,7 +66,7 @@ def repeat(number: int) -> str | None:
 
 def _do(number: int, part: Slice) -> None:
     kind = KINDS[number % len(KINDS)]
-    with tempfile.TemporaryDirectory(prefix="tessarr-history-") as folder:
+    with tempfile.TemporaryDirectory(prefix="tessarr-history-", dir=SCRATCH) as folder:
         history, wrong, figures = run(kind, number, Path(folder), PROCESSES, OPERATIONS[kind])
         if wrong:
             kept = KEPT / str(number)
@@ -87,7 +90,7 @@ def run(
         _once(partial(clients.make, place, sharded=random.random() < 0.5))
         breaking.is_on = True
         crowd = Crowd(place, seed, folder, processes, operations)
-        crowd.run(random)
+        crowd.run(random, DISTURBED_S.get(kind, (0.01, 0.2)))
         breaking.is_on = False
         history = judge.read(sorted(folder.glob("*.jsonl")))
         wrong = [*crowd.wrong, *history.wrong]
@@ -165,13 +168,15 @@ class Crowd:
         self.figures: Counter[str] = Counter(kills=0, stops=0)
         self.wrong: list[str] = []
 
-    def run(self, random: Random) -> None:
-        """Run all, and disturb them until they have ended."""
+    def run(self, random: Random, pause_s: tuple[float, float]) -> None:
+        """Run all, and disturb them, after a pause each time, until they have ended."""
         for number in range(len(self._lives)):
             self._start(number)
-        until = time.monotonic() + LONGEST_S
+        noted, until = 0, time.monotonic() + LONGEST_S
         while self._running:
-            time.sleep(random.uniform(0.01, 0.2))
+            if (now := sum(file.stat().st_size for file in self._folder.glob("*.jsonl"))) != noted:
+                noted, until = now, time.monotonic() + LONGEST_S
+            time.sleep(random.uniform(*pause_s))
             for number, process in list(self._running.items()):
                 if not process.is_alive():
                     self._ended(number, process)
@@ -227,7 +232,8 @@ class Crowd:
     def _signal(self, number: int, what: signal.Signals) -> None:
         process = self._running[number]
         if process.pid is not None and process.is_alive():
-            os.kill(process.pid, what)
+            with suppress(ProcessLookupError):  # it has ended since
+                os.kill(process.pid, what)
 
 
 def _done(file: Path) -> int:

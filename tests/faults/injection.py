@@ -285,12 +285,20 @@ def _difference(found: State, expected: State) -> str:
 
 
 class Cases:
-    """Every fault of every workload with both engines, in an order that is mixed and always the same."""
+    """Every fault of every workload with both engines, in an order that is mixed and always the same.
+
+    Every third one is a cut, as long as there are any: of each call there are many more errors.
+    """
 
     def __init__(self, strace: str) -> None:
         self._benches = [Bench(workload, engine, strace) for workload in WORKLOADS for engine in ENGINES]
-        self._cases = [(bench, fault) for bench in self._benches for fault in bench.faults()]
-        Random(0).shuffle(self._cases)
+        cases = [(bench, fault) for bench in self._benches for fault in bench.faults()]
+        Random(0).shuffle(cases)
+        cuts = [case for case in cases if case[1].kind == KILL]
+        others = [case for case in cases if case[1].kind != KILL]
+        self._cases = [case for at, cut in enumerate(cuts) for case in (cut, *others[2 * at : 2 * at + 2])] + others[
+            2 * len(cuts) :
+        ]
 
     def __len__(self) -> int:
         return len(self._cases)

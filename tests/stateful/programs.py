@@ -11,6 +11,7 @@ from random import Random
 from typing import NamedTuple, Protocol
 
 from tessarr.stores.base import Store
+from tests.simulation.worlds import SCRATCH
 from tests.stateful.arrays import ArrayProgram
 from tests.stateful.hierarchies import HierarchyProgram
 from tests.stateful.stores import StoreProgram
@@ -90,7 +91,7 @@ class Folder:
     """A directory for programs, emptied after each."""
 
     def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="programs"))
+        self.path = Path(tempfile.mkdtemp(prefix="programs", dir=SCRATCH))
 
     def run(self, number: int) -> Outcome:
         try:
