@@ -582,6 +582,7 @@ def test_members_of_other_enumerations_are_taken_with_a_warning_under_the_alias(
         np.dtype({"names": ["a", "b"], "formats": ["i1", "i1"], "offsets": [0, 4], "itemsize": 8}),
     ],
 )
+@pytest.mark.filterwarnings("ignore::tessarr.errors.UnstableSpecificationWarning")
 def test_removed_padding_is_warned_of_under_the_alias(as_zarr: None, dtype: np.dtype[np.void]) -> None:
     data = np.zeros(3, dtype)
     data["a"] = [1, 2, 3]
