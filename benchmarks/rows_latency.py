@@ -5,13 +5,10 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
-import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +16,7 @@ from latency_server import COUNT, running
 from layouts import DATA, LAYOUTS
 from peers.base import NotSupportedError, Peer
 from rows_read import assert_whole
-from task import Task, row
+from task import Task, printed, row
 
 LAYOUT, CHUNKED = "shard-blosc32", "raw32"
 WORK = ("open + slice", "open + whole", "open + 64 chunks")
@@ -90,9 +87,7 @@ def remote_read(peer: Peer, variant: str, *, requests: bool) -> Task:
 def seconds_of_first_open(peer: Peer, variant: str) -> float:
     """Measure the seconds of the first open in a new process."""
     url = f"{url_of(int(variant.partition(' ')[0]))}/{LAYOUTS[LAYOUT].name}.zarr"
-    command = [sys.executable, "-c", FIRST_OPEN, peer.name, url]
-    here = Path(__file__).resolve().parent
-    return float(subprocess.run(command, capture_output=True, text=True, check=True, cwd=here).stdout)
+    return printed(FIRST_OPEN, peer.name, url)
 
 
 def read_by_ten(peer: Peer, variant: str) -> Task:

@@ -14,7 +14,7 @@ import numpy as np
 from layouts import CALLS, DATA, LAYOUTS, MEMORY, SCRATCH, SHARDED, UNSHARDED, Layout
 from peers.base import NotSupportedError, Peer
 from rows_read import assert_whole, layout_for, random_chunks
-from task import ROWS, Task, row
+from task import ROWS, Task, printed, row
 
 ALL = [layout.name for layout in [*UNSHARDED, *SHARDED]]
 IN_MEMORY = "in memory"
@@ -143,10 +143,7 @@ def update_shard(peer: Peer, name: str) -> Task:
 def seconds_to_import(peer: Peer) -> float:
     """Measure the seconds of the peer's import beyond NumPy's, in a new interpreter."""
     code = f"import time, numpy; t = time.perf_counter(); {peer.statement}; print(time.perf_counter() - t)"
-    command = [sys.executable, "-W", "ignore", "-c", code]
-    # Bytecode is kept from one import to the next, as in an installed package.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return float(subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout)
+    return printed(code)
 
 
 def create_several(peer: Peer, name: str) -> Task:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from peers.base import Peer
@@ -67,3 +71,13 @@ def row(name: str, title: str, variants: list[str], **options: Any) -> Callable[
         return make
 
     return register
+
+
+def printed(code: str, *arguments: str) -> float:
+    """Run code in a new interpreter, and return the number that it prints."""
+    command = [sys.executable, "-W", "ignore", "-c", code, *arguments]
+    # Bytecode is kept from one process to the next, as in an installed package.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    here = Path(__file__).resolve().parent
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, cwd=here)
+    return float(ended.stdout)

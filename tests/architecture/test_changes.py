@@ -30,6 +30,10 @@ TOO_LONG = {
         "docs(ecosystem): run xarray, its engine, spatialdata, anemoi-datasets, zarrs and the patch again; "
         "name commits of the history only"
     ),
+    (
+        "docs(performance): measure reading, opening, memory and writing at one commit; "
+        "rows of L1 for a first open and ten readers"
+    ),
 }
 """Subjects that stay, because history is not rewritten."""
 
