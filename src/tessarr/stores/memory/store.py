@@ -134,15 +134,19 @@ class MemoryStore(ConditionalStore):
         mine = type(self)
         if mine.get is not MemoryStore.get or mine.get_ranges is not MemoryStore.get_ranges:
             return super().fetch(requests)  # a subclass that reads in another way
-        return [self._fetch(key, ranges) for key, ranges in requests]
+        found: _List[_List[Buffer] | None] = []
+        for key, ranges in requests:
+            value = self._map.get(key)
+            if type(value) is bytes and len(value) >= _VERSIONED_NBYTES and type(self._map) is dict:
+                found.append(self._versioned(key, value, ranges))
+            elif ranges is not None:
+                found.append(self.get_ranges(key, ranges))
+            else:
+                whole = self.get(key)
+                found.append(None if whole is None else [whole])
+        return found
 
-    def _fetch(self, key: str, ranges: tuple[ByteRange, ...] | None) -> _List[Buffer] | None:
-        value = self._map.get(key)
-        if type(value) is not bytes or len(value) < _VERSIONED_NBYTES or type(self._map) is not dict:
-            if ranges is not None:
-                return self.get_ranges(key, ranges)
-            whole = self.get(key)
-            return None if whole is None else [whole]
+    def _versioned(self, key: str, value: bytes, ranges: tuple[ByteRange, ...] | None) -> Fetched:
         known = self._versions.get(key)
         version = known[1] if known is not None and known[0] is value else self._version_of(key, value)
         if ranges is None:
