@@ -62,6 +62,9 @@ class _PublicMetadata:
 
     def to_dict(self) -> JSONObject:
         """Return the metadata as one document, attributes included."""
+        return self._document()
+
+    def _document(self) -> JSONObject:
         return self._model.to_dict()
 
     def to_buffer_dict(self, prototype: Any) -> dict[str, JSON]:
@@ -75,7 +78,7 @@ class _PublicMetadata:
         raise AttributeError(f"{type(self).__name__} is immutable; cannot set {name!r}")
 
     def __eq__(self, other: object) -> bool:
-        return self._model == other._model if isinstance(other, type(self)) else NotImplemented
+        return self._document() == other._document() if isinstance(other, type(self)) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -144,7 +147,7 @@ class _PublicMetadata:
 
     def update_shape(self, shape: Sequence[int]) -> Self:
         """Return a copy with another shape."""
-        return self._of(_parsed({**self._model.to_dict(), "shape": list(shape)}, self._formats))
+        return self._of(_parsed({**self._document(), "shape": list(shape)}, self._formats))
 
     def update_attributes(self, attributes: dict[str, object]) -> Self:
         """Return a copy with other attributes."""
@@ -196,6 +199,9 @@ class ArrayV2Metadata(_PublicMetadata):
 
     def to_dict(self) -> JSONObject:
         """Return the metadata as one document, with attributes and always with ``dimension_separator``."""
+        return self._document()
+
+    def _document(self) -> JSONObject:
         document = self._model.to_dict()
         if self.zarr_format == 2:
             document.setdefault("dimension_separator", self.dimension_separator)
@@ -271,6 +277,9 @@ class ArrayV3Metadata(_PublicMetadata):
     def to_dict(self) -> JSONObject:
         """Return the document, always with ``storage_transformers``; shapes are tuples, as zarr-python gives them."""
         warn_of_unstable(self._model.data_type)
+        return self._document()
+
+    def _document(self) -> JSONObject:
         document: dict[str, Any] = self._model.to_dict()
         document.setdefault("storage_transformers", [])
         document["shape"] = tuple(document["shape"])
