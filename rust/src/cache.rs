@@ -203,7 +203,7 @@ impl Cache {
     }
 
     /// Whether this is the second lookup of the entry; records a limited number of first lookups.
-    pub fn touched(&self, name: &OsStr, cache_key: CacheKey, validator: &Validator) -> bool {
+    fn touched(&self, name: &OsStr, cache_key: CacheKey, validator: &Validator) -> bool {
         if capacity() == 0 {
             return false;
         }
@@ -258,6 +258,25 @@ impl Cache {
         let value = Arc::new(make()?);
         self.insert_after_miss(name, cache_key, validator, value.clone());
         Ok(value)
+    }
+
+    /// As `get_or_make`, but a first read makes nothing: a program that reads each chunk in part once would fill the cache
+    /// without hits. `None`: there is no entry, and that of `nbytes` is not to be made.
+    pub fn get_or_make_again(
+        &self,
+        name: &OsStr,
+        cache_key: CacheKey,
+        validator: &Validator,
+        nbytes: usize,
+        make: impl FnOnce() -> Result<Vec<u8>>,
+    ) -> Result<Option<Value>> {
+        if let Some(value) = self.get(name, cache_key, validator) {
+            return Ok(Some(value));
+        }
+        if !fits(nbytes) || !self.touched(name, cache_key, validator) {
+            return Ok(None);
+        }
+        self.get_or_make(name, cache_key, validator, make).map(Some)
     }
 
     /// Drop the entries of a value.

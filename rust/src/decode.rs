@@ -156,16 +156,7 @@ fn read_plain(chain: &Chain, source: Source, part: &Part, options: ReadOptions) 
     if options.keep
         && let Some((local, offset)) = source.origin()
     {
-        let cache = &process().cache;
-        let (name, cache_key, validator) = (local.path.as_os_str(), chain.cache_key(offset), local.version.into());
-        if let Some(value) = cache.get(name, cache_key, &validator) {
-            return scatter(chain, &value, 0, part, options.out);
-        }
-        // Cached on the second read only: a program that reads each chunk in part once would fill the cache without hits.
-        if !cache.touched(name, cache_key, &validator) {
-            return read_some(chain, source, part, options.out);
-        }
-        let value = cache.get_or_make(name, cache_key, &validator, || {
+        let make = || {
             let data = peel(chain, source)?;
             let (codec, size) = &chain.after[0];
             codec.check_plausible(&data, *size)?;
@@ -173,10 +164,21 @@ fn read_plain(chain: &Chain, source: Source, part: &Part, options: ReadOptions) 
             codec.decode_into(&data, &mut value)?;
             finish(chain, &mut value);
             Ok(value)
-        })?;
-        return scatter(chain, &value, 0, part, options.out);
+        };
+        let (name, cache_key, validator) = (local.path.as_os_str(), chain.cache_key(offset), local.version.into());
+        if let Some(value) = process().cache.get_or_make_again(name, cache_key, &validator, chain.nbytes, make)? {
+            return scatter(chain, &value, 0, part, options.out);
+        }
     }
     read_some(chain, source, part, options.out)
+}
+
+/// Decode all of a chunk to new memory, in stored order.
+pub fn whole(chain: &Chain, source: Source) -> Result<Vec<u8>> {
+    check_size(chain, source)?;
+    let mut value = allocate::zeros(chain.nbytes)?;
+    decode_into(chain, source, &mut value)?;
+    Ok(value)
 }
 
 /// Copy `part` of a decoded chunk to the output.

@@ -4,7 +4,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::allocate;
 use crate::array::Array;
 use crate::chain::{ArrayToBytes, Chain, Shard};
 use crate::chunk_job::{ChunkJob, ChunkWork, SMALL_WORK};
@@ -104,8 +103,7 @@ impl ReadWork {
         decode::fill(chain, part, self.out)
     }
 
-    /// Read `part` of a compressed chunk, at an offset of a file, from the cache, to which the second read adds it.
-    /// Whether it was read.
+    /// Read `part` of a compressed chunk at an offset of a file from the cache. Whether it was read.
     fn cached_extent(
         &self,
         chain: &Chain,
@@ -117,22 +115,13 @@ impl ReadWork {
         if chain.after.is_empty() || !matches!(chain.serializer, ArrayToBytes::Bytes { .. }) {
             return Ok(false);
         }
-        let (cache, name) = (&process().cache, local.path.as_os_str());
-        let (cache_key, validator) = (chain.cache_key(offset), local.version.into());
-        let found = match cache.get(name, cache_key, &validator) {
-            Some(value) => value,
-            None if !cache.touched(name, cache_key, &validator) => return Ok(false),
-            None => cache.get_or_make(name, cache_key, &validator, || {
-                let Some(object) = extents.value(&self.array, number, true)? else {
-                    return Err(Error::new("internal", "a value that was located is missing"));
-                };
-                let mut value = allocate::zeros(chain.nbytes)?;
-                decode::check_size(chain, Source::whole(&object))?;
-                decode::decode_into(chain, Source::whole(&object), &mut value)?;
-                Ok(value)
-            })?,
+        let make = || match extents.value(&self.array, number, true)? {
+            Some(object) => decode::whole(chain, Source::whole(&object)),
+            None => Err(Error::new("internal", "a value that was located is missing")),
         };
-        decode::place(chain, &found, part, self.out).map(|()| true)
+        let (name, cache_key, validator) = (local.path.as_os_str(), chain.cache_key(offset), local.version.into());
+        let found = process().cache.get_or_make_again(name, cache_key, &validator, chain.nbytes, make)?;
+        found.map_or(Ok(false), |value| decode::place(chain, &value, part, self.out).map(|()| true))
     }
 
     /// Read `part` of a stored value.

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use crate::allocate;
 use crate::array::{Array, PythonStore, Store};
 use crate::cache::{self, CacheKey, Validator};
 use crate::chain::{ArrayToBytes, Chain};
@@ -120,9 +119,7 @@ impl ReadTarget {
                     let options = ReadOptions { out: self.out, keep: false };
                     return decode::read(chain, source, &chunk.part, options);
                 };
-                let mut value = allocate::zeros(chain.nbytes)?;
-                decode::check_size(chain, source)?;
-                decode::decode_into(chain, source, &mut value)?;
+                let value = decode::whole(chain, source)?;
                 decode::place(chain, &value, &chunk.part, self.out)?;
                 let validator = Validator::Tag(version.clone());
                 process().cache.insert_after_miss(&name, chain.cache_key(*offset), &validator, value.into());

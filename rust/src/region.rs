@@ -95,27 +95,6 @@ pub fn zeros(len: usize) -> Option<Vec<u8>> {
     (!bytes.is_null()).then(|| unsafe { Vec::from_raw_parts(bytes, len, len) })
 }
 
-/// Work that is compiled for the instructions of the function that it becomes a part of: its method is always inlined.
-pub trait Inlined {
-    fn run(self);
-}
-
-/// Work by instructions of 256 bits where the processor has them.
-pub fn wide(work: impl Inlined) {
-    #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has the instructions that the function is compiled for.
-        return unsafe { by_avx2(work) };
-    }
-    work.run();
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn by_avx2(work: impl Inlined) {
-    work.run();
-}
-
 /// Read-only memory of a Python object (such as a part of a larger response), held by its exported buffer.
 pub struct Exported {
     buffer: PyUntypedBuffer,

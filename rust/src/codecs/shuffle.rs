@@ -3,41 +3,22 @@
 //! Shuffle: byte 0 of every element, then byte 1 of every element, …; the bytes of a last incomplete element follow
 //! unchanged. Bit shuffle does the same with bits, for a number of elements that is a multiple of eight.
 
-use crate::region::{Inlined, wide};
+use crate::region::wide_vectors;
 
 /// Elements per block: both sides of a block fit into the first-level cache.
 const BLOCK: usize = 1024;
 
-/// Shuffle by the widest instructions that the processor has.
 pub fn shuffle(width: usize, data: &[u8], out: &mut [u8]) {
-    wide(Shuffling { undo: false, width, data, out });
+    wide_vectors(|| shuffle_now(width, data, out));
 }
 
-/// Undo `shuffle`, likewise.
+/// Undo `shuffle`.
 pub fn unshuffle(width: usize, data: &[u8], out: &mut [u8]) {
-    wide(Shuffling { undo: true, width, data, out });
-}
-
-struct Shuffling<'a> {
-    undo: bool,
-    width: usize,
-    data: &'a [u8],
-    out: &'a mut [u8],
-}
-
-impl Inlined for Shuffling<'_> {
-    #[inline(always)]
-    fn run(self) {
-        if self.undo {
-            unshuffle_any(self.width, self.data, self.out);
-        } else {
-            shuffle_any(self.width, self.data, self.out);
-        }
-    }
+    wide_vectors(|| unshuffle_now(width, data, out));
 }
 
 #[inline(always)]
-fn shuffle_any(width: usize, data: &[u8], out: &mut [u8]) {
+fn shuffle_now(width: usize, data: &[u8], out: &mut [u8]) {
     if width <= 1 {
         out.copy_from_slice(data);
         return;
@@ -132,7 +113,7 @@ fn shuffle8(data: &[u8], out: &mut [u8], n: usize) {
 }
 
 #[inline(always)]
-fn unshuffle_any(width: usize, data: &[u8], out: &mut [u8]) {
+fn unshuffle_now(width: usize, data: &[u8], out: &mut [u8]) {
     if width <= 1 {
         out.copy_from_slice(data);
         return;
@@ -292,8 +273,8 @@ mod tests {
                 unshuffle(width, &a, &mut b);
                 assert_eq!(data, b, "shuffle {width} {n}");
                 let (mut plain, mut back) = (vec![0; n], vec![0; n]);
-                shuffle_any(width, &data, &mut plain);
-                unshuffle_any(width, &plain, &mut back);
+                shuffle_now(width, &data, &mut plain);
+                unshuffle_now(width, &plain, &mut back);
                 assert_eq!((&plain, &back), (&a, &data), "without wide instructions {width} {n}");
                 bitshuffle(width, &data, &mut a);
                 bitunshuffle(width, &a, &mut b);
