@@ -88,6 +88,12 @@ def test_opening_and_reading_a_local_array_loads_no_event_loop(tmp_path: Path) -
     assert {"asyncio", "ssl", "concurrent.futures"} & after == set()
 
 
+def test_reading_an_array_in_memory_loads_no_network_stores() -> None:
+    after = modules_after("import tessarr; tessarr.create_array({}, shape=4, chunks=2, dtype='i4')[:1]")
+    assert "tessarr.engine.native.engine" in after
+    assert "tessarr.stores.remote" not in after
+
+
 def test_reading_a_box_of_a_local_array_loads_nothing_for_other_selections_and_no_exact_numbers(tmp_path: Path) -> None:
     place = str(tmp_path / "a.zarr")
     tessarr.create_array(place, shape=4, dtype="f4")[:] = 1

@@ -87,18 +87,18 @@ def _store(bound: BoundArray) -> JSONObject:
             raise UnsupportedError("a local store without file locks")
         return {"kind": "local", "root": store.directory, "path": bound.path}
     if isinstance(store, Remote):
-        from tessarr.stores.remote.coalesce import coalescing  # imported here, as in `_place`
+        from tessarr.stores.remote.base import NetworkStore  # imported here, because most programs do not need them
+        from tessarr.stores.remote.coalesce import coalescing
 
-        return {"kind": "python", "remote": True, "gap": coalescing().max_gap, "place": _place(store)}
-    return {"kind": "python", "place": _place(store)}
+        return {"kind": "python", "remote": True, "gap": coalescing().max_gap, "place": _place(store, NetworkStore)}
+    from tessarr.stores.memory.store import MemoryStore
+
+    return {"kind": "python", "place": _place(store, MemoryStore)}
 
 
-def _place(store: Store) -> str | None:
+def _place(store: Store, cached: type[Store]) -> str | None:
     """Return the part of cache keys that names the place, the same for all store objects over it; ``None``: no caching."""
-    from tessarr.stores.memory.store import MemoryStore  # imported here, because most programs do not need them
-    from tessarr.stores.remote.base import NetworkStore
-
-    return store.url if isinstance(store, (NetworkStore, MemoryStore)) else None
+    return store.url if isinstance(store, cached) else None
 
 
 def _longest(axis: Axis) -> int:
