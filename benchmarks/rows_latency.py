@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from latency_server import COUNT, running
-from layouts import DATA, LAYOUTS
+from layouts import DATA, LAYOUTS, Layout
 from peers.base import NotSupportedError, Peer
 from rows_read import assert_whole
 from task import Task, printed, row
@@ -60,20 +60,25 @@ def measured(run: Callable[[], object], url: str, *, requests: bool) -> Callable
     return measure
 
 
-def remote_read(peer: Peer, variant: str, *, requests: bool) -> Task:
-    """Open an array by URL and read one plane of a shard, or all shards; or of an array without shards 64 chunks."""
+def array_url(peer: Peer, variant: str, layout: Layout) -> str:
+    """Return the URL of an array, at a server with the latency of the variant."""
     if peer.suffix:
         raise NotSupportedError("version 3 only")
+    return f"{url_of(int(variant.partition(' ms ')[0]))}/{layout.name}.zarr"
+
+
+def remote_read(peer: Peer, variant: str, *, requests: bool) -> Task:
+    """Open an array by URL and read one plane of a shard, or all shards; or of an array without shards 64 chunks."""
     latency, _, work = variant.partition(" ms ")
     layout = LAYOUTS[CHUNKED if work == WORK[2] else LAYOUT]
-    url = url_of(int(latency))
+    url = array_url(peer, variant, layout)
     whole = work == WORK[1]
     box: tuple[Any, ...] = (layout.chunk[0], slice(0, layout.chunk[1]), slice(None))
     if work != WORK[0]:
         box = (slice(None),) * 3 if whole else tuple(slice(0, 4 * n) for n in layout.chunk)
 
     def run() -> np.ndarray:
-        return peer.read(peer.open_url(f"{url}/{layout.name}.zarr"), box)
+        return peer.read(peer.open_url(url), box)
 
     def check(got: np.ndarray) -> None:
         if whole:
@@ -81,23 +86,20 @@ def remote_read(peer: Peer, variant: str, *, requests: bool) -> Task:
         else:
             assert np.array_equal(got, layout.truth()[box])
 
-    return Task(run=run, check=check, before=peer.forget, measure=measured(run, url, requests=requests))
-
-
-def seconds_of_first_open(peer: Peer, variant: str) -> float:
-    """Measure the seconds of the first open in a new process."""
-    url = f"{url_of(int(variant.partition(' ')[0]))}/{LAYOUTS[LAYOUT].name}.zarr"
-    return printed(FIRST_OPEN, peer.name, url)
+    return Task(
+        run=run, check=check, before=peer.forget, measure=measured(run, url_of(int(latency)), requests=requests)
+    )
 
 
 def read_by_ten(peer: Peer, variant: str) -> Task:
     """Let ten threads at once open an array and read a chunk, each one of its own; until the last has it."""
     layout = LAYOUTS[CHUNKED]
-    url = f"{url_of(int(variant.partition(' ')[0]))}/{layout.name}.zarr"
+    url = array_url(peer, variant, layout)
     threads, side = ThreadPoolExecutor(10), layout.chunk[0]
 
     def box(number: int) -> tuple[slice, ...]:
-        return slice(number * side, (number + 1) * side), slice(0, layout.chunk[1]), slice(0, layout.chunk[2])
+        start = number * side % layout.shape[0]
+        return slice(start, start + side), slice(0, layout.chunk[1]), slice(0, layout.chunk[2])
 
     def run() -> list[np.ndarray]:
         return list(threads.map(lambda number: peer.read(peer.open_url(url), box(number)), range(10)))
@@ -112,12 +114,11 @@ def read_by_ten(peer: Peer, variant: str) -> Task:
 @row("L1", "over HTTP with latency", [*VARIANTS, READERS, *FIRST], bar=2.0)
 def read_remotely(peer: Peer, variant: str) -> Task:
     """Measure the seconds of remote reads."""
-    if peer.suffix:
-        raise NotSupportedError("version 3 only")
     if variant == READERS:
         return read_by_ten(peer, variant)
     if variant in FIRST:
-        return Task(run=lambda: None, check=lambda _: None, measure=lambda: seconds_of_first_open(peer, variant))
+        url = array_url(peer, variant, LAYOUTS[LAYOUT])
+        return Task(run=lambda: None, check=lambda _: None, measure=lambda: printed(FIRST_OPEN, peer.name, url))
     return remote_read(peer, variant, requests=False)
 
 

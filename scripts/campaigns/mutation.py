@@ -17,7 +17,7 @@ import sys
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import cache, partial
 from pathlib import Path
@@ -81,7 +81,7 @@ def sketches() -> Sequence[Sketch]:
     return _sketches(MODULES)
 
 
-def _sketches(modules: Sequence[str] | dict[str, tuple[str, ...]]) -> Sequence[Sketch]:
+def _sketches(modules: Iterable[str]) -> Sequence[Sketch]:
     from campaigns.mutants import Source
 
     found = [sketch for name in modules for sketch in Source(SRC, name).sketches()]

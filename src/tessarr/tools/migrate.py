@@ -472,8 +472,9 @@ def _settle(
         steps: list[Step] = []
         with suppress(NodeNotFoundError):  # deleted since
             steps = [step for step in replan().steps if step.documents]
-        owners = {key: step for step in steps for key in keyed_documents(step.path, step.documents)}
-        now = {key: data for step in steps for key, data in keyed_documents(step.path, step.documents).items()}
+        described = [(step, keyed_documents(step.path, step.documents)) for step in steps]
+        owners = {key: step for step, documents in described for key in documents}
+        now = {key: data for _, documents in described for key, data in documents.items()}
         changes = {key: now.get(key) for key in written.keys() | now.keys() if written.get(key) != now.get(key)}
         for key, data in changes.items():
             if data is not None and key not in written:
