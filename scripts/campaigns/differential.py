@@ -15,10 +15,10 @@ from tests.differential.comparison import Comparison
 SUMMARY = "arrays, half of them with one thing changed, that zarr-python, TensorStore, zarrs and zarrita.js read too"
 
 
-def slices(begin: int, seconds: float) -> Iterator[Slice]:
-    """Do arrays from `begin` on, for so long."""
+def slices(begin: int, seconds: float, end: int | None = None) -> Iterator[Slice]:
+    """Do arrays from `begin` on, for so long or up to `end`."""
     with Comparison() as comparison:
-        yield from timed(begin, seconds, partial(_do, comparison))
+        yield from timed(begin, seconds, partial(_do, comparison), end)
 
 
 def repeat(number: int) -> str | None:

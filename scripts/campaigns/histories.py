@@ -65,7 +65,11 @@ def repeat(number: int) -> str | None:
 
 
 def _do(number: int, part: Slice) -> None:
-    kind = KINDS[number % len(KINDS)]
+    do(KINDS[number % len(KINDS)], number, part)
+
+
+def do(kind: str, number: int, part: Slice) -> None:
+    """Do the history of a number over a kind of store."""
     with tempfile.TemporaryDirectory(prefix="tessarr-history-", dir=SCRATCH) as folder:
         history, wrong, figures = run(kind, number, Path(folder), PROCESSES, OPERATIONS[kind])
         if wrong:

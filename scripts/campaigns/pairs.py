@@ -14,10 +14,11 @@ from tests.simulation import cases
 SUMMARY = "two clients, in memory, on local files and in object storage, in every order with one interruption"
 
 
-def slices(begin: int, seconds: float) -> Iterator[Slice]:
-    """Do pairs from `begin` on, for so long."""
+def slices(begin: int, seconds: float, end: int | None = None) -> Iterator[Slice]:
+    """Do pairs from `begin` on, for so long or up to `end`."""
     with cases.simulating():
-        yield from timed(begin, seconds, _do, end=len(cases.pairs()))
+        last = len(cases.pairs())
+        yield from timed(begin, seconds, _do, last if end is None else min(end, last))
 
 
 def repeat(number: int) -> str | None:

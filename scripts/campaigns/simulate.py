@@ -16,10 +16,10 @@ from tests.simulation.simulator import Crashed
 SUMMARY = "two or three clients, in memory, on local files and in object storage, in random orders of their steps"
 
 
-def slices(begin: int, seconds: float) -> Iterator[Slice]:
-    """Do seeds from `begin` on, for so long."""
+def slices(begin: int, seconds: float, end: int | None = None) -> Iterator[Slice]:
+    """Do seeds from `begin` on, for so long or up to `end`."""
     with cases.simulating():
-        yield from timed(begin, seconds, _do)
+        yield from timed(begin, seconds, _do, end)
 
 
 def repeat(number: int) -> str | None:

@@ -16,10 +16,10 @@ from tests.stateful.programs import Folder
 SUMMARY = "random programs on arrays, hierarchies and stores, beside models, and zarr-python's state machines"
 
 
-def slices(begin: int, seconds: float) -> Iterator[Slice]:
-    """Run programs from `begin` on, for so long."""
+def slices(begin: int, seconds: float, end: int | None = None) -> Iterator[Slice]:
+    """Run programs from `begin` on, for so long or up to `end`."""
     with closing(Folder()) as folder:
-        yield from timed(begin, seconds, partial(_do, folder))
+        yield from timed(begin, seconds, partial(_do, folder), end)
 
 
 def repeat(number: int) -> str | None:

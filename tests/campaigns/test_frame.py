@@ -13,8 +13,10 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 import campaign  # noqa: E402
-from campaigns import log  # noqa: E402
+from campaigns import jobs, log  # noqa: E402
 from campaigns.slices import Slice, timed  # noqa: E402
+
+from tests.simulation import cases  # noqa: E402
 
 
 def pretended(begin: int, seconds: float) -> Any:
@@ -70,6 +72,18 @@ def test_a_number_that_takes_long_is_told_slice_by_slice_and_done_again_when_the
 
     parts = timed(3, 60, endless, slice_s=0)
     assert [(part.to, part.figures) for part, _ in zip(parts, range(3), strict=False)] == [(3, {"steps": 1})] * 3
+
+
+def test_processes_share_the_numbers_of_a_run_and_leave_none_out() -> None:
+    parts = [*jobs.shared("simulate", 3, 1, 2, slice_s=0)]
+    assert len(parts) > 2
+    for before, part in zip([Slice(3), *parts], parts, strict=False):
+        assert part.figures.get("seeds", 0) == part.to - before.to
+
+
+def test_processes_that_share_a_list_stop_at_its_end() -> None:
+    last = len(cases.pairs())
+    assert [*jobs.shared("pairs", last, 60, 2)] == [Slice(last)]
 
 
 def test_the_table_sums_the_lines_of_a_campaign() -> None:
