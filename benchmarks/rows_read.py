@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -140,7 +141,8 @@ def read_sparse_rows(peer: Peer, name: str) -> Task:
 
 KINDS, PLANES = ("strided", "oindex", "vindex"), ("plane-zstd256", "plane-shard-zstd256")
 FANCY = [f"{kind} {plane}{again}" for again in ("", " again") for plane in PLANES for kind in KINDS]
-THREADS = [f"{n} threads {name}" for name in ("blosc64", "shard-zstd32") for n in (1, 2)]
+COUNTS = [1, 2, *(n for n in (4, 8, 16) if n <= len(os.sched_getaffinity(0)))]
+THREADS = [f"{n} threads {name}" for name in ("blosc64", "shard-zstd32") for n in COUNTS]
 
 
 @row("R5", "steps, crosses and points", FANCY, bar=2.0, limited=True)

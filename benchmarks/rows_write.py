@@ -100,7 +100,8 @@ def small_boxes(layout: Layout, count: int) -> list[tuple[slice, ...]]:
 def write_small(peer: Peer, name: str) -> Task:
     """Update small boxes, one per call."""
     layout, folder = layout_for(peer, name.partition(" ")[0]), folder_of(name)
-    boxes = small_boxes(layout, 200 if CALLS > 100 else 20)
+    # A peer that writes a whole shard anew takes 0.2 s per box.
+    boxes = small_boxes(layout, 20 if layout.shard or CALLS <= 100 else 200)
     value = np.full((8, 8, 8), 4242, dtype=layout.dtype)
     handle: list[Any] = []
 
