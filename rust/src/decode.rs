@@ -484,10 +484,10 @@ fn read_box(chain: &Chain, source: Source, axes: &[AxisSelection], mut level: us
 /// The index of a shard, cached for files.
 pub fn cached_index(shard: &Shard, source: Source) -> Result<Arc<Vec<u8>>> {
     match source.origin() {
-        Some((local, 0)) => {
-            let (cache_key, validator) = (shard.inner.index_cache_key(0), local.version.into());
+        Some((local, offset)) => {
+            let (cache_key, validator) = (shard.inner.index_cache_key(offset), local.version.into());
             process().cache.get_or_make(local.path.as_os_str(), cache_key, &validator, || read_index(shard, source))
         }
-        _ => Ok(Arc::new(read_index(shard, source)?)),
+        None => Ok(Arc::new(read_index(shard, source)?)),
     }
 }

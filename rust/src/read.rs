@@ -64,15 +64,17 @@ impl ChunkWork for ReadWork {
                 }
                 ArrayToBytes::Bytes { .. } => true,
             };
-            if keep
-                && let Some(local) = extents.versioned(&self.array, number).map_err(place)?
+            let versioned = if keep { extents.versioned(&self.array, number).map_err(place)? } else { None };
+            if let Some(local) = versioned
                 && self.cached_extent(&chain, extents, number, local, &part).map_err(place)?
             {
                 return Ok(());
             }
+            // A chunk without inner chunks is kept by `cached_extent`, which compares its checksum.
+            let keep = versioned.is_some() && matches!(chain.serializer, ArrayToBytes::Shard(_));
             return match extents.value(&self.array, number, whole).map_err(place)? {
                 None => self.missing(&chain, &part).map_err(place),
-                Some(object) => self.value(job, &chain, object, (&coords, &key, &part), false, poll).map_err(place),
+                Some(object) => self.value(job, &chain, object, (&coords, &key, &part), keep, poll).map_err(place),
             };
         }
         let Some(path) = self.array.path(&key) else { return Err(Error::new("internal", "no local files")) };

@@ -224,11 +224,14 @@ impl<'a> Source<'a> {
 
     /// Origin of the value for the cache: file and offset. `None` also where its version may not be unique.
     pub fn origin(&self) -> Option<(&'a Local, u64)> {
-        match *self {
-            Source::Stored { object: Object::Local(local), .. } if local.version.is_coarse() => None,
+        let origin = match *self {
             Source::Stored { object: Object::Local(local), offset, .. } => Some((local, offset)),
-            _ => None,
-        }
+            Source::Stored { object: Object::Extent { local, offset: begin, .. }, offset, .. } => {
+                Some((&**local, begin + offset))
+            }
+            Source::Stored { object: Object::Bytes(_), .. } | Source::Read(_) => None,
+        };
+        origin.filter(|(local, _)| !local.version.is_coarse())
     }
 }
 

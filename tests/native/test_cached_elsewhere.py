@@ -117,7 +117,8 @@ def test_members_of_an_archive_are_read_from_the_cache_and_never_stale(layout: d
         for _ in range(4):
             assert array[1, 2, 3] == NOISE[1, 2, 3]
             assert np.array_equal(array[5, 3:40], NOISE[5, 3:40])
-        assert "shards" in layout or hits() > before
+        is_small = layout.get("shards") == (32, 32, 32)  # read whole, and its checksum compared
+        assert (hits() > before) is not is_small
     for value in range(5):  # appended to the archive, whose directory is written anew
         with ZipStore(path, mode="a") as store:
             array = tessarr.open_array(store, mode="r+")
