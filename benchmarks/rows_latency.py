@@ -118,7 +118,11 @@ def read_remotely(peer: Peer, variant: str) -> Task:
         return read_by_ten(peer, variant)
     if variant in FIRST:
         url = array_url(peer, variant, LAYOUTS[LAYOUT])
-        return Task(run=lambda: None, check=lambda _: None, measure=lambda: printed(FIRST_OPEN, peer.name, url))
+        return Task(
+            run=lambda: peer.open_url(url),
+            check=lambda _: None,
+            measure=lambda: printed(FIRST_OPEN, peer.name, url),
+        )
     return remote_read(peer, variant, requests=False)
 
 
