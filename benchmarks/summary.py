@@ -1,6 +1,6 @@
 """Draw the picture of the README from a table of `make bench`.
 
-    python benchmarks/summary.py benchmarks/results/2026-11-22-full.md docs/images/compared.svg
+    python benchmarks/summary.py benchmarks/results/2026-11-28-full.md docs/images/compared.svg
 
 Each bar is the time of one implementation over tessarr's for one row of the table: shorter is faster, the line is tessarr.
 """

@@ -266,8 +266,7 @@ def _pytest(
     project: Project, mode: str, options: Options, where: Path, journal: Path, suite: list[str], *, all_of_them: bool
 ) -> None:
     """Run pytest once."""
-    # zarr-python alone must not find the entry points of tessarr: its own tests do not expect data types of others.
-    paths = [str(ROOT / "scripts"), *([] if mode == ALONE else [str(ROOT / "src")])]
+    paths = [str(ROOT / "scripts"), *([] if mode == ALONE else [str(ROOT / "src")])]  # with src: tessarr's entry points
     environment = {**os.environ, **project.env, "ECOSYSTEM_JOURNAL": str(journal), "PYTHONPATH": os.pathsep.join(paths)}
     if options.until is not None:
         environment["ECOSYSTEM_SECONDS"] = str(max(1, int(options.until - time.monotonic())))
