@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import closing
-from functools import partial
+from functools import cache, partial
+from multiprocessing.util import Finalize
 
 from campaigns.slices import Slice, repeated, timed
 
@@ -20,17 +20,23 @@ from tests.stores.tracing import strace
 SUMMARY = "a workload of which one system call fails, or that is killed there, with both engines"
 
 
-def slices(begin: int, seconds: float) -> Iterator[Slice]:
-    """Do faults from `begin` on, for so long."""
+@cache
+def _cases() -> Cases:
+    """Every fault, which takes half a minute to list, once in each process."""
     warnings.simplefilter("ignore")
-    with closing(Cases(strace())) as cases:
-        yield from timed(begin, seconds, partial(_do, cases))
+    cases = Cases(strace())
+    Finalize(None, cases.close, exitpriority=1)
+    return cases
+
+
+def slices(begin: int, seconds: float, end: int | None = None) -> Iterator[Slice]:
+    """Do faults from `begin` on, for so long or up to `end`."""
+    yield from timed(begin, seconds, partial(_do, _cases()), end)
 
 
 def repeat(number: int) -> str | None:
     """Do one number again."""
-    with closing(Cases(strace())) as cases:
-        return repeated(number, partial(_do, cases))
+    return repeated(number, partial(_do, _cases()))
 
 
 def _do(cases: Cases, number: int, part: Slice) -> None:
