@@ -48,6 +48,7 @@ FOUND = (
     ("attributes", "unlink", "ENOMEM"),
     ("attributes", "flock", "EACCES"),
     ("append", "pread64", "EIO"),
+    ("append", "ftruncate", "ENOSPC"),
     ("zip", "unlink", "EACCES"),
     ("rechunk", "mkdir", "EROFS"),
     ("rechunk", "rename", "EDQUOT"),

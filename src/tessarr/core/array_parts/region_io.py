@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import product
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,7 +25,7 @@ from tessarr.core.array_parts.reservation_io import Document, metadata_of, read_
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call, Steps, run_steps, store_call
 from tessarr.core.stored import read_nodes
-from tessarr.core.stored.shape_locks import hold_shape_locks_steps, shape_note
+from tessarr.core.stored.shape_locks import hold_shape_locks_steps, shape_key, shape_note
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.errors import ConflictError
 from tessarr.indexing.selection import Outer
@@ -33,6 +33,7 @@ from tessarr.metadata import reservations
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.reservations import Region
 from tessarr.stores.base import Store
+from tessarr.stores.local.trouble import trouble
 from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import Delete, Remote
 from tessarr.stores.wrappers.creating import CreatingStore, Tenure
@@ -115,21 +116,35 @@ def note_shrink(array: Array, grid: Shape) -> None:
 def _write_note(array: Array, content: dict[str, Sequence[int]]) -> None:
     note = shape_note(array._store, array.path)
     if note is not None:
-        note.write(json.dumps(content).encode())
+        with _noting(array):
+            note.write(json.dumps(content).encode())
 
 
 def note_end(array: Array) -> None:
-    """Note that what was noted is done."""
+    """Note that what was noted is done. Raises nothing: it is done, and who finds the note has nothing left to do."""
     note = shape_note(array._store, array.path)
     if note is not None:
-        note.clear()
+        with suppress(OSError):
+            note.clear()
+
+
+@contextmanager
+def _noting(array: Array) -> Iterator[None]:
+    """Raise `StoreError` for errors of the operating system at the lock file of the shape."""
+    try:
+        yield
+    except OSError as error:
+        raise trouble("note what is under way beside", array._store.url, shape_key(array.path), error) from error
 
 
 async def _end_noted_steps(array: Array) -> None:
     """Fill the rows beyond the shape of an append that has not stored the shape; delete the chunks that a resize has not."""
     note = shape_note(array._store, array.path)
-    left = b"" if note is None else note.read()
-    if note is None or not left:
+    if note is None:
+        return
+    with _noting(array):
+        left = note.read()
+    if not left:
         return
     await array._require_current_steps()  # the shape in a newer description may be another one
     kind, numbers = _parsed(left)
@@ -143,7 +158,8 @@ async def _end_noted_steps(array: Array) -> None:
         if kind == "shrink" and len(numbers) == len(stored.shape):
             bound = bind(array._store, array.path, stored, array._options, chunks=array._chunk_store())
             await delete_outside_steps(bound, tuple(numbers))
-    note.clear()
+    with _noting(array):
+        note.clear()
 
 
 async def _fill_beyond_steps(array: Array, stored: ArrayMetadata, axis: int, start: int, stop: int) -> None:
