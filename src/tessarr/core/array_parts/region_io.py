@@ -134,7 +134,7 @@ def _noting(array: Array) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise trouble("note what is under way beside", array._store.url, shape_key(array.path), error) from error
+        raise trouble("note what is running beside", array._store.url, shape_key(array.path), error) from error
 
 
 async def _end_noted_steps(array: Array) -> None:
