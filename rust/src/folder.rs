@@ -74,6 +74,15 @@ mod linux {
             }
         }
 
+        /// Whether there is a file of a version, which is without the device.
+        pub fn has_version(&self, name: &str, version: &str) -> io::Result<bool> {
+            match statat(&self.0, name, AtFlags::empty()).map_err(io::Error::from) {
+                Ok(there) => Ok(is_version(&there, version)),
+                Err(error) if is_missing(&error) => Ok(false),
+                Err(error) => Err(error),
+            }
+        }
+
         /// The hidden names, with their inodes; `None`: there are more names than `most`.
         pub fn hidden(&self, most: usize) -> io::Result<Option<HashMap<Vec<u8>, u64>>> {
             let mut found = HashMap::new();
@@ -97,9 +106,9 @@ mod linux {
             Ok(renameat_with(&self.0, from, &self.0, to, RenameFlags::NOREPLACE)?)
         }
 
-        /// Rename over the file `to`, if that has the version that `is_it` expects. Returns the old file, which takes time
-        /// to close; `None`: it was not renamed. As `replace::LockedFile`.
-        pub fn replace(&self, from: &str, to: &str, is_it: impl Fn(&str) -> bool) -> io::Result<Option<File>> {
+        /// Rename over the file `to`, if that has a version, which is without the device. Returns the old file, which takes
+        /// time to close; `None`: it was not renamed. As `replace::LockedFile`.
+        pub fn replace(&self, from: &str, to: &str, version: &str) -> io::Result<Option<File>> {
             let open = |mode| openat(&self.0, to, mode | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
             loop {
                 let file = File::from(open(OFlags::RDWR).or_else(|_| open(OFlags::RDONLY))?);
@@ -111,13 +120,14 @@ mod linux {
                 let own = fstat(&file)?;
                 let there = statat(&self.0, to, AtFlags::empty());
                 let is_there = there.is_ok_and(|there| (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino));
-                let renamed = match is_there && is_it(&version_of(&own)) {
+                let is_it = is_there && is_version(&own, version);
+                let renamed = match is_it {
                     true => renameat(&self.0, from, &self.0, to).map_err(io::Error::from),
                     false => Ok(()),
                 };
                 let _ = file.unlock(); // not by closing alone: a process forked meanwhile has the same descriptor
                 if is_there {
-                    return renamed.map(|()| is_it(&version_of(&own)).then_some(file));
+                    return renamed.map(|()| is_it.then_some(file));
                 }
             }
         }
@@ -128,6 +138,17 @@ mod linux {
     fn version_of(stat: &Stat) -> String {
         let ns = stat.st_mtime as i128 * 1_000_000_000 + stat.st_mtime_nsec as i128;
         format!("{:x}:{:x}:{:x}:{:x}", stat.st_dev, stat.st_ino, ns.max(0), stat.st_size)
+    }
+
+    /// Whether a file has a version without the device, as `version_of` spells it.
+    #[allow(clippy::unnecessary_cast)]
+    fn is_version(stat: &Stat, version: &str) -> bool {
+        let ns = stat.st_mtime as i128 * 1_000_000_000 + stat.st_mtime_nsec as i128;
+        let mut numbers = version.split(':').map(|number| i128::from_str_radix(number, 16).ok());
+        let own = [stat.st_ino as i128, ns.max(0), stat.st_size as i128];
+        FileType::from_raw_mode(stat.st_mode).is_file()
+            && own.into_iter().all(|own| numbers.next() == Some(Some(own)))
+            && numbers.next().is_none()
     }
 
     #[cfg(test)]
@@ -150,6 +171,19 @@ mod linux {
                 assert_eq!(folder.version("a/b").unwrap(), Some(expected.clone()));
                 assert_eq!(folder.version("a").unwrap(), None);
                 assert_eq!(folder.version("a/b/c").unwrap(), None);
+                let own = expected.split_once(':').unwrap().1;
+                assert!(folder.has_version("a/b", own).unwrap());
+                let parts: Vec<_> = own.split(':').collect();
+                let others =
+                    [format!("{own}:0"), format!("1{own}"), format!("{own}1"), format!("{}:{}", parts[0], parts[1])];
+                let later = format!("{}:1{}:{}", parts[0], parts[1], parts[2]);
+                for other in others.iter().chain([&later, &expected, &String::new()]) {
+                    assert!(!folder.has_version("a/b", other).unwrap(), "{other}");
+                }
+                assert!(!folder.has_version("a/c", own).unwrap());
+                let above = std::fs::metadata(path.join("a")).unwrap();
+                let above = Version::of(&above).name();
+                assert!(!folder.has_version("a", above.split_once(':').unwrap().1).unwrap());
             });
         }
 
@@ -192,9 +226,9 @@ mod linux {
                 std::fs::write(path.join("a/old"), b"old").unwrap();
                 std::fs::write(path.join("a/new"), b"new").unwrap();
                 assert!(folder.rename_new("a/new", "a/old").is_err());
-                assert!(folder.replace("a/new", "a/old", |_| false).unwrap().is_none());
-                let expected = folder.version("a/old").unwrap().unwrap();
-                assert!(folder.replace("a/new", "a/old", |version| version == expected).unwrap().is_some());
+                assert!(folder.replace("a/new", "a/old", "1:2:3").unwrap().is_none());
+                let version = folder.version("a/old").unwrap().unwrap();
+                assert!(folder.replace("a/new", "a/old", version.split_once(':').unwrap().1).unwrap().is_some());
                 assert_eq!(std::fs::read(path.join("a/old")).unwrap(), b"new");
                 folder.rename_new("a/old", "a/first").unwrap();
                 assert_eq!(folder.version("a/old").unwrap(), None);
@@ -211,7 +245,7 @@ mod portable {
     use std::path::PathBuf;
 
     use crate::replace::{LockedFile, place_new};
-    use crate::store::{ReadResult, Version, is_missing, open_value};
+    use crate::store::{ReadResult, Version, is_missing, open_value, without_device};
 
     pub struct Folder(PathBuf);
 
@@ -254,6 +288,10 @@ mod portable {
             }
         }
 
+        pub fn has_version(&self, name: &str, version: &str) -> io::Result<bool> {
+            Ok(self.version(name)?.is_some_and(|there| without_device(&there) == version))
+        }
+
         pub fn rename_new(&self, from: &str, to: &str) -> io::Result<()> {
             match place_new(&self.0.join(from), &self.0.join(to))? {
                 true => Ok(()),
@@ -265,10 +303,10 @@ mod portable {
             Ok(None)
         }
 
-        pub fn replace(&self, from: &str, to: &str, is_it: impl Fn(&str) -> bool) -> io::Result<Option<File>> {
+        pub fn replace(&self, from: &str, to: &str, version: &str) -> io::Result<Option<File>> {
             let (from, to) = (self.0.join(from), self.0.join(to));
             match LockedFile::begin(&to)? {
-                Some(mut held) if held.has_version(|version| is_it(&version.name())) => {
+                Some(mut held) if held.has_version(|there| without_device(&there.name()) == version) => {
                     fs::rename(from, to)?;
                     Ok(held.take())
                 }

@@ -11,14 +11,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
 
+use crate::allocate;
 use crate::error::Error;
 use crate::folder::Folder;
 use crate::pool::{each, release, threads};
 use crate::replace::{ROOM, preallocate};
-use crate::store::{Version, is_missing, write_all_at};
+use crate::store::{Version, is_missing, without_device, write_all_at};
 
 /// So few files are not worth waking a thread for, and are one item of work.
 const FEW: usize = 16;
@@ -26,18 +29,31 @@ const FEW: usize = 16;
 const KEPT_OPEN: usize = 256;
 /// The most bytes of a name that hidden names hold whole (`NAME_BYTES` in `tessarr.stores.local.lock`).
 const NAME_BYTES: usize = 180;
+/// What hidden names of lock files end with.
+const LOCK: &str = ".tessarr-lock";
 
 /// The files that the transaction `id` stages for keys below the directory `root`.
 #[pyclass(frozen, module = "tessarr._native")]
 pub struct StagedFiles {
     root: Arc<Folder>,
-    id: String,
+    /// What hidden names of staged files end with.
+    suffix: String,
     /// Files that were replaced: they are freed with this object, on an idle thread.
     replaced: Mutex<Vec<File>>,
 }
 
-/// Versions of values, keys that are locked, and keys whose staged file has changed.
-type Comparison = (Vec<Option<String>>, Vec<String>, Vec<String>);
+/// What there was for keys when they were compared.
+#[pyclass(frozen, module = "tessarr._native")]
+pub struct ComparedFiles {
+    keys: Vec<(String, Option<String>)>,
+    versions: Vec<Option<String>>,
+    /// The keys that have a lock file.
+    #[pyo3(get)]
+    locked: Vec<String>,
+    /// The keys whose staged file has another version, or is missing.
+    #[pyo3(get)]
+    changed: Vec<String>,
+}
 
 /// A key, and its staged file if it has one.
 pub type StagedKey = (String, Option<Staged>);
@@ -59,7 +75,7 @@ pub type Staged = (String, u64);
 impl StagedFiles {
     #[new]
     fn new(root: PathBuf, identifier: String) -> PyResult<StagedFiles> {
-        Ok(StagedFiles { root: Arc::new(Folder::open(root)?), id: identifier, replaced: Mutex::default() })
+        Ok(StagedFiles::of(Folder::open(root)?, &identifier))
     }
 
     /// Whether `write` refuses links that lead out of the root.
@@ -73,16 +89,15 @@ impl StagedFiles {
         staged.into_iter().map(|file| file.map(|(version, _)| version)).collect()
     }
 
-    /// Compare keys (key, version of its staged file without the device; `None`: nothing is staged): the versions of the values
-    /// (`None`: no value), which of the first `locks` keys have a lock file, and which staged files have another version, or are
-    /// missing. `None` for all: a name is too long. The lock file of a key is looked for before its version.
+    /// Compare keys (key, version of its staged file without the device; `None`: nothing is staged), of which the first `locks`
+    /// may have a lock file. `None`: a name is too long. The lock file of a key is looked for before its version.
     fn compare(
         &self,
         py: Python<'_>,
         keys: Vec<(String, Option<String>)>,
         locks: usize,
-    ) -> PyResult<Option<Comparison>> {
-        if keys.iter().any(|(key, _)| self.name(key).is_none()) {
+    ) -> PyResult<Option<ComparedFiles>> {
+        if keys.iter().any(|(key, _)| split(key).1.len() > NAME_BYTES) {
             return Ok(None);
         }
         let found: Vec<OnceLock<io::Result<Vec<Compared>>>> = keys.chunks(FEW).map(|_| OnceLock::new()).collect();
@@ -105,34 +120,60 @@ impl StagedFiles {
             locked.extend(found.is_locked.then(|| key.clone()));
             changed.extend(found.is_changed.then(|| key.clone()));
         }
-        Ok(Some((versions, locked, changed)))
+        Ok(Some(ComparedFiles { keys, versions, locked, changed }))
     }
 
-    /// Rename the staged files of keys over their values, in any order: (key, version of its value without the device). Returns
-    /// whether all were renamed, which another version or a failure prevents.
-    fn place(&self, py: Python<'_>, steps: Vec<(String, Option<String>)>) -> bool {
-        py.detach(|| {
-            in_parallel(steps.len().div_ceil(FEW), &|block| {
+    /// Rename the staged files of the keys `first..stop` over their values, in any order. Returns whether all were renamed,
+    /// which another version than the compared one, or a failure, prevents.
+    fn place(&self, py: Python<'_>, compared: &Bound<'_, ComparedFiles>, first: usize, stop: usize) -> PyResult<bool> {
+        let compared = compared.get();
+        if first > stop || stop > compared.keys.len() {
+            return Err(PyIndexError::new_err("no such keys"));
+        }
+        Ok(py.detach(|| {
+            in_parallel((stop - first).div_ceil(FEW), &|block| {
                 let (folders, mut replaced) = (self.folders(true), Vec::new());
-                let steps = &steps[block * FEW..steps.len().min((block + 1) * FEW)];
-                let place = |(key, old): &(String, Option<String>)| {
-                    self.place_one(&folders, &mut replaced, key, old.as_deref()).unwrap_or(false)
-                };
-                let all = steps.iter().all(place);
+                let begin = first + block * FEW;
+                let all = (begin..stop.min(begin + FEW)).all(|i| {
+                    let old = compared.versions[i].as_deref().map(without_device);
+                    self.place_one(&folders, &mut replaced, &compared.keys[i].0, old).unwrap_or(false)
+                });
                 let mut kept = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
                 if kept.len() < KEPT_OPEN {
                     kept.append(&mut replaced);
                 }
                 all
             })
-        })
+        }))
+    }
+}
+
+#[pymethods]
+impl ComparedFiles {
+    /// The version of the value of a key; `None`: there is none.
+    fn version(&self, number: usize) -> PyResult<Option<&str>> {
+        Ok(self.versions.get(number).ok_or_else(|| PyIndexError::new_err("no such key"))?.as_deref())
+    }
+
+    /// The lines of a journal that has the first `total` keys (`tessarr.stores.local.transactions.journal`).
+    fn lines<'py>(&self, py: Python<'py>, total: usize) -> PyResult<Bound<'py, PyBytes>> {
+        let mut text = Vec::with_capacity(total * 128);
+        for ((key, staged), version) in self.keys.iter().zip(&self.versions).take(total) {
+            let old = version.as_deref().map(without_device);
+            for (member, value) in [("{\"key\":", Some(&**key)), (",\"old\":", old), (",\"new\":", staged.as_deref())] {
+                text.extend_from_slice(member.as_bytes());
+                serde_json::to_writer(&mut text, &value).map_err(io::Error::from)?;
+            }
+            text.extend_from_slice(b"}\n");
+        }
+        allocate::bytes(py, &text)
     }
 }
 
 impl StagedFiles {
-    /// The name of the staged file of a key, in its directory; `None`: too long.
-    fn name(&self, key: &str) -> Option<String> {
-        hidden(split(key).1, &format!("{}.tessarr-tmp", self.id))
+    fn of(root: Folder, identifier: &str) -> StagedFiles {
+        let suffix = format!(".{identifier}.tessarr-tmp");
+        StagedFiles { root: Arc::new(root), suffix, replaced: Mutex::default() }
     }
 
     fn folders(&self, follows: bool) -> Folders {
@@ -149,9 +190,8 @@ impl StagedFiles {
         let made: Vec<OnceLock<Made>> = (0..total).map(|_| OnceLock::new()).collect();
         let folders = self.folders(false);
         let write = |i: usize, key: &str, value: &[u8]| {
-            let Some(name) = self.name(key) else { return false };
             let Ok(place) = folders.of(key) else { return false };
-            let name = place.path(&name);
+            let Some(name) = place.hidden(key, &self.suffix) else { return false };
             let Ok(file) = place.folder.create(&name) else { return false };
             made[i]
                 .get_or_init(|| Made { folder: place.folder, name, staged: write(&file, value).ok() })
@@ -183,21 +223,20 @@ impl StagedFiles {
             }
             place => place?,
         };
-        let version_of = |name: &str| place.folder.version(&place.path(name));
         let (path, name) = split(key);
         let listed = listed.get(path);
-        let is_locked = match (looks_for_lock.then(|| hidden(name, "tessarr-lock")).flatten(), listed) {
+        let is_locked = match (looks_for_lock.then(|| place.hidden(key, LOCK)).flatten(), listed) {
             (None, _) => false,
-            (Some(lock), Some(listed)) => listed.contains_key(lock.as_bytes()),
-            (Some(lock), None) => version_of(&lock)?.is_some(),
+            (Some(_), Some(listed)) => listed.contains_key(format!(".{name}{LOCK}").as_bytes()),
+            (Some(lock), None) => place.folder.version(&lock)?.is_some(),
         };
-        let version = version_of(name)?;
-        let is_changed = match (staged, self.name(key)) {
-            (Some(staged), Some(name)) => {
-                let inode = listed.and_then(|listed| listed.get(name.as_bytes())).map(|inode| format!("{inode:x}"));
+        let version = place.folder.version(place.path(key))?;
+        let is_changed = match (staged, place.hidden(key, &self.suffix)) {
+            (Some(staged), Some(hidden)) => {
+                let inode = listed.and_then(|listed| listed.get(format!(".{name}{}", self.suffix).as_bytes()));
                 // No process writes to a staged file again, so that the same inode is the same version.
-                inode.as_deref() != staged.split(':').next()
-                    && version_of(&name)?.as_deref().map(without_device) != Some(staged)
+                inode.map(|inode| format!("{inode:x}")).as_deref() != staged.split(':').next()
+                    && !place.folder.has_version(&hidden, staged)?
             }
             (staged, _) => staged.is_some(),
         };
@@ -205,11 +244,11 @@ impl StagedFiles {
     }
 
     fn place_one(&self, folders: &Folders, replaced: &mut Vec<File>, key: &str, old: Option<&str>) -> io::Result<bool> {
-        let Some(staged) = self.name(key) else { return Ok(false) };
         let place = folders.of(key)?;
-        let (staged, name) = (place.path(&staged), place.path(split(key).1));
-        let Some(old) = old else { return place.folder.rename_new(&staged, &name).map(|()| true) };
-        let file = place.folder.replace(&staged, &name, |version| without_device(version) == old)?;
+        let Some(staged) = place.hidden(key, &self.suffix) else { return Ok(false) };
+        let name = place.path(key);
+        let Some(old) = old else { return place.folder.rename_new(&staged, name).map(|()| true) };
+        let file = place.folder.replace(&staged, name, old)?;
         let is_replaced = file.is_some();
         replaced.extend(file);
         Ok(is_replaced)
@@ -243,15 +282,24 @@ struct Folders {
     last: Mutex<(String, Option<Arc<Folder>>)>,
 }
 
-/// A place for names: an open directory, and where it is not that of the key, the path from there with a separator at its end.
-struct Beside<'k> {
+/// An open directory that a key is in or below.
+struct Beside {
     folder: Arc<Folder>,
-    path: &'k str,
+    /// Whether the directory is that of the key, and not the root.
+    is_own: bool,
 }
 
-impl Beside<'_> {
-    fn path(&self, name: &str) -> String {
-        format!("{}{name}", self.path)
+impl Beside {
+    /// The path of the value of the key from the directory.
+    fn path<'k>(&self, key: &'k str) -> &'k str {
+        if self.is_own { split(key).1 } else { key }
+    }
+
+    /// The path of a hidden file beside the value; `None`: its name is too long to be made here.
+    fn hidden(&self, key: &str, suffix: &str) -> Option<String> {
+        let name = split(key).1;
+        let path = if self.is_own { "" } else { &key[..key.len() - name.len()] };
+        (name.len() <= NAME_BYTES).then(|| [path, ".", name, suffix].concat())
     }
 }
 
@@ -272,17 +320,19 @@ impl Folders {
     }
 
     /// Where the key is, and names beside it.
-    fn of<'k>(&self, key: &'k str) -> io::Result<Beside<'k>> {
+    fn of(&self, key: &str) -> io::Result<Beside> {
         let path = split(key).0;
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if path.is_empty() || last.0 != path {
-            *last = (path.to_owned(), None);
-            return Ok(Beside { folder: self.root.clone(), path: &key[..key.len() - split(key).1.len()] });
+        let (last, open) = &mut *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if path.is_empty() || last != path {
+            path.clone_into(last);
+            *open = None;
+            return Ok(Beside { folder: self.root.clone(), is_own: false });
         }
-        if last.1.is_none() {
-            last.1 = Some(self.open(path)?);
-        }
-        Ok(Beside { folder: last.1.clone().unwrap_or_else(|| self.root.clone()), path: "" })
+        let folder = match open {
+            Some(folder) => folder.clone(),
+            None => open.insert(self.open(path)?).clone(),
+        };
+        Ok(Beside { folder, is_own: true })
     }
 }
 
@@ -308,16 +358,8 @@ fn split(key: &str) -> (&str, &str) {
     key.rsplit_once('/').unwrap_or(("", key))
 }
 
-/// The hidden name beside a name; `None`: too long to be made here.
-fn hidden(name: &str, suffix: &str) -> Option<String> {
-    (name.len() <= NAME_BYTES).then(|| format!(".{name}.{suffix}"))
-}
-
-fn without_device(name: &str) -> &str {
-    name.split_once(':').map_or("", |(_, version)| version)
-}
-
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<ComparedFiles>()?;
     module.add_class::<StagedFiles>()
 }
 
@@ -329,19 +371,20 @@ mod tests {
     fn hidden_names_are_beside_their_key() {
         assert_eq!(split("a/c/0"), ("a/c", "0"));
         assert_eq!(split("zarr.json"), ("", "zarr.json"));
-        assert_eq!(hidden("0", "x").as_deref(), Some(".0.x"));
-        assert_eq!(hidden(&"n".repeat(NAME_BYTES + 1), "x"), None);
+        let root = Arc::new(Folder::open(std::env::temp_dir()).unwrap());
+        let (above, beside) = (Beside { folder: root.clone(), is_own: false }, Beside { folder: root, is_own: true });
+        assert_eq!((above.path("a/c/0"), beside.path("a/c/0")), ("a/c/0", "0"));
+        assert_eq!(above.hidden("a/c/0", ".x").as_deref(), Some("a/c/.0.x"));
+        assert_eq!(beside.hidden("a/c/0", ".x").as_deref(), Some(".0.x"));
+        assert_eq!(above.hidden("zarr.json", ".x").as_deref(), Some(".zarr.json.x"));
+        assert_eq!(beside.hidden(&"n".repeat(NAME_BYTES + 1), ".x"), None);
     }
 
     #[test]
     fn a_failure_leaves_no_file() {
         let root = std::env::temp_dir().join(format!("tessarr-staged-{}", std::process::id()));
         std::fs::create_dir_all(root.join("a")).unwrap();
-        let files = StagedFiles {
-            root: Arc::new(Folder::open(root.clone()).unwrap()),
-            id: "0123456789ab".into(),
-            replaced: Mutex::default(),
-        };
+        let files = StagedFiles::of(Folder::open(root.clone()).unwrap(), "0123456789ab");
         let keys = ["a/0", "a/1", "missing/2"];
         assert!(files.write_all(3, &|i, write| write(keys[i], b"value")).is_none());
         assert_eq!(std::fs::read_dir(root.join("a")).unwrap().count(), 0);
@@ -351,9 +394,9 @@ mod tests {
             [Some(5), None]
         );
         assert!(files.write_all(2, &|i, write| write(keys[1 - i], b"other")).is_none(), "there is a file");
-        let name = files.name("a/0").unwrap();
-        assert_eq!(std::fs::read(root.join("a").join(name)).unwrap(), b"value");
         let folders = files.folders(true);
+        let name = folders.of("a/0").unwrap().hidden("a/0", &files.suffix).unwrap();
+        assert_eq!(std::fs::read(root.join(name)).unwrap(), b"value");
         assert!(files.place_one(&folders, &mut vec![], "a/0", Some("1:2:3")).is_err(), "there is no value");
         assert!(files.place_one(&folders, &mut vec![], "a/0", None).unwrap());
         assert_eq!(std::fs::read_dir(root.join("a")).unwrap().count(), 1);

@@ -74,6 +74,11 @@ impl Version {
     }
 }
 
+/// A version as Python spells it without its device, whose number may be another one when the system was started again.
+pub fn without_device(name: &str) -> &str {
+    name.split_once(':').map_or("", |(_, version)| version)
+}
+
 #[cfg(unix)]
 pub fn read_exact_at(file: &File, out: &mut [u8], offset: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, out, offset)

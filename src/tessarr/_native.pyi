@@ -12,6 +12,7 @@ from tessarr.types import AnyArray, Buffer
 __all__ = [
     "DEFAULT_CACHE_BYTES",
     "Array",
+    "ComparedFiles",
     "FileSystem",
     "NativeError",
     "ReadPlan",
@@ -147,20 +148,31 @@ class StagedFiles:
     def write(self, values: Sequence[tuple[str, bytes]]) -> list[str] | None:
         """Write files for keys: their versions, without the device. ``None``: none was written."""
 
-    def compare(
-        self, keys: Sequence[tuple[str, str | None]], locks: int
-    ) -> tuple[list[str | None], list[str], list[str]] | None:
-        """Compare keys (key, version of its staged file without the device; `None`: nothing is staged).
+    def compare(self, keys: Sequence[tuple[str, str | None]], locks: int) -> ComparedFiles | None:
+        """Compare keys (key, version of its staged file without the device; `None`: nothing is staged), of which the first
+        `locks` may have a lock file. ``None``: a name is too long. Raises `OSError`."""
 
-        Return the versions of the values, which of the first `locks` keys have a lock file, and which staged files have another
-        version. ``None``: a name is too long. Raises `OSError`.
+    def place(self, compared: ComparedFiles, first: int, stop: int) -> bool:
+        """Rename the staged files of the keys `first` to `stop` over their values, in any order.
+
+        Return whether all were renamed, which another version than the compared one, or a failure, prevents.
         """
 
-    def place(self, steps: Sequence[tuple[str, str | None]]) -> bool:
-        """Rename the staged files of keys over their values, in any order: (key, version of its value, without the device).
+@final
+class ComparedFiles:
+    """Hold what there was for keys when they were compared."""
 
-        Return whether all were renamed, which another version or a failure prevents.
-        """
+    @property
+    def locked(self) -> list[str]:
+        """The keys that have a lock file."""
+    @property
+    def changed(self) -> list[str]:
+        """The keys whose staged file has another version, or is missing."""
+    def version(self, number: int) -> str | None:
+        """Return the version of the value of a key; ``None``: no value."""
+
+    def lines(self, total: int) -> bytes:
+        """Return the lines of a journal that has the first `total` keys."""
 
 def threads() -> int:
     """Return the number of threads that work on one request, the caller included."""

@@ -18,7 +18,8 @@ import tessarr
 from tessarr.errors import ConflictError, StoreError
 from tessarr.stores.local.file import version_at
 from tessarr.stores.local.lock import is_hidden, lock_name
-from tessarr.stores.local.transactions.many import StagedFiles
+from tessarr.stores.local.transactions.journal import Journal, Step
+from tessarr.stores.local.transactions.many import Compared, ComparedSteps, StagedFiles
 
 BEFORE, AFTER = [1.0] * 6, [7.0] * 6
 
@@ -229,17 +230,34 @@ def files(request: pytest.FixtureRequest, tmp_path: Path) -> StagedFiles:
     return made
 
 
+def found(compared: Compared, total: int) -> tuple[list[str | None], list[str], list[str]]:
+    return [compared.version(number) for number in range(total)], compared.locked, compared.changed
+
+
 @pytest.mark.parametrize("name", ["0", "n" * 200], ids=["short", "long"])
 def test_both_compare_alike(files: StagedFiles, tmp_path: Path, name: str) -> None:
     key = f"a/{name}"
     keys = [(key, None), ("a/1", None), ("a", None), ("a/0/b", None)]
-    assert files.compare(keys, 4) == ([None] * 4, [], [])
+    assert found(files.compare(keys, 4), 4) == ([None] * 4, [], [])
     (tmp_path / "a" / lock_name(name)).touch()
     (tmp_path / key).write_bytes(b"value")
     Path(files.path(key)).write_bytes(b"other")
     value, staged = version_at(f"{tmp_path}/{key}"), str(version_at(files.path(key))).partition(":")[2]
-    assert files.compare([(key, staged), ("a/1", staged)], 1) == ([value, None], [key], ["a/1"])
-    assert files.compare([("a/1", None), (key, "1:2:3")], 1) == ([None, value], [], [key])
+    assert found(files.compare([(key, staged), ("a/1", staged)], 1), 2) == ([value, None], [key], ["a/1"])
+    assert found(files.compare([("a/1", None), (key, "1:2:3")], 1), 2) == ([None, value], [], [key])
+
+
+def test_the_steps_of_compared_keys_and_their_lines_are_alike(files: StagedFiles, tmp_path: Path) -> None:
+    staged = {"a/0": "1:2:3", "a/1": None, 'a/"\\\x01\n\x7fä\U0001f600': "4:5:6"}
+    for key in ("a/0", "a/1"):
+        (tmp_path / key).write_bytes(b"value")
+    versions = [str(version_at(f"{tmp_path}/{key}")).partition(":")[2] for key in ("a/0", "a/1")]
+    compared = files.compare([*staged.items(), ("a/other", None)], 0)
+    steps = ComparedSteps(staged, compared)
+    expected = [Step(key, old, new) for (key, new), old in zip(staged.items(), [*versions, None], strict=True)]
+    assert (len(steps), [*steps], steps[-1], steps[1:]) == (3, expected, expected[2], expected[1:])
+    assert (steps.lines() is None) == (files.native is None)
+    assert Journal(files.id, "2f", steps, steps.lines()).dump() == Journal(files.id, "2f", expected).dump()
 
 
 def test_a_file_that_cannot_be_written_leaves_none(files: StagedFiles, tmp_path: Path) -> None:
@@ -251,17 +269,22 @@ def test_many_files_are_written_and_renamed_unless_a_value_has_changed(files: St
     keys = [f"a/{number}" for number in range(40)]
     for key in keys[:20]:
         (tmp_path / key).write_bytes(b"old")
-    old = [str(version_at(f"{tmp_path}/{key}")).partition(":")[2] for key in keys[:20]] + [None] * 20
     new = files.write([(key, key.encode()) for key in keys])
     if files.native is None:
         assert new is None
-        assert not files.place([*zip(keys, old, strict=True)])
+        assert not files.place(files.compare([(key, None) for key in keys], 40), 0, 40)
         return
     assert new is not None
-    assert files.compare([*zip(keys, new, strict=True)], 40).changed == []
+    compared = files.compare([*zip(keys, new, strict=True)], 40)
+    assert compared.changed == []
+    assert [compared.version(number) is None for number in range(40)] == [False] * 20 + [True] * 20
     (tmp_path / keys[3]).write_bytes(b"later")
-    assert not files.place([(keys[3], old[3])])
-    assert (tmp_path / keys[3]).read_bytes() == b"later"
-    rest = [(key, version) for key, version in zip(keys, old, strict=True) if key != keys[3]]
-    assert files.place(rest)
-    assert all((tmp_path / key).read_bytes() == key.encode() for key, _ in rest)
+    (tmp_path / keys[30]).write_bytes(b"later")
+    for changed in (3, 30):
+        assert not files.place(compared, changed, changed + 1)
+        assert (tmp_path / keys[changed]).read_bytes() == b"later"
+    for first, stop in ((0, 3), (4, 30), (31, 40)):
+        assert files.place(compared, first, stop)
+        assert all((tmp_path / key).read_bytes() == key.encode() for key in keys[first:stop])
+    with pytest.raises(IndexError):
+        files.place(compared, 39, 41)

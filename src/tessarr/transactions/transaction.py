@@ -329,7 +329,7 @@ class Transaction:
         found = dict(self._overlay.documents)
         for key in changes if self._mode in ("auto", "publish") else ():
             version = self._overlay.seen.get(key)
-            if is_document(key) and key not in found and version is not None:
+            if version is not None and key not in found and is_document(key):
                 value = self._store.get(key)
                 check_versions(self._store.url, {key: version}, self._store.version)
                 assert value is not None

@@ -30,18 +30,17 @@ from tessarr.stores.local.lock import JOURNAL
 from tessarr.stores.local.sync import BatchSync, make_directories, sync_directory
 from tessarr.stores.local.transactions.journal import (
     Journal,
-    Step,
     dump_pointer,
     is_document,
     parse_pointer,
-    version_in_journal,
 )
 from tessarr.stores.local.transactions.keep import changed_at, keep_names, living_above
-from tessarr.stores.local.transactions.many import StagedFiles
+from tessarr.stores.local.transactions.many import ComparedSteps, StagedFiles
 from tessarr.stores.local.transactions.nodes import documents_of, list_nodes, nodes_of, parent
 from tessarr.stores.local.transactions.recovery import (
     LOCKED,
     MARK_NBYTES,
+    Checked,
     check_inside,
     clear_known,
     finish,
@@ -161,7 +160,7 @@ class _Change:
         self.marks = Marks(base, self.id, durable=durable)
         self.pointers: dict[str, str] = {}
         """The pointers to the journal → where they are staged."""
-        self.steps: list[Step] = []
+        self.checked: Checked | None = None
 
     def keep(self, nodes: Iterable[str], keys: Iterable[str]) -> None:
         """Keep the names in the directories of `keys` for the snapshots of the nodes."""
@@ -173,14 +172,11 @@ class _Change:
     def write(self, changes: Changes, nodes: Iterable[str]) -> None:
         """Write the values beside their keys, and pointers for nodes. With `durable`, sync many bytes: the rest comes later."""
         self.staged = {key: value.version if isinstance(value, StagedValue) else None for key, value in changes.items()}
-        self.stage.remove(key for key in self.stage.keys if self.staged.get(key) is None)
-        values = [
-            (key, as_bytes(value))
-            for key, value in changes.items()
-            if value is not None and not isinstance(value, StagedValue)
-        ]
+        rest = {key: value for key, value in changes.items() if not isinstance(value, StagedValue)}
+        self.stage.remove(self.stage.keys - (self.staged.keys() - rest.keys()))
+        values = [(key, as_bytes(value)) for key, value in rest.items() if value is not None]
         versions = self.stage.files.write(values) if self.stage.files.checks_links else None
-        self._check_links(key for key, value in changes.items() if value is None or versions is None)
+        self._check_links(changes if versions is None else (key for key, value in rest.items() if value is None))
         versions = versions or self.stage.files.write(values) or [self._write_one(*value) for value in values]
         self.staged.update(zip((key for key, _ in values), versions, strict=True))
         for folder in self._folders(nodes):
@@ -198,7 +194,10 @@ class _Change:
         temporary = staged_path(pointer, self.id)
         descriptor = _create(temporary, self.base, durable=self.durable)
         self.pointers[pointer] = temporary
-        localfile.write_value(descriptor, [dump_pointer(self.id, depth(self.base, folder))], durable=False)
+        try:
+            localfile.write(descriptor, dump_pointer(self.id, depth(self.base, folder)))
+        finally:
+            os.close(descriptor)
 
     def _check_links(self, keys: Iterable[str]) -> None:
         checked: set[str] = set()
@@ -232,11 +231,10 @@ class _Change:
             for key in sorted(compared.locked):
                 self.marks.wait_for(self._lock(key))
             compared = files.compare(pairs, 0)
-        found = dict(zip(keys, compared.versions, strict=True))
-        check_versions(self.url, expected, found.__getitem__)
+        numbers = {key: number for number, key in enumerate(keys) if key in expected}
+        check_versions(self.url, expected, lambda key: compared.version(numbers[key]))
         self._check_staged(compared.changed)
-        staged = zip(self.staged.items(), compared.versions, strict=False)  # `keys` begins with those that are staged
-        self.steps = [Step(key, version_in_journal(old), new) for (key, new), old in staged]
+        self.checked = Checked(files, ComparedSteps(self.staged, compared))  # `keys` begins with those that are staged
 
     def _check_staged(self, changed: Sequence[str]) -> None:
         """Raise `ConflictError` if staged files are gone: their directory was replaced, or leftovers were removed."""
@@ -266,10 +264,13 @@ class _Change:
 
     def publish(self) -> None:
         """Rename the journal into place, the commit point; carry the steps out; remove the journal."""
-        watched = self._folders(["", *self.nodes])
+        assert self.checked is not None
+        watched, steps = self._folders(["", *self.nodes]), self.checked.steps
         if living_above(watched):  # the links by which files are kept will change them
-            self.steps = [step._replace(changed=changed_at(path_of(self.base, step.key))) for step in self.steps]
-        journal = Journal(self.id, identity(self.base), self.steps)
+            changed = [step._replace(changed=changed_at(path_of(self.base, step.key))) for step in steps]
+            journal = Journal(self.id, identity(self.base), changed)
+        else:
+            journal = Journal(self.id, identity(self.base), steps, steps.lines())
         target = self.base + JOURNAL
         temporary = staged_path(target, self.id)
         descriptor = os.open(temporary, localfile.CREATE, 0o666)
@@ -286,8 +287,8 @@ class _Change:
         try:
             if self.durable:
                 sync_directory(self.base)
-            finish(self.base, journal, watched, self.batch if self.durable else None, is_first=True)
-            self._clear(step.key for step in self.steps if step.new is None)
+            finish(self.base, journal, watched, self.batch if self.durable else None, self.checked)
+            self._clear(key for key, version in self.staged.items() if version is None)
         except DurabilityError:
             raise
         except OSError as error:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from json.encoder import encode_basestring
 from typing import NamedTuple, TypeAlias
 
@@ -36,6 +36,7 @@ MAX_ABOVE = 64
 """The most directories between a pointer and its journal."""
 DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "meta", "attrs")
 """Names whose presence makes a directory that of a node."""
+_DOCUMENTS = frozenset(DOCUMENTS)
 _IS_ID = re.compile(r"[0-9a-f]{12}").fullmatch
 _FORM = "tessarr_journal"
 
@@ -63,7 +64,7 @@ def version_in_journal(version: str | None) -> str | None:
 
 def is_document(key: str) -> bool:
     """Whether the value at `key` makes a node."""
-    return key.rpartition("/")[2] in DOCUMENTS
+    return key.rpartition("/")[2] in _DOCUMENTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +76,13 @@ class Journal:
     directory: str
     """The inode of the directory that the journal is in, in hexadecimal: another one means that the directory is a copy."""
     steps: Sequence[Step]
+    lines: bytes | None = field(default=None, compare=False)
+    """`steps` as lines, where these are made already."""
 
     def dump(self) -> bytes:
         """Return the content of the file."""
-        body = _dumps({_FORM: 1, "id": self.id, "directory": self.directory}) + _lines(self.steps)
+        lines = _lines(self.steps) if self.lines is None else self.lines
+        body = _dumps({_FORM: 1, "id": self.id, "directory": self.directory}) + lines
         return body + _dumps({"sha256": _digest(body)})
 
 
@@ -177,6 +181,8 @@ def dump_pointer(identifier: str, above: int) -> bytes:
 
 def parse_pointer(data: bytes) -> tuple[str, int] | None:
     """Parse a pointer to the id of the transaction, and the number of directories up to the journal; ``None``: no pointer."""
+    if not data:
+        return None
     try:
         found = _loads(data)
         above = found["above"]

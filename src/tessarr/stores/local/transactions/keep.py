@@ -31,6 +31,7 @@ from tessarr.stores.local.transactions.journal import Step, version_in_journal
 FOLDER = SNAPSHOT_SUFFIX
 _LONGEST_TICK_S = 5.0
 _TRIES = 100
+_EFFECTIVE = hasattr(os, "geteuid")
 
 
 class Living(NamedTuple):
@@ -151,6 +152,8 @@ def living_above(folders: Iterable[str]) -> list[Living]:
 
 def _living_in(base: str) -> Iterator[Living]:
     top = base + FOLDER
+    if not os.access(top, os.F_OK, effective_ids=_EFFECTIVE):  # as a rule; quicker than an exception
+        return
     try:
         names = os.listdir(top)
     except OSError:

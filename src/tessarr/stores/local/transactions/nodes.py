@@ -29,10 +29,10 @@ def list_nodes(base: str, keys: Sequence[str], documents: Iterable[str]) -> list
     pending = [""]
     while pending:
         folder = pending.pop()
-        names = [name for name in DOCUMENTS if os.path.lexists(path_of(base, f"{folder}/{name}".lstrip("/")))]
-        if names:
+        is_node, is_array = _look(base, folder)
+        if is_node:
             nodes.add(folder)
-        if not _is_array(base, folder, names):  # below an array there are chunks: no directory there is looked at
+        if not is_array:  # below an array there are chunks: no directory there is looked at
             pending += _children(keys, folder)
     return sorted(nodes - {""})
 
@@ -75,11 +75,19 @@ def parent(key: str) -> str:
     return key.rpartition("/")[0]
 
 
-def _is_array(base: str, folder: str, names: Collection[str]) -> bool:
-    if ".zarray" in names:
-        return True
-    if "zarr.json" not in names:
-        return False
+def _look(base: str, folder: str) -> tuple[bool, bool]:
+    """Find out whether a directory is one of a node, and of an array."""
+
+    def there(name: str) -> bool:
+        return os.path.lexists(path_of(base, f"{folder}/{name}" if folder else name))
+
+    is_node = there("zarr.json")
+    if (is_node and _describes_array(base, folder)) or there(".zarray"):
+        return True, True
+    return is_node or any(map(there, DOCUMENTS)), False
+
+
+def _describes_array(base: str, folder: str) -> bool:
     data = read_small(path_of(base, f"{folder}/zarr.json".lstrip("/"))) or b""
     if b'"array"' not in data or len(data) > _ARRAY_NBYTES:
         return False

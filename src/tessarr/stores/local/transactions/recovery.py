@@ -35,7 +35,7 @@ from tessarr.stores.local.transactions.journal import (
     version_in_journal,
 )
 from tessarr.stores.local.transactions.keep import keep_names, keep_values, living_above
-from tessarr.stores.local.transactions.many import StagedFiles
+from tessarr.stores.local.transactions.many import ComparedSteps, StagedFiles
 from tessarr.stores.local.transactions.root import carry_out, identity, pending
 from tessarr.stores.path import windows_path
 
@@ -247,48 +247,58 @@ def _believed(root: str, data: bytes) -> AnyJournal:
     return journal
 
 
+class Checked(NamedTuple):
+    """What a process has found out that begins to carry a journal out: all keys are inside the root, all values staged."""
+
+    files: StagedFiles
+    """What is replaced is freed with it, which takes time."""
+    steps: ComparedSteps
+
+
 def finish(
-    base: str, journal: Journal, watched: Collection[str], batch: BatchSync | None, *, is_first: bool = False
+    base: str, journal: Journal, watched: Collection[str], batch: BatchSync | None, checked: Checked | None = None
 ) -> None:
     """Carry out the steps of a journal that are not carried out yet, and remove it. May be repeated.
 
-    `watched`: directories that may be in a snapshot. `batch` makes the changes durable. `is_first`: this process has checked
-    that all keys are inside the root and all values staged, and no step is carried out yet.
+    `watched`: directories that may be in a snapshot. `batch` makes the changes durable. With `checked` no step is carried out
+    yet.
     """
-    checked: set[str] = set()
+    inside: set[str] = set()
     _keep(base, journal, watched)
     linked: list[str] = []
-    files = StagedFiles(base, journal.id)  # until the end: what it replaces is freed with it, which takes time
-    for step in journal.steps[_place(files, journal) :] if is_first else journal.steps:
+    done = 0 if checked is None else _place(*checked)
+    for step in journal.steps[done:] if done < len(journal.steps) else ():
         path = path_of(base, step.key)
-        check_inside(base, os.path.dirname(path), checked)
+        check_inside(base, os.path.dirname(path), inside)
         staged = staged_path(path, journal.id)
         linked += [staged] if step.old is None and step.new is not None else []
         _carry_out(path, step, staged, keep=batch is not None)
     if batch is not None:
-        _sync_names(batch, base, [path_of(base, step.key) for step in journal.steps])
+        keys = [step.key for step in journal.steps] if checked is None else checked.steps.staged
+        _sync_names(batch, base, [path_of(base, key) for key in keys])
         for staged in linked:  # a power cut could lose the new name alone of two changes
             unlink(staged)
     unlink(base + JOURNAL)  # not synced: a journal that a power cut brings back finds nothing to do
 
 
-def _place(files: StagedFiles, journal: Journal) -> int:
+def _place(files: StagedFiles, steps: ComparedSteps) -> int:
     """Carry out the first steps, as far as they are renames that succeed: chunks, then documents of one depth after another.
 
     Returns their number; later ones may have been carried out too.
     """
     done = 0
-    for rank, group in itertools.groupby(journal.steps, _rank):
-        steps = [(step.key, step.old) for step in group]
-        if rank is None or not files.place(steps):
+    for rank, group in itertools.groupby(steps.staged.items(), _rank):
+        stop = done + sum(1 for _ in group)
+        if rank is None or not files.place(steps.compared, done, stop):
             break
-        done += len(steps)
+        done = stop
     return done
 
 
-def _rank(step: Step) -> int | None:
+def _rank(staged: tuple[str, str | None]) -> int | None:
     """Return the depth of a document, and for any other value -1; ``None``: it is removed."""
-    return None if step.new is None else step.key.count("/") if is_document(step.key) else -1
+    key, new = staged
+    return None if new is None else key.count("/") if is_document(key) else -1
 
 
 def _keep(base: str, journal: Journal, watched: Collection[str]) -> None:
