@@ -186,6 +186,8 @@ def is_published(
 
     Not if documents cannot be parsed.
     """
+    if not any(map(is_document, changes)):
+        return False
     try:
         SortedChanges(store, overlay, changes, before, {}).check(compares=False)
     except (UnsupportedOperationError, MetadataValidationError):

@@ -249,7 +249,7 @@ class Transaction:
         """Return the changes in the order in which they become visible: data before documents, the root's document last."""
         changes = self._overlay.changes()
         documents = {key: (-key.count("/"), key) for key in changes if is_document(key)}
-        values = sorted(changes.keys() - documents.keys())
+        values = sorted([key for key in changes if key not in documents])  # as they were staged, most are in order
         order = [key for key in values if changes[key] is not None]
         order += sorted(documents, key=documents.__getitem__)  # from the leaves up
         order += [key for key in values if changes[key] is None]

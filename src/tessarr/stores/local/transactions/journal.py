@@ -176,7 +176,7 @@ def _lines(steps: Iterable[Step]) -> bytes:
 
 def dump_pointer(identifier: str, above: int) -> bytes:
     """Return the content of a pointer to the journal that is `above` directories above."""
-    return _dumps({_FORM: 1, "id": identifier, "above": above})
+    return f'{{"{_FORM}":1,"id":"{identifier}","above":{above}}}\n'.encode()
 
 
 def parse_pointer(data: bytes) -> tuple[str, int] | None:

@@ -145,15 +145,14 @@ def living_above(folders: Iterable[str]) -> list[Living]:
         here = folder.rstrip(os.sep)
         while here not in seen:
             seen.add(here)
-            found += _living_in(here + os.sep)
+            if os.access(f"{here}{os.sep}{FOLDER}", os.F_OK, effective_ids=_EFFECTIVE):  # quicker than an exception
+                found += _living_in(here + os.sep)
             here = os.path.dirname(here).rstrip(os.sep)
     return found
 
 
 def _living_in(base: str) -> Iterator[Living]:
     top = base + FOLDER
-    if not os.access(top, os.F_OK, effective_ids=_EFFECTIVE):  # as a rule; quicker than an exception
-        return
     try:
         names = os.listdir(top)
     except OSError:

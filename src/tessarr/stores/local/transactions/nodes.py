@@ -59,7 +59,7 @@ def _children(keys: Sequence[str], folder: str) -> Iterator[str]:
 
 def nodes_of(keys: Iterable[str], nodes: Collection[str]) -> set[str]:
     """Return those of `nodes`, of which the root is one, that are the innermost ones above one of `keys`."""
-    ordered = sorted({*keys})
+    ordered = sorted(dict.fromkeys(keys))  # most are in order
     below = {node: len(_below(ordered, node)) for node in nodes}
     own = dict(below)
     for node in filter(None, nodes):

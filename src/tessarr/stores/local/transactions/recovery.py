@@ -378,7 +378,8 @@ def clear_known(locks: Iterable[str], pointers: Iterable[str], folders: Iterable
 
 def remove_mark(lock: str, identifier: str) -> None:
     """Remove a lock file with the mark of a transaction, or its pointer."""
-    found = parse_pointer(read_small(lock) or b"")
+    left = read_small(lock) or b""
+    found = parse_pointer(left) if identifier.encode() in left else None
     if found is not None and found[0] == identifier:
         unlink(lock)
 

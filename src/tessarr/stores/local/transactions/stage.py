@@ -69,11 +69,11 @@ class Stage:
             return None
         return self.files
 
-    def add(self, written: Iterable[tuple[str, tuple[Version, int] | None]]) -> dict[str, StagedValue | None]:
+    def add(self, written: Sequence[tuple[str, tuple[Version, int] | None]]) -> dict[str, StagedValue | None]:
         """Record what was written for keys: version and bytes of a file; ``None``: nothing is to be stored."""
         files = self.files
         values = {key: None if file is None else StagedValue(files, key, *file) for key, file in written}
-        self.keys.update(key for key, value in values.items() if value is not None)
+        self.keys.update([key for key, file in written if file is not None])
         return values
 
     def remove(self, keys: Iterable[str]) -> None:
