@@ -462,3 +462,16 @@ def test_of_two_migrations_the_one_that_fails_leaves_no_description_of_what_was_
     with pytest.raises(ConflictError, match="at the same time"):
         migrate(store)
     assert dict(tessarr.open_group(store, path="g", mode="r", zarr_format=3).attrs) == {"by": 2}
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_group_that_was_deleted_may_be_created_again_through_its_own_object(zarr_format: Any) -> None:
+    """anndata clears the store of a group, and then requires the group ``/``."""
+    store = MemoryStore()
+    root = tessarr.create_group(store, zarr_format=zarr_format)
+    root.create_group("a")
+    store.clear()
+    with tessarr.config.set({"zarr_python.absolute_names": True}):
+        again = root.require_group("/")
+    again.create_group("b")
+    assert [*tessarr.open_group(store, mode="r")] == ["b"]

@@ -339,9 +339,10 @@ class Members(Node):
     ) -> Group:
         """Create a group below this one. Raises `ContainsGroupError` or `ContainsArrayError`."""
         self._will_change()
-        await self._require_current_steps()
-        number = self._metadata.zarr_format
-        made = await self._group._create_steps(self._store, self._join(name), number, attributes, overwrite)
+        path = self._join(name)
+        if path != self._path:  # else it is this group that is created, again where it was deleted
+            await self._require_current_steps()
+        made = await self._group._create_steps(self._store, path, self._metadata.zarr_format, attributes, overwrite)
         return await self._described_steps(made)
 
     async def _described_steps(self, made: N) -> N:
