@@ -83,7 +83,7 @@ def test_an_intent_is_stored_in_a_document_and_found() -> None:
         [ID, 1],
         {"id": ID},
         {"up": 1},
-        *({"id": bad, "up": 1} for bad in (5, "", "a b", "a" * 65, "é", "a/b")),
+        *({"id": bad, "up": 1} for bad in (5, "", "-", "a b", "a" * 65, "é", "a/b")),
         *({"id": ID, "up": bad} for bad in (-1, 1000, True, "1", 1.0)),
     ],
 )
@@ -231,6 +231,20 @@ def test_a_claim_that_is_void_gives_the_old_document_back() -> None:
     kept = loaded(released(claimed, KEY, _record(True), INTENT))
     assert "tessarr_transaction" not in kept
     assert parse(kept) == Reservations(axis=0, stop=13, reserved=(Reserved(10, 13, ID, 1000),))
+
+
+@pytest.mark.parametrize(("up", "key", "name"), [(0, "g/a/zarr.json", "zarr.json"), (2, KEY, KEY)])
+def test_what_is_given_back_is_the_old_document_byte_for_byte(up: int, key: str, name: str) -> None:
+    old = b'{ "zarr_format":3,"n" : 1.50 }'
+    record = Record(id=ID, state="void", since=1000, changes={name: Change(old, b"{}")})
+    claimed = record.claimed(name)
+    assert released(claimed, key, record, Intent(ID, up)) == old
+    assert released(claimed, key, None, Intent(ID, up)) != old
+
+
+def test_a_document_that_was_no_document_before_is_not_given_back() -> None:
+    alone = GOOD.claimed("new/zarr.json")
+    assert loaded(released(alone, "g/new/zarr.json", _record(False), INTENT)) == {}
 
 
 def test_what_others_changed_meanwhile_stays_when_a_claim_is_void() -> None:
