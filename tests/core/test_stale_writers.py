@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import json
 import pickle
 from collections.abc import Callable
@@ -475,3 +476,17 @@ def test_a_group_that_was_deleted_may_be_created_again_through_its_own_object(za
         again = root.require_group("/")
     again.create_group("b")
     assert [*tessarr.open_group(store, mode="r")] == ["b"]
+
+
+@pytest.mark.parametrize("kind", ["memory", "local"])
+def test_an_array_that_a_transaction_deletes_while_it_is_migrated_does_not_come_back(kind: str, tmp_path: Path) -> None:
+    store = STORES[kind](tmp_path)
+    root = tessarr.create_group(store, zarr_format=2)
+    root.create_array("a", data=np.arange(6), chunks=(4,), fill_value=0)
+    tx = tessarr.transaction(store).__enter__()
+    del tx.group["a"]
+    contextvars.Context().run(migrate, store, to_format=3)
+    with pytest.raises(ConflictError) as caught:
+        tx.commit()
+    assert "a/zarr.json" in caught.value.keys
+    assert np.array_equal(tessarr.open_array(store, path="a", mode="r")[...], np.arange(6))

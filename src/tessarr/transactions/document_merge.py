@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tessarr.common.json_merge import member_of
 from tessarr.metadata.consolidated import FIELD, V2_KEY
 from tessarr.metadata.formats import DOCUMENT_NAMES, KEYS, NODE_DOCUMENTS
 from tessarr.types import Buffer
 
-_NODES = frozenset().union(*NODE_DOCUMENTS.values())
+_NODES = frozenset(name for names in NODE_DOCUMENTS.values() for name in names if name is not None)
 
 
 def is_document(key: str) -> bool:
@@ -29,6 +29,17 @@ def makes_node(key: str) -> bool:
     (True, True, False)
     """
     return key.rpartition("/")[2] in _NODES
+
+
+def other_descriptions(keys: Iterable[str]) -> set[str]:
+    """Return the keys at which nodes with documents among `keys` could be described, and are not.
+
+    >>> sorted(other_descriptions(["a/.zarray", "a/0"]))
+    ['a/.zgroup', 'a/meta', 'a/zarr.json']
+    """
+    there = {*keys}
+    prefixes = {key.removesuffix(key.rpartition("/")[2]) for key in there if makes_node(key)}
+    return {prefix + name for prefix in prefixes for name in _NODES} - there
 
 
 def resized(changes: Mapping[str, bytes | None], before: Mapping[str, bytes]) -> set[str]:

@@ -25,6 +25,7 @@ from tessarr.stores.locks import KEYED_LOCKS, ForkSafeLock
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.protocols import Remote
 from tessarr.stores.transformed.manifest_options import options_of
+from tessarr.transactions.document_merge import other_descriptions
 from tessarr.types import Buffer, ByteRange
 
 _List = list
@@ -272,8 +273,13 @@ class OverlayStore(ConditionalStore):
             self._set(key, None)
 
     def delete_prefix(self, prefix: str) -> None:
+        """See `Store.delete_prefix`. A commit conflicts with who has described one of the removed nodes in another format."""
         check_prefix(prefix)
-        for key in [*self.list(prefix)]:
+        keys = [*self.list(prefix)]
+        with self._lock:
+            for key in other_descriptions(keys) - self.staged.keys():
+                self.seen.setdefault(key, None)
+        for key in keys:
             self.delete(key)
 
     def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
