@@ -5,11 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -132,6 +134,39 @@ def test_a_task_that_is_lost_with_killed_workers_of_dask_is_sent_again(plan: Pla
     executor = _Killing(scheduler.KilledWorker("rechunk-1", None, 3))
     assert plan.run(executor, slots=1).finished
     assert executor.sent == Counter({task: 3 if task == 1 else 1 for task in range(plan.tasks)})
+    assert_carried_out(tmp_path)
+
+
+def _killed_first(flag: str, work: Callable[..., Any], *args: Any) -> Any:
+    """Kill the process of the first call, and carry out all others."""
+    with suppress(FileExistsError), open(flag, "x", encoding="ascii"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return work(*args)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_a_task_that_dask_gives_up_because_its_worker_was_killed_is_sent_again(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    distributed = pytest.importorskip("distributed", reason="belongs to the extra [dask]")
+    dask = pytest.importorskip("dask", reason="belongs to the extra [dask]")
+    given_up: list[BaseException] = []
+    submit = DaskExecutor.submit
+
+    def killing(self: DaskExecutor, work: Callable[..., Any], /, *args: object) -> Future[Any]:
+        future = submit(self, _killed_first, str(tmp_path / "flag"), work, *args)
+        future.add_done_callback(lambda ended: given_up.extend(filter(None, [ended.exception()])))
+        return future
+
+    monkeypatch.setattr(DaskExecutor, "submit", killing)
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+        distributed.Client(cluster),
+    ):
+        assert plan.run("dask").finished
+    assert given_up
+    assert {type(error) for error in given_up} == {distributed.KilledWorker}
     assert_carried_out(tmp_path)
 
 
