@@ -13,7 +13,9 @@ import tessarr
 from tessarr.core.asynchronous import clock
 from tessarr.errors import ConflictError
 from tessarr.tools.check import check
+from tessarr.tools.migrate import migrate
 from tessarr.tools.repair import repair
+from tests.simulation.simulator import Bucket, Client
 
 
 def with_member(place: Path, **member: Any) -> Path:
@@ -130,3 +132,18 @@ def test_reservations_that_nobody_wrote_are_an_error_for_who_appends_and_none_fo
     with pytest.raises(ValueError, match="invalid reservations"):
         tessarr.open_array(place, path="a", mode="r+").append([1])
     assert (place / "a" / "zarr.json").read_bytes() == before
+
+
+@pytest.mark.filterwarnings("ignore:Both zarr.json")
+@pytest.mark.parametrize("formats", [1, 2])
+def test_a_chunk_outside_the_shape_stays_where_an_append_may_be_entered_in_another_description(formats: int) -> None:
+    """Found by `simulate`, seed 480266: a repair removed what an append had stored, and then published."""
+    store = Client("one", Bucket())
+    tessarr.create_group(store, zarr_format=2).create_array("a", data=np.arange(6), chunks=(4,), fill_value=-1)
+    if formats == 2:
+        migrate(store)
+    store.set("a/2", b"outside")
+    report = check(store, data="stat")
+    assert "a/2" in {finding.key for finding in report.findings if finding.rule == "KEY-OUTSIDE"}
+    repair(report, store, dry_run=False)
+    assert (store.get("a/2") is not None) == (formats == 2)
