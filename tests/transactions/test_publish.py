@@ -514,3 +514,28 @@ def test_a_plan_says_how_many_requests_a_commit_sends(change: Callable[[Any], No
         planned = tx.plan().requests
         assert store.count == 0
     assert store.count == planned
+
+
+@pytest.mark.parametrize("gone", ["a", "g/b"])
+def test_a_transaction_that_fails_because_an_array_is_gone_leaves_no_rows_reserved_in_the_other(gone: str) -> None:
+    """Found by `simulate`, seeds 780868 and 780900: who appends there waited for as long as others may take."""
+    outcomes = set()
+    for left in range(12):
+        bucket = filled()
+
+        def remove(bucket: Bucket = bucket) -> None:
+            for key in [key for key in bucket.values if key.startswith(f"{gone}/")]:
+                del bucket.values[key]
+
+        client = Faulty(bucket, left, remove)
+        try:
+            with tessarr.transaction(client) as tx:
+                for path in ("a", "g/b"):
+                    tx.group[path].append(np.full(3, 7, "i4"))
+        except (ConflictError, PendingCommitError) as error:
+            outcomes.add(type(error))
+        (other,) = {"a", "g/b"} - {gone}
+        array = tessarr.open_array(bucket.connect("other"), path=other, mode="r+", use_consolidated=False)
+        before = array.shape[0]
+        assert array.append(np.full(2, 8, "i4"), on_hole="error")[0] == before + 2, left
+    assert ConflictError in outcomes

@@ -25,7 +25,15 @@ from tessarr.core.claims.intents import NAME, Change, Record
 from tessarr.core.claims.new_nodes import put_back_steps, remove_claim_steps
 from tessarr.core.open import open_array
 from tessarr.core.stored.consolidated import follow_changes
-from tessarr.errors import ConflictError, PendingCommitError, StoreError, TessarrError, UnsupportedOperationError
+from tessarr.errors import (
+    ConflictError,
+    IncompatibleNodeError,
+    NodeNotFoundError,
+    PendingCommitError,
+    StoreError,
+    TessarrError,
+    UnsupportedOperationError,
+)
 from tessarr.metadata import formats, reservations
 from tessarr.stores.base import Fetch, Store, Version
 from tessarr.stores.functions import check_versions
@@ -47,7 +55,7 @@ class Publication:
         self._made: dict[str, bytes] = {}
         """What was stored of `_new`."""
         self._begun: list[tuple[Growth, reservations.Region, AnyArray]] = []
-        """The regions in which rows may have been stored, and the rows."""
+        """The regions that others leave to this transaction, because it may have stored rows there, and the rows."""
         self._in_doubt = False
 
     def commit(
@@ -200,13 +208,19 @@ class Publication:
         found = run_steps(settle.change_record_steps(self._store, place, lambda record: replace(record, stores=True)))
         if found is None or found.state != "pending":
             raise self._made_void()
-        self._in_doubt = True
         for growth, values in rows:
             start = growth.old.shape[growth.axis]
             region = reservations.Region(start, start + growth.region.length, record.id, record.since)
             self._begun.append((growth, region, values))
-            array = open_array(self._store, path=growth.path, mode="r+", use_consolidated=False)
+        for growth, region, values in self._begun:
+            try:
+                array = open_array(self._store, path=growth.path, mode="r+", use_consolidated=False)
+            except (NodeNotFoundError, IncompatibleNodeError) as error:
+                raise self._changed(prefix_of(growth.path) + NAME) from error
+            self._in_doubt = True
             run_steps(store_region_steps(array, growth.new, growth.axis, region, values))
+            self._in_doubt = False
+        self._in_doubt = True
         run_steps(self._store_new_steps(record, place))
 
     async def _store_new_steps(self, record: Record, place: str) -> None:
@@ -264,7 +278,10 @@ class Publication:
         While a request for them may be in flight, undo only those that were stored after another writer had filled them.
         """
         for growth, region, values in self._begun:
-            array = open_array(self._store, path=growth.path, mode="r+", use_consolidated=False)
+            try:
+                array = open_array(self._store, path=growth.path, mode="r+", use_consolidated=False)
+            except (NodeNotFoundError, IncompatibleNodeError):  # others have removed or replaced it, and its rows
+                continue
             if self._in_doubt:
                 run_steps(fill_late_steps(array, growth.axis, region, values))
             else:
