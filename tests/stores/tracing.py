@@ -45,8 +45,9 @@ def traced(program: str, tmp_path: Path, *options: str) -> tuple[list[Call], sub
     """The changing calls that the Python `program` made, of one thread after another; and how it ended."""
     log = tmp_path / "strace.log"
     command = [strace(), "-f", "-y", "-qq", "-s", "4096", "-o", str(log), "-e", f"trace={CALLS}", *options]
+    # -B: the bytecode of modules that are imported for the first time is no change of the program's.
     ended = subprocess.run(
-        [*command, sys.executable, "-c", program], capture_output=True, text=True, env=child_environment()
+        [*command, sys.executable, "-B", "-c", program], capture_output=True, text=True, env=child_environment()
     )
     return parse(log.read_text(), os.getcwd()), ended
 
