@@ -65,15 +65,15 @@ def repeat(number: int) -> str | None:
 
 
 def _do(number: int, part: Slice) -> None:
-    do(KINDS[number % len(KINDS)], number, part)
+    do(KINDS[number % len(KINDS)], number, number, part)
 
 
-def do(kind: str, number: int, part: Slice) -> None:
+def do(kind: str, number: int, seed: int, part: Slice) -> None:
     """Do the history of a number over a kind of store."""
     with tempfile.TemporaryDirectory(prefix="tessarr-history-", dir=SCRATCH) as folder:
-        history, wrong, figures = run(kind, number, Path(folder), PROCESSES, OPERATIONS[kind])
+        history, wrong, figures = run(kind, seed, Path(folder), PROCESSES, OPERATIONS[kind])
         if wrong:
-            kept = KEPT / str(number)
+            kept = KEPT / str(seed)
             shutil.copytree(folder, kept, dirs_exist_ok=True, ignore=shutil.ignore_patterns("server"))
             part.find(number, f"{kind}: {'; '.join(wrong)}\nits files: {kept}")
     part.count(f"operations ({kind})", len(history.events))

@@ -23,9 +23,4 @@ def repeat(number: int) -> str | None:
 
 
 def _do(number: int, part: Slice) -> None:
-    found = Slice(0)
-    histories.do("local", _FIRST + number, found)
-    for figure, times in found.figures.items():
-        part.count(figure, times)
-    for finding in found.findings:
-        part.find(number, finding.partition(": ")[2])
+    histories.do("local", number, _FIRST + number, part)

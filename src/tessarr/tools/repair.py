@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 from tessarr.core.locate import locate
 from tessarr.core.stored.metadata_io import correct_document, keyed_documents, put_document, replace_documents
-from tessarr.core.stored.walk import read_entries
 from tessarr.errors import TessarrError
 from tessarr.metadata import formats, serialize
 from tessarr.metadata.group import GroupMetadata
@@ -215,19 +214,12 @@ def _delete(store: Store, key: str, backup: _Backup) -> bool:
 
 
 def _delete_outside(store: Store, action: Action) -> bool:
-    """Remove a chunk if it is still outside its array: an append stores chunks there, and then publishes them.
-
-    Where writers share no locks, chunks of an array with two descriptions stay: an append enters itself in one of them.
-    """
-    from tessarr.core.array_parts.resize import delete_stray_steps, must_reserve
+    """Remove a chunk if it is still outside its array: an append stores chunks there, and then publishes them."""
+    from tessarr.core.array_parts.resize import delete_stray_steps
     from tessarr.core.asynchronous.sans_io import run_steps
     from tessarr.core.open import open_array
 
-    array = open_array(store, path=action.detail or None, mode="r+")
-    (entry,) = read_entries(store, [array.path])
-    if len(entry.formats) > 1 and must_reserve(array):
-        return False
-    return bool(run_steps(delete_stray_steps(array, [action.key])))
+    return bool(run_steps(delete_stray_steps(open_array(store, path=action.detail or None, mode="r+"), [action.key])))
 
 
 def _repaired(action: Action, old: Buffer) -> bytes | None:

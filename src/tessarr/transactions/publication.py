@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from tessarr.core.array import Array
 from tessarr.core.array_parts.append_reserved import release_steps, store_region_steps
 from tessarr.core.array_parts.region_io import fill_late_steps
 from tessarr.core.asynchronous import clock
@@ -213,15 +214,21 @@ class Publication:
             region = reservations.Region(start, start + growth.region.length, record.id, record.since)
             self._begun.append((growth, region, values))
         for growth, region, values in self._begun:
-            try:
-                array = open_array(self._store, path=growth.path, mode="r+", use_consolidated=False)
-            except (NodeNotFoundError, IncompatibleNodeError) as error:
-                raise self._changed(prefix_of(growth.path) + NAME) from error
+            array = self._open(growth)
+            if array is None:
+                raise self._changed(prefix_of(growth.path) + NAME)
             self._in_doubt = True
             run_steps(store_region_steps(array, growth.new, growth.axis, region, values))
             self._in_doubt = False
         self._in_doubt = True
         run_steps(self._store_new_steps(record, place))
+
+    def _open(self, growth: Growth) -> Array | None:
+        """Open an array that grows; ``None``: others have removed or replaced it."""
+        try:
+            return open_array(self._store, path=growth.path, mode="r+", use_consolidated=False)
+        except (NodeNotFoundError, IncompatibleNodeError):
+            return None
 
     async def _store_new_steps(self, record: Record, place: str) -> None:
         """Store the chunks of new arrays, where nothing is.
@@ -278,10 +285,9 @@ class Publication:
         While a request for them may be in flight, undo only those that were stored after another writer had filled them.
         """
         for growth, region, values in self._begun:
-            try:
-                array = open_array(self._store, path=growth.path, mode="r+", use_consolidated=False)
-            except (NodeNotFoundError, IncompatibleNodeError):  # others have removed or replaced it, and its rows
-                continue
+            array = self._open(growth)
+            if array is None:
+                continue  # its rows are gone with it
             if self._in_doubt:
                 run_steps(fill_late_steps(array, growth.axis, region, values))
             else:

@@ -32,6 +32,7 @@ from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Steps, store_call
 from tessarr.core.stored import metadata_io, read_nodes
 from tessarr.core.stored.shape_locks import shape_note
+from tessarr.core.stored.walk import read_entries_steps
 from tessarr.engine.bound import BoundArray
 from tessarr.errors import BaseZarrError, ConflictError, ZarrUserWarning
 from tessarr.indexing.selection import Outer
@@ -127,7 +128,8 @@ async def delete_stray_steps(array: Array, keys: Sequence[str]) -> list[str]:
     """Delete those of the chunks `keys` that lie outside the stored shape, and return them.
 
     Appends wait meanwhile: what they have stored is outside the shape too, until they publish it. Raises `ConflictError` where
-    one is pending that other writers cannot wait for.
+    one is pending that other writers cannot wait for. Where writers share no locks, none is deleted of an array with two
+    descriptions: an append may be entered in the one, while the other is closed to appends.
     """
     return await hold_shape_lock_steps(array, _delete_stray_locked_steps(array, keys))
 
@@ -136,6 +138,9 @@ async def _delete_stray_locked_steps(array: Array, keys: Sequence[str]) -> list[
     await array._refresh_steps()
     closing = None
     if must_reserve(array) and array._metadata.zarr_format != 1:
+        (entry,) = await read_entries_steps(array._store, [array.path])
+        if len(entry.formats) > 1:
+            return []
         closing = (clock.CLOCK.owner(), clock.CLOCK.now())
         await _change_and_close_steps(array, array._metadata, array.shape, closing)
     grid = tuple(axis.nchunks for axis in array._bound.axes)
