@@ -538,4 +538,24 @@ def test_a_transaction_that_fails_because_an_array_is_gone_leaves_no_rows_reserv
         array = tessarr.open_array(bucket.connect("other"), path=other, mode="r+", use_consolidated=False)
         before = array.shape[0]
         assert array.append(np.full(2, 8, "i4"), on_hole="error")[0] == before + 2, left
+        array.resize((before + 7,))
+        assert array[before:].tolist() == [8, 8, 0, 0, 0, 0, 0], left
     assert ConflictError in outcomes
+
+
+@pytest.mark.parametrize("left", range(12))
+def test_rows_of_a_transaction_that_failed_are_not_shown_by_an_array_that_grows(left: int) -> None:
+    bucket = filled()
+
+    def remove() -> None:
+        for key in [key for key in bucket.values if key.startswith("a/")]:
+            del bucket.values[key]
+
+    with suppress(ConflictError), tessarr.transaction(Faulty(bucket, left, remove)) as tx:
+        for path in ("a", "g/b"):
+            tx.group[path].append(np.full(3, 7, "i4"))
+    array = tessarr.open_array(bucket.connect("other"), path="g/b", mode="r+", use_consolidated=False)
+    before = array.shape[0]
+    assert before in (8, 11)
+    array.resize((before + 5,))
+    assert array[before:].tolist() == [0] * 5

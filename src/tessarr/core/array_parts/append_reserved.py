@@ -344,12 +344,15 @@ async def release_steps(
     """Release the region of `owner`, whose append failed: retract a region at the end of the array, void any other.
 
     A region is voided, too, while a request for its chunks may still be carried out (`attempt`). Where another writer
-    has voided it, `values` that were stored late become fill value again.
+    has voided it, `values` that were stored late become fill value again; else those of `values` that are stored do before the
+    region is given back, because an array that grows would show them.
 
     Returns whether `region` was published nevertheless, because only the response was lost.
     """
     if not isinstance(array._store, Remote) and isinstance(array._store, Update):
         attempt.in_doubt = False  # transactions of this machine: what raised an error has ended
+    if region is not None and values is not None and not attempt.in_doubt:
+        await _clear_steps(array, axis, region)
     left: list[Region] = []
     published = voided = False
 
@@ -376,6 +379,22 @@ async def release_steps(
     return published
 
 
+async def _clear_steps(array: Array, axis: int, region: Region) -> None:
+    """Put fill value into a region that its owner is about to give back, unless another writer has voided it."""
+    document = await read_reservations_steps(array)
+    if _pending(array, document, axis).of(region.owner) is not None:
+        await _fill_steps(array, document, axis, region)
+
+
+async def _fill_steps(array: Array, document: Document, axis: int, region: Region, *, stores: bool = False) -> None:
+    """Put fill value into `region`. `stores`: chunks that hold nothing else too, so that a late request to create one fails."""
+    metadata = metadata_of(array, document)
+    options = array._options._replace(write_empty_chunks=stores or array._options.write_empty_chunks)
+    fill = metadata.data_type.default_fill() if metadata.fill_value is None else metadata.fill_value
+    rows = np.broadcast_to(fill, with_length(metadata.shape, axis, region.stop - region.start))
+    await store_region_steps(array, metadata, axis, region, rows, options=options)
+
+
 async def _void_steps(array: Array, axis: int, region: Region, *, is_own: bool = False) -> None:
     """Fill `region` with fill value and publish the region. Warns, unless the caller reserved the region (`is_own`)."""
     owner = clock.CLOCK.owner()
@@ -390,12 +409,7 @@ async def _void_steps(array: Array, axis: int, region: Region, *, is_own: bool =
     mine = _pending(array, document, axis).of(owner)
     if mine is None:
         return
-    metadata = metadata_of(array, document)
-    shape = with_length(metadata.shape, axis, region.stop - region.start)
-    fill = metadata.data_type.default_fill() if metadata.fill_value is None else metadata.fill_value
-    # Stored even where all is fill value, so that a late request that creates the chunk is refused.
-    stored = array._options._replace(write_empty_chunks=True)
-    await store_region_steps(array, metadata, axis, mine, np.broadcast_to(fill, shape), options=stored)
+    await _fill_steps(array, document, axis, mine, stores=True)
     await _publish_steps(array, axis, owner, mine)
     if not is_own:
         rows = f"rows {region.start} to {region.stop} of {array.name}"
