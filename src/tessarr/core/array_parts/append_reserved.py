@@ -10,13 +10,13 @@ are created by conditional requests (`CreatingStore`), so that a late one does n
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import numpy as np
 import numpy.typing as npt
 
 from tessarr.common.warn import warn
-from tessarr.core.array_parts.region_io import bind_region, fill_late_steps, with_length, with_shape, write_call
+from tessarr.core.array_parts.region_io import bind_region, fill_late_steps, filled, with_length, with_shape, write_call
 from tessarr.core.array_parts.reservation_io import (
     Document,
     change_reservations_steps,
@@ -28,13 +28,7 @@ from tessarr.core.array_parts.resize import follow_migration_steps, reopen_steps
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call, run_steps
 from tessarr.engine.bound import RuntimeOptions
-from tessarr.errors import (
-    BaseZarrError,
-    ConflictError,
-    PendingAppendError,
-    StoreError,
-    ZarrRuntimeWarning,
-)
+from tessarr.errors import BaseZarrError, ConflictError, PendingAppendError, StoreError, ZarrRuntimeWarning
 from tessarr.metadata import reservations
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.reservations import Region, Reservations
@@ -383,16 +377,15 @@ async def _clear_steps(array: Array, axis: int, region: Region) -> None:
     """Put fill value into a region that its owner is about to give back, unless another writer has voided it."""
     document = await read_reservations_steps(array)
     if _pending(array, document, axis).of(region.owner) is not None:
-        await _fill_steps(array, document, axis, region)
+        with suppress(ConflictError):  # it is voided at this moment
+            await _fill_steps(array, document, axis, region)
 
 
 async def _fill_steps(array: Array, document: Document, axis: int, region: Region, *, stores: bool = False) -> None:
     """Put fill value into `region`. `stores`: chunks that hold nothing else too, so that a late request to create one fails."""
     metadata = metadata_of(array, document)
     options = array._options._replace(write_empty_chunks=stores or array._options.write_empty_chunks)
-    fill = metadata.data_type.default_fill() if metadata.fill_value is None else metadata.fill_value
-    rows = np.broadcast_to(fill, with_length(metadata.shape, axis, region.stop - region.start))
-    await store_region_steps(array, metadata, axis, region, rows, options=options)
+    await store_region_steps(array, metadata, axis, region, filled(metadata, axis, region), options=options)
 
 
 async def _void_steps(array: Array, axis: int, region: Region, *, is_own: bool = False) -> None:

@@ -239,7 +239,7 @@ async def fill_late_steps(array: Array, axis: int, region: Region, values: AnyAr
     late = _equal(found, values)
     if not late.any():
         return
-    found[late] = metadata.data_type.default_fill() if metadata.fill_value is None else metadata.fill_value
+    found[late] = filled(metadata, axis, region)[late]
 
     def look() -> None:
         if not _is_void(run_steps(read_reservations_steps(array)), region):
@@ -249,6 +249,12 @@ async def fill_late_steps(array: Array, axis: int, region: Region, values: AnyAr
     bound, selection = bind_region(array, store, metadata, axis, region, options)
     with suppress(ConflictError):
         await write_call(array, bound, selection, found)
+
+
+def filled(metadata: ArrayMetadata, axis: int, region: Region) -> AnyArray:
+    """Return rows of fill value for a region, which share the memory of one element."""
+    fill = metadata.data_type.default_fill() if metadata.fill_value is None else metadata.fill_value
+    return np.broadcast_to(fill, with_length(metadata.shape, axis, region.stop - region.start))
 
 
 def _is_void(document: Document, region: Region) -> bool:
