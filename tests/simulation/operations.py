@@ -7,7 +7,7 @@ What it returns is its result; errors are results too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -494,6 +494,24 @@ UNPROMISED = (
         "a repair finds a node that is half removed, and completes it",
     ),
 )
+
+
+VOID = "void"
+VOIDED: dict[str, tuple[str, ...]] = {"publish": ("a", "g/b"), "publish_merge": ("g/b",), "publish_nodes": ("g/b",)}
+"""Transactions of object storage, and the arrays in which one that failed may leave its rows, as fill value: those to which
+another client has appended behind them."""
+
+
+def void(paths: Collection[str]) -> Operation:
+    """What a transaction comes to that failed, and left its rows behind in `paths`."""
+
+    def voiding(store: Any, number: int) -> Generator[None, None, Any]:
+        yield
+        for path in paths:
+            _open(store, path).append(np.zeros(3, "i4"))
+        return VOID
+
+    return voiding
 
 
 def whole(operation: Operation, number: int) -> Callable[[Any], Any]:

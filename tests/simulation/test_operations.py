@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from tessarr.errors import ConflictError
 from tests.simulation import cases, operations
 from tests.simulation.cases import Priorities, World
 from tests.simulation.oracle import UNREADABLE, Case, Oracle
-from tests.simulation.simulator import Bucket, Seeded, run
+from tests.simulation.simulator import Bucket, Replay, Seeded, run
 
 KINDS = ("memory", "local", "object")
 SEEDS = range(1_000_000, 1_000_000 + 120 * cases.SCHEDULES, cases.SCHEDULES + 1)
@@ -198,3 +199,21 @@ def test_every_operation_changes_what_is_observed_or_reads() -> None:
         result = operations.whole(operation, 7)(store)
         assert UNREADABLE not in cases.oracle(World("memory"), ("read_chunk",)).serial((0, 0))[1]
         assert result is not None or world.values != before or name == "repair_all"
+
+
+def test_the_oracle_allows_rows_of_a_transaction_that_failed_below_those_of_another_client_alone() -> None:
+    def fails(store: Any, number: int) -> Any:
+        yield from operations.void(("g/b",))(store, number)
+        raise ConflictError("replaced meanwhile")
+
+    def told(first: operations.Operation, second: operations.Operation, *, kind: Any = "object") -> str:
+        make = cases.maker(World(kind))
+        clients = (first, second)
+        outcome = run(Replay([]), [operations.whole(one, 7) for one in clients], bucket=make(), preemptions=0)
+        promised = tuple((operations.publish if one is fails else one, 7) for one in clients)
+        return Oracle(Case(promised, make, kind)).judge(outcome) or ""
+
+    assert told(fails, operations.append_to_shard) == ""
+    assert told(fails, operations.grow) != ""  # the other array grows
+    assert "no order" in told(operations.append_to_shard, fails)
+    assert "no order" in told(fails, operations.append_to_shard, kind="memory")
