@@ -41,7 +41,7 @@ RELEASES ?= 3.1.6 3.2.1 3.3.0 3.4.0 3.4.1 3.4.2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup demo screenshots test test-busy test-apps test-zarr-python test-browser servers check format conformance fixtures bench bench-serving campaign ecosystem freethreaded fuzz wheel wheel-freethreaded docs docs-serve viewer changelog api-snapshot clean
+.PHONY: help setup demo screenshots test test-busy test-apps test-zarr-python test-browser servers check check-python check-pyright check-rust format conformance fixtures bench bench-serving campaign ecosystem freethreaded fuzz wheel wheel-freethreaded docs docs-serve viewer changelog api-snapshot clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -82,7 +82,7 @@ demo: $(if $(wildcard $(STAMP)),$(STAMP),$(DEMO)) ## a tour: convert, read, writ
 	$(PY) scripts/demo.py
 
 test: $(STAMP) ## everything CI asks for
-	$(MAKE) --no-print-directory -j 2 check servers
+	$(MAKE) --no-print-directory -j 2 check-rust check-python check-pyright servers
 	$(PY) -m pytest -q -n $(JOBS) </dev/null
 
 test-busy: $(STAMP) servers ## the whole suite, TIMES=5 times, beside BUSY=4 busy processes (TESTS="tests/stores")
@@ -113,20 +113,26 @@ test-zarr-python: ## the patch, the codec pipeline and the entry points in RELEA
 servers: $(STAMP) ## the servers that the tests of remote stores talk to, in build/test-servers
 	PYTHON=$(abspath $(PY)) scripts/install_test_servers.sh </dev/null
 
-check: $(STAMP) $(CIBUILDWHEEL)/.installed ## format, lint, types, import floors, house rules (public API, sizes, hops)
+check: $(STAMP) check-rust check-python check-pyright ## format, lint, types, import floors, house rules (public API, sizes, hops)
+	$(PY) -m pytest -q tests/architecture </dev/null
+
+check-python: $(STAMP) $(CIBUILDWHEEL)/.installed ## format, lint, types by mypy, stubtest, import floors, cibuildwheel's configuration
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy
 	if $(PY) -c 'import tessarr._native' 2>/dev/null; then $(PY) -m mypy.stubtest --ignore-disjoint-bases tessarr._native; fi
+	$(VENV)/bin/lint-imports
+	$(CIBUILDWHEEL)/bin/python scripts/wheel_targets.py
+
+check-pyright: $(STAMP) ## pyright on the package and on tests/typing
+	$(VENV)/bin/basedpyright --pythonpath $(PY)
+	$(VENV)/bin/basedpyright --pythonpath $(PY) --project scripts/public_types.json
+
+check-rust: $(STAMP) ## the tests of the Rust modules, and clippy
 	# Its tests mutate the seeds of each fuzz target for a second.
 	if command -v cargo >/dev/null; then cargo test --quiet --release --manifest-path rust/Cargo.toml; fi
 	# Mistakes alone: each release of clippy has further rules of style.
 	if cargo clippy --version >/dev/null 2>&1; then cargo clippy --quiet --release --locked --manifest-path rust/schedules/Cargo.toml -- -D clippy::correctness -D clippy::suspicious -A clippy::style -A clippy::complexity; fi
-	$(VENV)/bin/basedpyright --pythonpath $(PY)
-	$(VENV)/bin/basedpyright --pythonpath $(PY) --project scripts/public_types.json
-	$(VENV)/bin/lint-imports
-	$(CIBUILDWHEEL)/bin/python scripts/wheel_targets.py
-	$(PY) -m pytest -q tests/architecture </dev/null
 
 format: $(STAMP) ## put the code in form
 	$(PY) -m ruff format .
