@@ -159,7 +159,7 @@ def test_a_passing_fault_of_any_operation_changes_nothing(
     monkeypatch.setattr("tessarr.stores.remote.obstore.store._MULTIPART_FROM", 10_000_000)
     options: dict[str, Any] = {}
     if operation.startswith("parts") and fault.kind in ("hang", "drip"):  # megabytes take longer, and that is no fault
-        options["client_options"] = {"timeout": "9s", "read_timeout": "3s"}
+        options["client_options"] = {"timeout": "5s", "read_timeout": "3s"}
     store = _filled(open_s3(s3_proxy, fault=fault, **options), s3_proxy)
     match, call, call_async, expected = OPERATIONS[operation]
     if operation == "size" and fault.kind in ("truncate", "short", "drip"):
