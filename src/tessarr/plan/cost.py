@@ -14,6 +14,9 @@ from itertools import pairwise
 from math import gcd, lcm, log, prod
 from typing import NamedTuple, Self, TypeAlias
 
+from tessarr.codecs.array_to_bytes.bytes import BytesCodec
+from tessarr.codecs.base import ChunkSpec
+from tessarr.codecs.chain import BoundChain
 from tessarr.codecs.sharding import ShardingCodec
 from tessarr.dtypes.base import VARIABLE_ITEMSIZE
 from tessarr.errors import BaseZarrError
@@ -108,6 +111,28 @@ class Sizes:
             for lengths in (self.read, self.write)
         )
         return 2 * (self.source_itemsize * read + self.itemsize * write)
+
+
+def innermost(metadata: ArrayMetadata) -> BoundChain:
+    """Return the codec chain of the chunks that are encoded as one: of inner chunks, where there are shards."""
+    fill = metadata.data_type.default_fill() if metadata.fill_value is None else metadata.fill_value
+    shape = longest_chunks(metadata.chunk_grid.axes(metadata.shape))
+    chain = BoundChain(metadata.codecs, ChunkSpec(shape, metadata.data_type, fill))
+    while chain.shard is not None and not chain.after:
+        chain = chain.shard.inner
+    return chain
+
+
+def is_plain(chain: BoundChain) -> bool:
+    """Return whether encoded chunks are their elements, as they are in memory."""
+    spec = chain.middle_spec
+    return (
+        isinstance(chain.middle, BytesCodec)
+        and not chain.before
+        and not chain.after
+        and spec.nbytes is not None
+        and chain.middle.stored_dtype(spec) == spec.dtype
+    )
 
 
 def longest_chunks(axes: Sequence[Axis]) -> Shape:

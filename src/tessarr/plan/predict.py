@@ -10,7 +10,7 @@ from math import prod
 
 from tessarr.engine.processors import processors
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.plan.cost import Sizes, chunks_read, longest_chunks
+from tessarr.plan.cost import Sizes, chunks_read, innermost, longest_chunks
 from tessarr.plan.manifest import Manifest, PlannedNode
 from tessarr.plan.strategies.simulate import TaskCosts
 from tessarr.plan.strategies.strategy import StageCosts, Strategy, costs_of_stages, requests
@@ -47,8 +47,14 @@ class ArrayCosts:
     """The most bytes of intermediate arrays that a block of tasks keeps until it is complete."""
     peak_memory: int
     """The most bytes that a task holds, its threads included."""
+    inexact: str
+    """Why `peak_memory` is not exact to a tenth; empty where it is, if all chunks are stored."""
     advice: tuple[str, ...]
     """Better lengths of chunks, where the last one along an axis is a sliver."""
+
+
+_SMALL = 10_000_000
+"""The code of Python modules takes as much: of less memory, nothing is said about how exact it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +103,8 @@ class Description:
                     f"  {array.temporary_objects:,} temporary objects; {array.blocks:,} blocks, each of which keeps up to"
                     f" {_size(array.temporary_bytes)} until it is complete"
                 )
+            if array.inexact and array.peak_memory > _SMALL:
+                lines.append(f"  memory: {array.inexact}")
             lines += [f"  {line}" for line in array.advice]
         return "\n".join(lines)
 
@@ -131,8 +139,46 @@ def _costs(node: PlannedNode, metadata: ArrayMetadata, strategy: Strategy) -> Ar
         temporary_objects=sum(tiling.count for tiling in strategy.stages.tilings[:-1]),
         temporary_bytes=_temporary_bytes(strategy) * sizes.itemsize,
         peak_memory=strategy.memory or strategy.peak(sizes),
+        inexact=_inexact(metadata, strategy, sizes),
         advice=tuple(_advice(metadata.shape, longest_chunks(sizes.axes))),
     )
+
+
+def described_with(
+    manifest: Manifest, change: Callable[[PlannedNode, ArrayMetadata, ArrayCosts], ArrayCosts]
+) -> Description:
+    """Describe the tasks of a plan, with the costs of each array as `change` makes them of those of boxes that are moved."""
+    found = described(manifest)
+    arrays = (
+        (node, node.metadata) for node in manifest.nodes if isinstance(node.metadata, ArrayMetadata) and node.strategy
+    )
+    return replace(
+        found,
+        arrays=tuple(
+            change(node, metadata, costs) for (node, metadata), costs in zip(arrays, found.arrays, strict=True)
+        ),
+    )
+
+
+COMPRESSED = "at most that, as encoded chunks are as large as they compress"
+_LARGE = 0.15
+"""A chunk of so much of the memory of a task makes the prediction inexact by more than a tenth, as measured."""
+
+
+def _inexact(metadata: ArrayMetadata, strategy: Strategy, sizes: Sizes) -> str:
+    """Return why the memory of a task is not predicted to a tenth; empty where it is."""
+    if metadata.data_type.itemsize is None:
+        return "elements vary in size, which is estimated"
+    chain = innermost(metadata)
+    if strategy.name == "regroup":
+        return COMPRESSED if chain.encoded_size is None else ""
+    read, written = (
+        prod(map(min, metadata.shape, lengths)) for lengths in (sizes.read or metadata.shape, chain.spec.shape)
+    )
+    largest = max(sizes.source_itemsize * read, sizes.itemsize * written)
+    if largest > _LARGE * strategy.peak(sizes):
+        return "chunks are large beside it; what they need depends on how they compress, and on the allocator"
+    return ""
 
 
 def _reading(node: PlannedNode, strategy: Strategy, sizes: Sizes) -> int:

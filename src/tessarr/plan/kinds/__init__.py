@@ -69,6 +69,12 @@ def _moving(work: Callable[..., Work], **options: object) -> Kind:
     return Kind(_writing(work), _describe, options={"consolidate": bool, **options})
 
 
+def _copy() -> Kind:
+    from tessarr.plan.kinds.copying import described_copies
+
+    return _moving(Copying)._replace(describe=described_copies)
+
+
 def _pyramid() -> Kind:
     from tessarr.plan.kinds.pyramids import Levels, Pyramid, described_levels, discard_levels, needs_of
 
@@ -79,7 +85,7 @@ def _pyramid() -> Kind:
 
 
 def _digest() -> Kind:
-    from tessarr.plan.kinds.digesting import Digesting, described_reads
+    from tessarr.plan.kinds.digesting import Digesting, described_digests
     from tessarr.tools.digest import Digest
 
     def opened(manifest: Manifest, storage_options: StorageOptions, _folder: Folder | None) -> Work:
@@ -87,23 +93,22 @@ def _digest() -> Kind:
         assert isinstance(source, ZarrSource)
         return Digesting(manifest, source.node)
 
-    return Kind(opened, described_reads, Digest.from_json, options={"attributes": bool})
+    return Kind(opened, described_digests, Digest.from_json, options={"attributes": bool})
 
 
 def _check() -> Kind:
-    from tessarr.plan.kinds.checking import open_check
-    from tessarr.plan.kinds.digesting import described_reads
+    from tessarr.plan.kinds.checking import described_checks, open_check
     from tessarr.tools.check.report import Level, Report
 
     return Kind(
-        open_check, described_reads, Report.from_json, options={"data": (None, *get_args(Level)), "conventions": bool}
+        open_check, described_checks, Report.from_json, options={"data": (None, *get_args(Level)), "conventions": bool}
     )
 
 
 _KINDS: dict[str, Callable[[], Kind]] = {
     "rechunk": lambda: _moving(Worker, scratch=(None, str)),
     "convert": lambda: _moving(Worker, along=(None, str), gaps=bool, unpack=bool),
-    "copy": lambda: _moving(Copying),
+    "copy": _copy,
     "pyramid": _pyramid,
     "digest": _digest,
     "check": _check,

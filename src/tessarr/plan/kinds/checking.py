@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from math import prod
 from typing import Protocol, cast
 
@@ -15,9 +16,11 @@ from tessarr.core.stored.walk import walk
 from tessarr.engine.jobs import Jobs
 from tessarr.errors import ConflictError
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.plan.cost import longest_chunks
+from tessarr.plan.cost import Sizes, innermost, is_plain, longest_chunks
+from tessarr.plan.kinds.digesting import reading_only
 from tessarr.plan.manifest import Manifest, Place, PlannedNode
 from tessarr.plan.markers import Milestones, Receipt, reading_result
+from tessarr.plan.predict import COMPRESSED, ArrayCosts, Description, described_with
 from tessarr.plan.publish import options_at
 from tessarr.plan.strategies.strategy import direct
 from tessarr.plan.tiling import tiled
@@ -46,6 +49,28 @@ def planned_check(path: str, metadata: ArrayMetadata, most: int = _TASKS) -> Pla
         rest //= pieces
         lengths.append(-(-axis.nchunks // pieces) * longest)
     return PlannedNode(path, path, metadata, direct(tiled(axes, lengths)), longest_chunks(axes))
+
+
+LOADED = 4_000_000
+"""Bytes of code and tables that a process has loaded once it has checked values, as measured."""
+
+
+def described_checks(manifest: Manifest) -> Description:
+    """Describe what checks read; they write nothing."""
+    decoded = manifest.options["data"] == "decode"
+
+    def costs(node: PlannedNode, metadata: ArrayMetadata, costs: ArrayCosts) -> ArrayCosts:
+        if not decoded:
+            return reading_only(
+                replace(costs, peak_memory=LOADED, inexact="only keys, sizes and indexes of shards are read")
+            )
+        sizes, chain = Sizes.of(metadata, node.read, 1), innermost(metadata)
+        stored, plain = sizes.itemsize * prod(sizes.smallest), is_plain(chain)
+        held = stored if plain else stored + sizes.itemsize * prod(map(min, metadata.shape, chain.spec.shape))
+        at_once = min(_JOBS, -(-prod(axis.nchunks for axis in sizes.axes) // max(1, costs.tasks)))
+        return reading_only(replace(costs, peak_memory=at_once * held + LOADED, inexact="" if plain else COMPRESSED))
+
+    return described_with(manifest, costs)
 
 
 def state_of(store: Store, path: str) -> str:

@@ -85,8 +85,8 @@ def _node(planned: Planned, top: object, how: How, itemsizes: Mapping[str, int])
         sizes = replace(sizes, stops=shards or read)
     sizes = replace(sizes, threads=max(1, min(processors(), how.memory // max(1, FOR_THREADS * sizes.per_thread))))
     if how.strategy in ("auto", "regroup") and isinstance(found, Array) and can_regroup(found._metadata, metadata):
-        why = "the chunks and their codecs stay, so that nothing is decoded; chunks that compress need less memory"
-        strategy = regrouping(sizes, how.memory, why)
+        why = "the chunks and their codecs stay, so that nothing is decoded"
+        strategy = regrouping(sizes, how.memory, why, streamed=how.streamed)
     elif how.strategy == "regroup":
         raise UnsupportedOperationError(
             "encoded chunks are moved only where chunks, codecs, data type and fill value stay",
@@ -97,7 +97,7 @@ def _node(planned: Planned, top: object, how: How, itemsizes: Mapping[str, int])
         strategy = choose(sizes, how.memory, how.strategy, scratch=how.scratch is not None)
     why = f"{strategy.why}; {source.note}" if strategy.why and source.note else strategy.why or source.note
     strategy = replace(strategy, threads=sizes.threads, why=why)
-    strategy = replace(strategy, memory=strategy.peak(sizes))
+    strategy = replace(strategy, memory=strategy.memory or strategy.peak(sizes))
     return PlannedNode(planned.path, source.path, metadata, strategy, read, shards, sizes.converted)
 
 

@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
-from typing import NamedTuple
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple
 
 from tessarr.core.array import Array
 from tessarr.core.group import Group
@@ -14,7 +15,7 @@ from tessarr.engine.jobs import Jobs
 from tessarr.errors import BaseZarrError, UnsupportedOperationError
 from tessarr.indexing.boxes import Box
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.plan.cost import Sizes, choose_box, longest_chunks
+from tessarr.plan.cost import Sizes, choose_box, innermost, longest_chunks
 from tessarr.plan.manifest import Manifest, PlannedNode
 from tessarr.plan.markers import Milestones, Receipt
 from tessarr.plan.publish import publish
@@ -26,9 +27,14 @@ from tessarr.stores.protocols import Remote
 from tessarr.tools.sources.base import Source
 from tessarr.types import JSON
 
+if TYPE_CHECKING:
+    from tessarr.plan.predict import ArrayCosts, Description
+
 _UNBOUNDED = 1 << 62
 _REQUESTS = 8
 """Values in flight to a remote store within a task."""
+LOADED = 700_000
+"""Bytes of code and buffers that a process has loaded once it has copied a value, as measured."""
 
 
 def planned_copies(source: Source) -> Iterator[PlannedNode]:
@@ -60,6 +66,22 @@ def is_consolidated(source: Source) -> bool:
     """Return whether a group was opened with consolidated metadata."""
     top = getattr(source, "node", None)
     return isinstance(top, Group) and top._metadata.consolidated_metadata is not None
+
+
+def described_copies(manifest: Manifest) -> Description:
+    """Describe a copy: a task holds each stored value in flight, and what is read back to be compared with it."""
+    from tessarr.plan.predict import COMPRESSED, described_with
+
+    places = (place.url for place in (manifest.source, manifest.work) if place is not None)
+    remote = any("://" in url and not url.startswith("file://") for url in places)
+
+    def held(node: PlannedNode, metadata: ArrayMetadata, costs: ArrayCosts) -> ArrayCosts:
+        sizes = Sizes.of(metadata, node.read, 1)
+        at_once = min(_REQUESTS, -(-costs.objects // max(1, costs.tasks))) if remote else 1
+        peak = at_once * (1 + manifest.verify) * sizes.itemsize * prod(sizes.smallest) + LOADED
+        return replace(costs, peak_memory=peak, inexact=COMPRESSED if innermost(metadata).encoded_size is None else "")
+
+    return described_with(manifest, held)
 
 
 class _Copied(NamedTuple):

@@ -237,10 +237,26 @@ def described_levels(manifest: Manifest) -> Description:
                 blocks=strategy.stages.blocks.count, chunks_read=read, requests=_reading(intervals, before) + objects,
                 amplification=read / whole if whole else 1.0,
                 bytes_read=read * prod(longest_chunks(axes)) * itemsize, bytes_written=prod(level.shape) * itemsize,
-                objects=objects, temporary_objects=0, temporary_bytes=0, peak_memory=strategy.memory, advice=(),
+                objects=objects, temporary_objects=0, temporary_bytes=0,
+                peak_memory=_peak(strategy, tiling, pieces, level, before, pyramid.method), inexact=_REDUCED, advice=(),
             )
         )  # fmt: skip
     return Description(manifest.operation, tuple(found), manifest.blocks)
+
+
+_REDUCED = "at most that; what reducing holds depends on the elements, and on how chunks compress"
+
+
+def _peak(
+    strategy: Strategy, tiling: Tiling, pieces: cut.Pieces, level: Level, before: ArrayMetadata, method: Method
+) -> int:
+    """Return the most bytes that a task of a level holds: its box, and in each thread a piece, and chunks."""
+    itemsize, per_output = _itemsize(before), prod(level.factors)
+    reducing = prod(pieces.reduced) * cut.bytes_per_element(itemsize, level.factors, method)
+    held = 0 if pieces.read == pieces.reduced else prod(pieces.read) * per_output * itemsize
+    at_once = min(strategy.threads, prod(-(-n // one) for n, one in zip(tiling.longest, pieces.read, strict=True)))
+    chunks = 4 * itemsize * prod(longest_chunks(_read_axes(before)))
+    return min(strategy.memory, prod(tiling.longest) * itemsize + at_once * (reducing + held + chunks))
 
 
 def _reading(intervals: Sequence[Sequence[tuple[int, int]]], before: ArrayMetadata) -> int:

@@ -21,6 +21,7 @@ from tessarr.engine.processors import processors
 from tessarr.errors import BaseZarrError
 from tessarr.indexing.boxes import Box
 from tessarr.metadata.array import ArrayMetadata
+from tessarr.plan.strategies.strategy import READ_BACK
 from tessarr.stores.base import Store
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.protocols import Remote, Splice
@@ -28,8 +29,6 @@ from tessarr.types import Buffer, ByteRange, Coords, Shape
 
 _REQUESTS = 8
 """Values in flight to a remote store within a task."""
-_READ_BACK = 8 << 20
-"""Bytes of a value that are read back at once."""
 
 
 class _Chunks(NamedTuple):
@@ -84,29 +83,34 @@ def regroup(source: Array, target: Array, box: Box, *, verify: bool, digested: b
 
     Raises `BaseZarrError` where a value that is read back differs.
     """
-    store, bound = target._bound.store, target._bound
+    bound = target._bound
     spans = (
         range(axis.find(part.start), axis.find(part.stop - 1) + 1) for axis, part in zip(bound.axes, box, strict=True)
     )
-    nbytes, digest = 0, hashlib.sha256()
-    for coords in product(*spans):
-        layout = bound.chain(bound.chunk_shape(coords)).shard
-        key = bound.key(coords)
-        pieces = _pieces(source, layout, coords)
-        if not pieces:
-            store.delete(key)  # what a stopped plan left there
-            continue
-        if isinstance(store, Splice):
-            store.splice(key, partial(_replaced, pieces))
-        else:  # which would read the value that is replaced
-            store.set(key, b"".join(map(byte_view, pieces)))
-        if verify:
-            _compare(store, key, pieces)
-        for piece in pieces:
-            nbytes += byte_view(piece).nbytes
-            if digested:
-                digest.update(byte_view(piece))
-    return Moved(nbytes, digest.hexdigest() if digested else "")
+    digest = hashlib.sha256() if digested else None
+    nbytes = sum(_regroup_one(source, target, coords, verify=verify, digest=digest) for coords in product(*spans))
+    return Moved(nbytes, "" if digest is None else digest.hexdigest())
+
+
+def _regroup_one(source: Array, target: Array, coords: Coords, *, verify: bool, digest: hashlib._Hash | None) -> int:
+    """Write one stored value; no other is held meanwhile. Returns its encoded bytes."""
+    store, bound = target._bound.store, target._bound
+    key, nbytes = bound.key(coords), 0
+    pieces = _pieces(source, bound.chain(bound.chunk_shape(coords)).shard, coords)
+    if not pieces:
+        store.delete(key)  # what a stopped plan left there
+        return 0
+    if isinstance(store, Splice):
+        store.splice(key, partial(_replaced, pieces))
+    else:  # which would read the value that is replaced
+        store.set(key, b"".join(map(byte_view, pieces)))
+    if verify:
+        _compare(store, key, pieces)
+    for piece in pieces:
+        nbytes += byte_view(piece).nbytes
+        if digest is not None:
+            digest.update(byte_view(piece))
+    return nbytes
 
 
 def _replaced(pieces: list[Buffer], _stored: Stored | None) -> list[Buffer]:
@@ -172,7 +176,7 @@ def _of_shard(store: Store, key: str, layout: ShardLayout, chunks: list[Coords])
 
 
 def _compare(store: Store, key: str, pieces: list[Buffer]) -> None:
-    """Raise `BaseZarrError` unless a value consists of `pieces`; it is read back in parts of about `_READ_BACK` bytes."""
+    """Raise `BaseZarrError` unless a value consists of `pieces`; it is read back in parts of about `READ_BACK` bytes."""
     batches, at, same = list(_batches(pieces)), 0, True
     for number, batch in enumerate(batches, 1):
         nbytes = sum(written.nbytes for written in batch)
@@ -189,13 +193,13 @@ def _compare(store: Store, key: str, pieces: list[Buffer]) -> None:
 
 
 def _batches(pieces: list[Buffer]) -> Iterator[list[memoryview]]:
-    """Yield consecutive pieces, of at most `_READ_BACK` bytes together; longer ones are cut."""
+    """Yield consecutive pieces, of at most `READ_BACK` bytes together; longer ones are cut."""
     some, nbytes = list[memoryview](), 0
     for piece in pieces:
         whole = byte_view(piece)
-        for start in range(0, whole.nbytes, _READ_BACK):
-            part = whole[start : start + _READ_BACK]
-            if some and nbytes + part.nbytes > _READ_BACK:
+        for start in range(0, whole.nbytes, READ_BACK):
+            part = whole[start : start + READ_BACK]
+            if some and nbytes + part.nbytes > READ_BACK:
                 yield some
                 some, nbytes = [], 0
             some.append(part)

@@ -110,10 +110,17 @@ def direct(tiling: Tiling, why: str = "") -> Strategy:
     return Strategy("direct", Stages.of(tiling), (), why)
 
 
-def regrouping(sizes: Sizes, memory: int, why: str) -> Strategy:
-    """Move encoded chunks; a task holds one stored value of the target, and what is encoded as one of it again to write it."""
-    held = sizes.itemsize * prod(map(min, sizes.shape, sizes.write))
-    return replace(direct(choose_box(replace(sizes, threads=0, held=held), memory), why), name="regroup")
+READ_BACK = 8 << 20
+"""Bytes of a value that are read back at once, where encoded chunks are moved."""
+
+
+def regrouping(sizes: Sizes, memory: int, why: str, *, streamed: bool) -> Strategy:
+    """Move encoded chunks; a task holds one stored value of the target, whole again to write it unless it is `streamed`, and
+    two parts of it that are read back."""
+    value = sizes.itemsize * prod(sizes.smallest)
+    held = 2 * min(value, READ_BACK) + (0 if streamed else value)
+    strategy = direct(choose_box(replace(sizes, threads=0, held=held), memory), why)
+    return replace(strategy, name="regroup", memory=value + held)
 
 
 def choose(sizes: Sizes, memory: int, name: Name = "auto", *, scratch: bool = False) -> Strategy:
