@@ -55,6 +55,9 @@ LOADED = 4_000_000
 """Bytes of code and tables that a process has loaded once it has checked values, as measured."""
 
 
+_READ = "at most that; a task holds several stored values where they are read more slowly than they are checked"
+
+
 def described_checks(manifest: Manifest) -> Description:
     """Describe what checks read; they write nothing."""
     decoded = manifest.options["data"] == "decode"
@@ -68,7 +71,7 @@ def described_checks(manifest: Manifest) -> Description:
         stored, plain = sizes.itemsize * prod(sizes.smallest), is_plain(chain)
         held = stored if plain else stored + sizes.itemsize * prod(map(min, metadata.shape, chain.spec.shape))
         at_once = min(_JOBS, -(-prod(axis.nchunks for axis in sizes.axes) // max(1, costs.tasks)))
-        return reading_only(replace(costs, peak_memory=at_once * held + LOADED, inexact="" if plain else COMPRESSED))
+        return reading_only(replace(costs, peak_memory=at_once * held + LOADED, inexact=_READ if plain else COMPRESSED))
 
     return described_with(manifest, costs)
 

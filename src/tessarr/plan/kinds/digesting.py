@@ -93,6 +93,8 @@ def _costs(node: PlannedNode, metadata: ArrayMetadata, costs: ArrayCosts) -> Arr
             inexact = f"{inexact}, and decoded ones are kept for further blocks (cache.nbytes)"
             peak += int(config.get("cache.nbytes", _CACHE))
     elif part != reading.chunk or part[1:] != block[1:]:
+        if any(whole % length for whole, length in zip(reading.chunk, part, strict=True)):
+            inexact, at_once = "at most that, as blocks end within chunks", at_once + 1
         peak += at_once * itemsize * prod(part)
     return reading_only(replace(costs, peak_memory=peak, inexact=inexact))
 

@@ -116,9 +116,9 @@ READ_BACK = 8 << 20
 
 def regrouping(sizes: Sizes, memory: int, why: str, *, streamed: bool) -> Strategy:
     """Move encoded chunks; a task holds one stored value of the target, whole again to write it unless it is `streamed`, and
-    two parts of it that are read back."""
+    what is read back of it: all, or two parts of a long one."""
     value = sizes.itemsize * prod(sizes.smallest)
-    held = 2 * min(value, READ_BACK) + (0 if streamed else value)
+    held = (value if value <= READ_BACK else 2 * READ_BACK) + (0 if streamed else value)
     strategy = direct(choose_box(replace(sizes, threads=0, held=held), memory), why)
     return replace(strategy, name="regroup", memory=value + held)
 
