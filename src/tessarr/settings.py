@@ -53,6 +53,8 @@ DEFAULTS: dict[str, Any] = {
         # Most requests in flight to one origin; the limit adapts to the origin (`tessarr.stores.remote.limiter`).
         # Object stores accept thousands of requests per second and prefix, so 256 are well within their limits.
         "concurrency": 256,
+        # Decoded bytes of the chunks that are requested, or stored, at once: bounds the encoded bytes in memory.
+        "nbytes": 256 << 20,
         "timeout": None,  # seconds after which a failed request is not retried; None: as in the store's retry policy
     },
     # Stale consolidated metadata of groups above the opened directory: "warn", "update" it, or "ignore" it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -15,9 +16,12 @@ import tessarr
 import tessarr.plan
 from tessarr.plan.strategies.strategy import Name
 from tessarr.tools.pyramid import Method
+from tests.stores.remote import servers
 
 MEMORY = 200 * 10**6
 WORKER = """
+import json
+import os
 import sys
 import tessarr.plan
 
@@ -25,7 +29,8 @@ def resident(name):
     with open("/proc/self/status") as lines:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name + ":"))
 
-plan = tessarr.plan.load(sys.argv[1])
+options = json.loads(os.environ.get("STORAGE_OPTIONS", "null"))
+plan = tessarr.plan.load(sys.argv[1], storage_options=options)
 work = plan._opened()
 with open("/proc/self/clear_refs", "w") as file:
     file.write("5")
@@ -35,14 +40,14 @@ print(resident("VmHWM") - before)
 """
 
 
-def _rise(plan: Path) -> int:
+def _rise(plan: Path, **variables: str) -> int:
     """The rise of the resident memory of a process that carries out a plan."""
     found = subprocess.run(
         [sys.executable, "-c", WORKER, str(plan)],
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "PYTHONPATH": str(Path(tessarr.__file__).parents[1])},
+        env={**os.environ, **variables, "PYTHONPATH": str(Path(tessarr.__file__).parents[1])},
     )
     return int(found.stdout)
 
@@ -84,6 +89,59 @@ def test_the_resident_memory_of_a_worker_rises_by_at_most_what_was_allowed(
     assert 0.9 * predicted <= rise <= 1.1 * predicted
     found, expected = tessarr.open_array(tmp_path / "b"), rows[7, 9] + np.arange(160, dtype="f4")
     assert (found[:, 7, 9] == expected.astype(found.dtype)).all()
+
+
+SMALL = 60 * 10**6
+
+
+def _incompressible(place: str | Path, options: dict[str, Any] | None = None) -> tuple[tessarr.Array, Any]:
+    """An array of 120 MB, in chunks of 2 MB, and its first value along the first axis."""
+    rows = np.random.default_rng(3).random((500, 1000), "f4")
+    source = tessarr.create_array(
+        place, shape=(60, 500, 1000), chunks=(1, 500, 1000), dtype="f4", storage_options=options
+    )
+    for row in range(60):
+        source[row] = rows + np.float32(row)
+    return source, rows[7, 9] + np.arange(60, dtype="f4")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux resets the peak of resident memory")
+@pytest.mark.parametrize(
+    ("strategy", "shards"), [("direct", None), ("direct", (60, 50, 1000)), ("staged", None)], ids=str
+)
+def test_the_reference_engine_holds_no_more_than_was_allowed(
+    strategy: Name, shards: tuple[int, ...] | None, tmp_path: Path
+) -> None:
+    _, expected = _incompressible(tmp_path / "a")
+    with tessarr.config.set({"threading.max_workers": 2, "engine": "reference"}):
+        plan = tessarr.plan.rechunk(
+            tmp_path / "a", tmp_path / "b", memory=SMALL, strategy=strategy, chunks=(60, 25, 100), shards=shards
+        )
+        assert plan.describe().peak_memory <= SMALL
+        assert "requested at once" in plan.describe().arrays[0].inexact
+        plan.save(tmp_path / "plan")
+    assert plan.tasks > 1
+    assert _rise(tmp_path / "plan", TESSARR_ENGINE="reference") <= 1.1 * SMALL
+    assert np.array_equal(tessarr.open_array(tmp_path / "b")[:, 7, 9], expected)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux resets the peak of resident memory")
+@pytest.mark.parametrize("strategy", ["direct", "staged"])
+def test_what_is_in_flight_to_object_storage_is_within_what_was_allowed(strategy: Name, tmp_path: Path) -> None:
+    options = dict(servers.S3_OPTIONS)
+    with servers.s3_server(tmp_path / "server") as server:
+        place = f"s3+http://{server.address}/bucket"
+        _, expected = _incompressible(f"{place}/a", options)
+        with tessarr.config.set({"threading.max_workers": 2}):
+            plan = tessarr.plan.rechunk(
+                f"{place}/a", f"{place}/b", memory=SMALL, strategy=strategy, chunks=(60, 25, 100),
+                storage_options=options, source_storage_options=options,
+            )  # fmt: skip
+            plan.save(tmp_path / "plan")
+        assert plan.tasks > 1
+        assert _rise(tmp_path / "plan", STORAGE_OPTIONS=json.dumps(options)) <= 1.1 * SMALL
+        found = tessarr.open_array(f"{place}/b", storage_options=options)
+        assert np.array_equal(found[:, 7, 9], expected)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux resets the peak of resident memory")

@@ -61,6 +61,13 @@ def choose(bound: BoundArray) -> Choice:
     return Choice(_reference(), f"the native engine cannot: {why_not}")
 
 
+def may_be_native() -> bool:
+    """Return whether the native engine is built, and not ruled out by the configuration."""
+    from tessarr.settings import config
+
+    return config.get("engine", "auto") != "reference" and _native()[0] is not None
+
+
 @functools.cache
 def _has_engine(kind: type) -> bool:
     return issubclass(kind, HasEngine)

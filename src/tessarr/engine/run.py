@@ -7,23 +7,24 @@ once, as many as its concurrency limit allows are in flight, and each response i
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import NamedTuple, TypeAlias
 
 from tessarr.engine.base import ChunkReads, ReadPlan, Request, Response
 from tessarr.engine.bound import Access
 from tessarr.engine.pool import INLINE_NBYTES
 from tessarr.errors import StoreError
+from tessarr.settings import config
 from tessarr.stores.fetch import Fetched
 from tessarr.types import Buffer
 
-BATCH_NBYTES = 256 << 20
-"""Decoded bytes of one batch of chunks to read or write: bounds the encoded bytes in memory."""
 _LOCAL_BATCH_NBYTES = 64 << 20
-"""The same for stores without latency, where a larger batch gains nothing."""
+"""Most decoded bytes of one batch of chunks in a store without latency, where a larger batch gains nothing."""
 _REQUEST_NBYTES = 16 << 10
 """What a chunk counts at least in a batch: its requests and responses are Python objects of one to four KiB together, so that
 millions of small chunks would need gigabytes."""
+LITTLE_NBYTES = 1 << 20
+"""So much is one batch, whatever the settings say."""
 _ALONE_NBYTES = 4 << 20
 """Decoded bytes of responses for which a thread gains nothing in an event loop that runs nothing else: all requests are sent,
 and the client receives their responses meanwhile."""
@@ -37,9 +38,14 @@ _Result: TypeAlias = Fetched | list[list[Buffer] | None] | None
 """Result of `Access.fetch_one` or `Store.fetch_async`."""
 
 
+def batch_nbytes() -> int:
+    """Return the most decoded bytes of one batch of chunks to read or write, which bound the encoded bytes in memory."""
+    return int(config.get("async.nbytes"))
+
+
 def run(plans: Sequence[ReadPlan], access: Access) -> None:
     """Carry out `plans`, whose arrays are in the store of `access`."""
-    for batch in _batches(plans, BATCH_NBYTES if access.remote else _LOCAL_BATCH_NBYTES):
+    for batch in _batches(plans, remote=access.remote):
         wanted = _begin(batch, access)
         if access.fetch_one is not None and any(request.fetch.key != wanted[0][1].fetch.key for _, request in wanted):
             from tessarr.stores.remote.loop import LoopTask
@@ -49,9 +55,9 @@ def run(plans: Sequence[ReadPlan], access: Access) -> None:
                 wait()
             continue
         while wanted:
-            found = access.store.fetch([request.fetch for _, request in wanted])
-            responses = _responses(wanted, found)
+            responses = _responses(wanted, access.store.fetch([request.fetch for _, request in wanted]))
             wanted = [(reads, request) for reads, share in responses.items() for request in reads.receive(share)]
+            del responses  # or they would be kept until the next ones are there
 
 
 def _threads_for(wanted: list[_Pending], batch: list[_PartRange], access: Access) -> int:
@@ -75,7 +81,7 @@ async def run_async(plans: Sequence[ReadPlan], access: Access) -> None:
         return
     from tessarr.stores.remote.loop import in_thread
 
-    for batch in _batches(plans, BATCH_NBYTES):
+    for batch in _batches(plans, remote=True):
         wanted = await in_thread(_begin, batch, access)
         await _in_flight(wanted, batch, access, alone=False)
 
@@ -88,8 +94,13 @@ class _PartRange(NamedTuple):
     stop: int
 
 
-def _batches(plans: Iterable[ReadPlan], most: int) -> list[list[_PartRange]]:
-    """Split all parts into batches of at most `most` decoded bytes together, small chunks counted as `_REQUEST_NBYTES`."""
+def _batches(plans: Sequence[ReadPlan], *, remote: bool) -> list[list[_PartRange]]:
+    """Split all parts into batches, small chunks counted as `_REQUEST_NBYTES`."""
+    most = 0
+    for plan in plans:
+        most += plan.parts * max(_REQUEST_NBYTES, plan.nbytes)
+    if most > LITTLE_NBYTES:
+        most = batch_nbytes() if remote else min(batch_nbytes(), _LOCAL_BATCH_NBYTES)
     batches: list[list[_PartRange]] = []
     batch: list[_PartRange] = []
     left = most

@@ -13,12 +13,14 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import partial
 from typing import cast
 
-from tessarr.common.segments import Piece, Stored, join
+import numpy as np
+
+from tessarr.common.segments import Piece, Stored, flat, join, pieces_nbytes
 from tessarr.engine.base import ChunkWrite, WritePlan
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.pool import for_each
 from tessarr.engine.processors import processors
-from tessarr.engine.run import BATCH_NBYTES
+from tessarr.engine.run import LITTLE_NBYTES, batch_nbytes
 from tessarr.errors import BaseZarrError, StoreError
 from tessarr.stores.functions import notices_writes, replace
 from tessarr.stores.protocols import Remote, SetMany
@@ -40,7 +42,7 @@ def store_chunks(bound: BoundArray, writes: WritePlan) -> None:
 
 def _store_covered(path: str, store: SetMany, writes: WritePlan) -> bool:
     """Store chunks, all of which are covered, by few calls. Returns whether they are stored."""
-    step = max(1, BATCH_NBYTES // max(1, writes.nbytes)) if len(writes) else 1
+    step = max(1, _in_batch(writes))
     for first in range(0, len(writes), step):
         stop = min(first + step, len(writes))
         keys = store.set_many(
@@ -96,6 +98,7 @@ async def _store_async(
         async with encoding:
             pieces = await in_thread(write.change, None)
         value = None if pieces is None else whole(pieces)
+        del pieces  # which are as large
         if not notices_writes(bound.store):
             await in_caller_thread(replace, bound.store, write.key, value)
         elif value is None:
@@ -117,11 +120,31 @@ def changing(bound: BoundArray, coords: Coords, key: str, forget: Callable[[str]
 
 
 def whole(pieces: list[Piece], old: Stored | None = None) -> Buffer:
-    """Join pieces, some of them ranges of `old`, to a value. A single piece is never a range of `old`."""
-    return join(pieces, old) if len(pieces) > 1 else cast("Buffer", pieces[0])
+    """Join pieces, some of them ranges of `old`, to a value. A single piece is never a range of `old`.
+
+    Without `old`, pieces are removed one by one, so that the value is not in memory twice.
+    """
+    if len(pieces) == 1:
+        return cast("Buffer", pieces[0])
+    if old is not None:
+        return join(pieces, old)
+    value, end = np.empty(pieces_nbytes(pieces), np.uint8), 0
+    pieces.reverse()
+    while pieces:
+        piece = flat(cast("Buffer", pieces.pop()))
+        value[end : end + piece.size] = piece
+        end += piece.size
+    return value.data
 
 
 def _at_once(bound: BoundArray, writes: WritePlan) -> int:
     """Return how many chunks may be in flight to the store concurrently."""
     at_once = bound.store.requests_at_once if isinstance(bound.store, Remote) else 1
-    return max(1, min(len(writes), at_once, BATCH_NBYTES // max(1, writes.nbytes)))
+    return max(1, min(at_once, _in_batch(writes)))
+
+
+def _in_batch(writes: WritePlan) -> int:
+    """Return how many chunks may be encoded, or in flight, at once."""
+    if len(writes) * writes.nbytes <= LITTLE_NBYTES:
+        return len(writes)
+    return min(len(writes), batch_nbytes() // max(1, writes.nbytes))

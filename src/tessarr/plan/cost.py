@@ -3,13 +3,17 @@
 Reading a box reads every chunk of the source that it touches, whole. So a chunk that lies in several boxes is read several
 times; the *amplification* is the number of chunks read over the number of chunks. `choose_box` lets boxes grow where that falls
 most, as far as the memory of a task allows.
+
+A thread of the native engine reads and writes local files by itself. It keeps buffers for its next chunk: of up to `KEPT`, and
+one of up to `KEPT_ENCODED` for what it encodes. Larger ones go back to the system. So what it holds of one side is there
+while it works on the other, if its buffers are kept.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import gcd, lcm, log, prod
 from typing import NamedTuple, Self, TypeAlias
@@ -33,8 +37,71 @@ BAND = 64 << 20
 """The bytes of a band, if they are not chunks for all threads, or longer stored values, that need more."""
 _COUNTED = 10_000
 """So many bands are looked at one by one."""
-_LOADED = 4_000_000
-"""Bytes of code and tables that a process has loaded once it has gone over a box in bands, as measured."""
+_CODE = 4_000_000
+"""Bytes of code and tables that a process has loaded once it has moved a box, as measured."""
+_STATE = 2_500_000
+"""Bytes of the state of codecs that a thread keeps, as measured with zstd."""
+
+
+FOR_FLIGHT = 8
+"""One part in so many of the memory of a task is for chunks that are requested, or stored, at once."""
+KEPT = 8 << 20
+KEPT_ENCODED = 16 << 20
+
+
+def held_by_thread(read: int, write: int, *, verified: bool, decoded: bool = True, gathered: bool = True) -> int:
+    """Return the most bytes that a thread holds at once.
+
+    `read`, `write`: the bytes of a chunk of either side. `verified`: what was written is read back. `decoded`: chunks are
+    decoded elsewhere than in their box. `gathered`: chunks are copied from their box to be encoded.
+
+    >>> held_by_thread(2, 8, verified=False), held_by_thread(2, 8, verified=True), held_by_thread(2, 9 << 20, verified=False)
+    (20, 28, 18874368)
+    """
+    small, encoded = max(read, write) <= KEPT, write if write <= KEPT_ENCODED else 0
+    reading, writing, verifying = read * (1 + decoded), write * (1 + gathered), 2 * write * verified
+    kept_reading, kept_writing = (reading, max(write * gathered, verifying)) if small else (0, 0)
+    return max(
+        reading + kept_writing + encoded,
+        kept_reading + max(writing, verifying + write if small and verified else 0),
+        kept_reading + verifying + encoded if verified else 0,
+    )
+
+
+class InFlight(NamedTuple):
+    """The most decoded bytes of chunks that are requested, or stored, at once; 0 where each thread does that for its own."""
+
+    reading: int = 0
+    writing: int = 0
+
+    def held(self, read: int, write: int, stored: int, threads: int, *, verified: bool) -> int:
+        """Return the most bytes that a task holds at once: of chunks that take `read` bytes, in values that are `stored`, or of
+        values that take `write`.
+
+        All that is requested at once is held until it is decoded. Of what is stored at once each value is held, and of as many
+        as there are threads what they are encoded from.
+        """
+        values = max(1, self.writing // max(1, write))
+        storing = values + min(values, threads) if self.writing else 3 * threads
+        again = max(max(self), write) if self.writing else 0
+        return max(
+            (max(self.reading, stored) if self.reading else 0) + 2 * threads * read,
+            storing * write,
+            (again + 2 * threads * write) * verified,
+        )
+
+
+NONE = InFlight()
+
+
+def is_one_piece(part: Sequence[int], whole: Sequence[int]) -> bool:
+    """Return whether a part of an array, with these lengths, is one piece of its memory.
+
+    >>> is_one_piece((2, 5, 9), (4, 5, 9)), is_one_piece((1, 5, 9), (4, 8, 9)), is_one_piece((2, 5, 9), (4, 8, 9))
+    (True, True, False)
+    """
+    first = next((axis for axis, length in enumerate(part) if length != 1), len(part))
+    return tuple(part[first + 1 :]) == tuple(whole[first + 1 :])
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +121,14 @@ class Sizes:
     """The bytes that a task holds besides."""
     converted: int = 0
     """Bytes of an element of the source, where tasks convert elements to another type, and hold both; 0 where they do not."""
+    verified: bool = False
+    """Whether tasks read back what they wrote."""
+    in_flight: InFlight = NONE
+    """The bytes of chunks whose requests a task has in flight."""
+    streamed: bool = False
+    """Whether inner chunks are encoded and written one by one; else whole shards are encoded in memory."""
+    copies: int = 0
+    """How often a task holds the elements of its box besides, encoded; clients of object storage copy what they send."""
     stops: Shape | None = None
     """The stored values of the source, between which tasks may stop reading; ``None``: they read their boxes at once."""
 
@@ -64,7 +139,7 @@ class Sizes:
         itemsize = max(1, metadata.data_type.itemsize or VARIABLE_ITEMSIZE)
         first = metadata.codecs[0] if metadata.codecs else None
         write = first.chunk_shape if streamed and isinstance(first, ShardingCodec) else longest_chunks(axes)
-        return cls(axes, read, write, itemsize, threads)
+        return cls(axes, read, write, itemsize, threads, streamed=streamed)
 
     @property
     def shape(self) -> Shape:
@@ -79,19 +154,31 @@ class Sizes:
     @property
     def per_element(self) -> int:
         """The bytes that a task holds for an element of its box."""
-        return self.itemsize + self.converted
+        return self.itemsize * (1 + self.copies) + self.converted
+
+    @property
+    def of_first_stage(self) -> Self:
+        """Those of a task that writes its box as one shard of an intermediate array, whose inner chunks are small."""
+        write = (1,) * len(self.shape)
+        copies = 0 if self.streamed else 1
+        return replace(self, write=write, verified=False, copies=copies)
 
     def peak(self, box: Sequence[int]) -> int:
         """Return the most bytes that a task holds for a box: its elements, in each thread a chunk of either side, encoded
         and decoded, and what it holds besides."""
         elements = prod(min(n, size) for n, size in zip(self.shape, box, strict=True))
-        return self.per_element * elements + self.threads * self.per_thread + self.held
+        return self.per_element * elements + self._held_of_chunks(box) + self.held
 
     def peak_in_bands(self, box: Sequence[int], sweep: Sweep) -> int:
         """Return the most bytes that a task holds which goes over its box in bands."""
         row = prod(box) // box[sweep.axis]
         elements = row * (self.source_itemsize * sweep.held + (self.itemsize * sweep.band if self.converted else 0))
-        return elements + self.threads * self.per_thread + self.held + _LOADED
+        return elements + self._held_of_chunks(None) + self.held
+
+    @property
+    def overhead(self) -> int:
+        """The bytes that a process holds once it has carried out a task, whatever the sizes are."""
+        return _CODE + self.threads * _STATE
 
     @property
     def smallest(self) -> Shape:
@@ -105,12 +192,32 @@ class Sizes:
 
     @property
     def per_thread(self) -> int:
-        """The bytes that a thread holds."""
-        read, write = (
-            prod(min(n, size) for n, size in zip(self.shape, lengths, strict=True))
-            for lengths in (self.read, self.write)
+        """The bytes that a thread holds at most."""
+        return self._per_thread(None)
+
+    def _held_of_chunks(self, box: Sequence[int] | None) -> int:
+        if not any(self.in_flight):
+            return self.threads * self._per_thread(box)
+        read, write, stored = (
+            prod(map(min, self.shape, lengths)) for lengths in (self.read, self.write, self.stops or self.read)
         )
-        return 2 * (self.source_itemsize * read + self.itemsize * write)
+        return self.in_flight.held(
+            self.source_itemsize * read,
+            self.itemsize * write,
+            self.source_itemsize * min(stored, stored if box is None else prod(box)),
+            self.threads,
+            verified=self.verified,
+        )
+
+    def _per_thread(self, box: Sequence[int] | None) -> int:
+        read, write = (tuple(map(min, self.shape, lengths)) for lengths in (self.read, self.write))
+        return held_by_thread(
+            self.source_itemsize * prod(read),
+            self.itemsize * prod(write),
+            verified=self.verified,
+            decoded=box is None or not is_one_piece(read, box),
+            gathered=box is None or not is_one_piece(write, box),
+        )
 
 
 def innermost(metadata: ArrayMetadata) -> BoundChain:

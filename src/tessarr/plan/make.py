@@ -52,7 +52,7 @@ def rechunk(
     choices = Choices(
         zarr_format=None, chunks=chunks, shards=shards, filters=filters, compressors=compressors, codecs=codecs
     )
-    how = How(most, strategy, scratch or (LOCAL if strategy == "scratch" else None), dtype, is_local(dest))
+    how = How(most, strategy, scratch or (LOCAL if strategy == "scratch" else None), dtype, is_local(dest), verify)
     return _writing(
         "rechunk", Worker, lambda opened: planned_nodes(opened, choices, how), source, dest, path, overwrite=overwrite,
         verify=verify, options={"scratch": how.scratch}, storage_options=storage_options,
@@ -85,7 +85,7 @@ def convert(
             zarr_format=format_of(opened, zarr_format), chunks=chunks, shards=shards, filters=filters,
             compressors=compressors, codecs=codecs, include=include, exclude=exclude, rename=rename or {}, plain=plain,
         )  # fmt: skip
-        return planned_nodes(opened, choices, How(most, streamed=is_local(dest)))
+        return planned_nodes(opened, choices, How(most, local=is_local(dest), verify=verify))
 
     return _writing(
         "convert", Worker, nodes, source, dest, path, kind=kind, overwrite=overwrite, verify=verify, consolidate=consolidate,

@@ -23,7 +23,7 @@ from tessarr.plan.strategies.strategy import Strategy, StrategyJSON
 from tessarr.plan.tiling import Tiling
 from tessarr.types import JSONObject, Shape
 
-VERSION = 5
+VERSION = 6
 """The version of the manifest. A plan of another version is refused."""
 
 
@@ -42,8 +42,8 @@ class Place(NamedTuple):
 _PLACE = {"url": str, "path": str}
 _CUTS = [(int, [int])]
 _STRATEGY = {
-    "name": str, "why": str, "threads": int, "memory": int, "intermediates": [{"shards": [int], "chunks": [int]}],
-    "blocks": _CUTS, "stages": [_CUTS],
+    "name": str, "why": str, "threads": int, "in_flight": int, "memory": int,
+    "intermediates": [{"shards": [int], "chunks": [int]}], "blocks": _CUTS, "stages": [_CUTS],
 }  # fmt: skip
 _FORM = {
     "tessarr_plan": int, "id": str, "operation": str, "source": {**_PLACE, "kind": str, "identity": str},

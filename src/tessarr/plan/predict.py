@@ -161,8 +161,9 @@ def described_with(
 
 
 COMPRESSED = "at most that, as encoded chunks are as large as they compress"
-_LARGE = 0.15
-"""A chunk of so much of the memory of a task makes the prediction inexact by more than a tenth, as measured."""
+_LARGE = 0.2
+"""Half of what threads hold is encoded: if it compresses well, and all of it is more of the memory of a task, the prediction
+is inexact by more than a tenth."""
 
 
 def _inexact(metadata: ArrayMetadata, strategy: Strategy, sizes: Sizes) -> str:
@@ -172,12 +173,13 @@ def _inexact(metadata: ArrayMetadata, strategy: Strategy, sizes: Sizes) -> str:
     chain = innermost(metadata)
     if strategy.name == "regroup":
         return COMPRESSED if chain.encoded_size is None else ""
-    read, written = (
-        prod(map(min, metadata.shape, lengths)) for lengths in (sizes.read or metadata.shape, chain.spec.shape)
-    )
-    largest = max(sizes.source_itemsize * read, sizes.itemsize * written)
-    if largest > _LARGE * strategy.peak(sizes):
-        return "chunks are large beside it; what they need depends on how they compress, and on the allocator"
+    if strategy.in_flight:
+        return (
+            "chunks that are requested at once need not come at once, and clients of object storage copy what they send"
+        )
+    inner = replace(sizes, write=chain.spec.shape, verified=True)
+    if inner.threads * inner.per_thread > _LARGE * (strategy.memory or strategy.peak(sizes)):
+        return "chunks are large beside it, and what they need depends on how they compress"
     return ""
 
 

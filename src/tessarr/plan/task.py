@@ -67,11 +67,13 @@ class Worker:
         self._lock = Lock()
         limits = [node.strategy.threads for node in manifest.nodes if node.strategy is not None]
         self._threads = min(filter(None, limits), default=0)
+        flights = [node.strategy.in_flight for node in manifest.nodes if node.strategy is not None]
+        self._in_flight = min(filter(None, flights), default=0)
 
     def run(self, task: int, *, marked: bool = True) -> Receipt:
         """Carry out a task. Raises `BaseZarrError` where the values read back differ from those written."""
         node, number = self.manifest.locate(task)
-        with limited(min(processors(), self._threads)) if self._threads else nullcontext():
+        with limited(min(processors(), self._threads), self._in_flight) if self._threads else nullcontext():
             return self._run(task, node, number, marked)
 
     def _run(self, task: int, node: PlannedNode, number: int, marked: bool) -> Receipt:

@@ -14,11 +14,12 @@ import numpy.typing as npt
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.dtypes.base import DataType
+from tessarr.engine.choose import may_be_native
 from tessarr.engine.jobs import Jobs
 from tessarr.engine.processors import processors
 from tessarr.errors import UnsupportedOperationError
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.plan.cost import FOR_THREADS, Sizes, choose_box
+from tessarr.plan.cost import FOR_FLIGHT, FOR_THREADS, InFlight, Sizes, choose_box
 from tessarr.plan.manifest import Manifest, Place, PlannedNode
 from tessarr.plan.publish import write_documents
 from tessarr.plan.strategies.cast import cast, check_cast
@@ -45,12 +46,17 @@ class How(NamedTuple):
     strategy: Name = "auto"
     scratch: str | None = None
     dtype: npt.DTypeLike | None = None
-    streamed: bool = False
-    """Whether inner chunks are written one by one, as to local files; else whole shards are encoded in memory."""
+    local: bool = False
+    """Whether the target is a local directory."""
+    verify: bool = False
 
 
 def is_local(dest: StoreLike) -> bool:
     return local_path(dest) is not None or isinstance(dest, LocalStore)
+
+
+_WITH_OVERHEAD = 4
+"""The overhead of a process is within what tasks may use that is more than so many times as much."""
 
 
 def planned_nodes(source: Source, choices: Choices, how: How) -> Iterator[PlannedNode]:
@@ -76,17 +82,22 @@ def _node(planned: Planned, top: object, how: How, itemsizes: Mapping[str, int])
     if not isinstance(metadata, ArrayMetadata) or not isinstance(source, SourceArray):
         return PlannedNode(planned.path, source.path, metadata, None)
     read = _read_shape(source)
-    sizes, itemsize = Sizes.of(metadata, read, 1, streamed=how.streamed), itemsizes[source.path]
+    native = how.local and may_be_native()  # which writes inner chunks one by one
+    sizes, itemsize = Sizes.of(metadata, read, 1, streamed=native), itemsizes[source.path]
     if how.dtype is not None and itemsize != sizes.itemsize:
         sizes = replace(sizes, converted=itemsize)
     found = top[source.path] if isinstance(top, Group) and source.path else top
     shards = (found.shards if isinstance(found, Array) else None) or ()
     if can_sweep(source, metadata):
         sizes = replace(sizes, stops=shards or read)
+    some = how.memory // FOR_FLIGHT
+    flight = InFlight(0 if native and _reads_by_itself(found) else some, 0 if how.local else some)
+    sizes = replace(sizes, verified=how.verify, in_flight=flight)
     sizes = replace(sizes, threads=max(1, min(processors(), how.memory // max(1, FOR_THREADS * sizes.per_thread))))
+    memory = how.memory - sizes.overhead if how.memory > _WITH_OVERHEAD * sizes.overhead else how.memory
     if how.strategy in ("auto", "regroup") and isinstance(found, Array) and can_regroup(found._metadata, metadata):
         why = "the chunks and their codecs stay, so that nothing is decoded"
-        strategy = regrouping(sizes, how.memory, why, streamed=how.streamed)
+        strategy = regrouping(sizes, memory, why, streamed=how.local)
     elif how.strategy == "regroup":
         raise UnsupportedOperationError(
             "encoded chunks are moved only where chunks, codecs, data type and fill value stay",
@@ -94,11 +105,16 @@ def _node(planned: Planned, top: object, how: How, itemsizes: Mapping[str, int])
             hint="Leave the strategy to the plan",
         )
     else:
-        strategy = choose(sizes, how.memory, how.strategy, scratch=how.scratch is not None)
+        strategy = choose(sizes, memory, how.strategy, scratch=how.scratch is not None)
     why = f"{strategy.why}; {source.note}" if strategy.why and source.note else strategy.why or source.note
-    strategy = replace(strategy, threads=sizes.threads, why=why)
-    strategy = replace(strategy, memory=strategy.memory or strategy.peak(sizes))
+    strategy = replace(strategy, threads=sizes.threads, in_flight=max(flight), why=why)
+    strategy = replace(strategy, memory=strategy.memory or strategy.peak(sizes) + sizes.overhead)
     return PlannedNode(planned.path, source.path, metadata, strategy, read, shards, sizes.converted)
+
+
+def _reads_by_itself(found: object) -> bool:
+    """Whether each thread reads what it decodes."""
+    return isinstance(found, Array) and found._engine.name == "native" and isinstance(found._bound.store, LocalStore)
 
 
 def carry_out(

@@ -10,6 +10,7 @@ from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.open import open as open_node
 from tessarr.core.stored.walk import read_entries
+from tessarr.engine.choose import may_be_native
 from tessarr.errors import UnsupportedOperationError
 from tessarr.grids.guess import parse_nbytes
 from tessarr.plan.kinds.checking import Checking, planned_check, state_of
@@ -76,7 +77,7 @@ def pyramid(
     )  # fmt: skip
     given.described(where, base)  # what does not fit is an error here
     most, source, place = parse_nbytes(memory) if isinstance(memory, str) else memory, ZarrSource(base), where._path
-    nodes, given = planned_pyramid(base, given, most, streamed=isinstance(store, LocalStore))
+    nodes, given = planned_pyramid(base, given, most, streamed=isinstance(store, LocalStore) and may_be_native())
     manifest = Manifest(
         number, "pyramid", place_of(base, source)[0], "zarr", identity(Place(""), "zarr", source),
         Place(reopenable_url(store), place), Place(reopenable_url(store), place), overwrite, verify, nodes, given.to_json(),

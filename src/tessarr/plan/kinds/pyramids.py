@@ -29,7 +29,15 @@ from tessarr.grids.base import Axis
 from tessarr.grids.regular import RegularGrid
 from tessarr.indexing.boxes import Box, box_shape
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.plan.cost import FOR_THREADS, Sizes, choose_box, longest_chunks, requests_for_shards, wanted_along
+from tessarr.plan.cost import (
+    FOR_FLIGHT,
+    FOR_THREADS,
+    Sizes,
+    choose_box,
+    longest_chunks,
+    requests_for_shards,
+    wanted_along,
+)
 from tessarr.plan.manifest import Manifest, Place, PlannedNode
 from tessarr.plan.markers import Milestones, Receipt
 from tessarr.plan.predict import ArrayCosts, Description
@@ -154,7 +162,7 @@ def planned_pyramid(
 ) -> tuple[tuple[PlannedNode, ...], Pyramid]:
     """Cut the levels of a pyramid into tasks of at most `memory` bytes.
 
-    `streamed`: inner chunks are written one by one. Raises `BaseZarrError` where one stored chunk needs more.
+    `streamed`: each thread reads and writes inner chunks one by one. Raises `BaseZarrError` where one stored chunk needs more.
     """
     if len(given.levels) == 1:
         return (), given
@@ -167,14 +175,15 @@ def planned_pyramid(
     per_element = max(cut.bytes_per_element(base.itemsize, level.factors, given.method) for level in given.levels[1:])
     piece_nbytes = max(per_element, memory // FOR_PIECES // threads)
     above = tuple(-(-size // factor) for size, factor in zip(reads[0], given.levels[1].factors, strict=True))
-    held = threads * (piece_nbytes + sizes[0].per_thread)
+    in_flight = 0 if streamed else max(1, memory // FOR_FLIGHT // threads)
+    held = threads * (piece_nbytes + sizes[0].per_thread + in_flight)
     box = choose_box(replace(sizes[0], read=above, threads=0, held=held), memory)
     tilings = [tiled(size.axes, box.longest) for size in sizes]
     stages = cut.stages_of(tilings, given.levels, given.method)
     peak = max(
         replace(size, threads=0, held=held).peak(tiling.longest) for size, tiling in zip(sizes, tilings, strict=True)
     )
-    strategy = Strategy("direct", stages, (), "each level is made from the one before it", threads, peak)
+    strategy = Strategy("direct", stages, (), "each level is made from the one before it", threads, in_flight, peak)
     node = PlannedNode(given.levels[0].name, "", base._metadata, strategy, reads[0])
     return (node,), replace(given, documents=documents, piece_nbytes=piece_nbytes)
 
@@ -306,7 +315,8 @@ class Levels:
         level = self._pyramid.levels[stage + 1]
         box = cut.in_level(whole, level.total)
         source, target = self._base if stage == 0 else self._level(stage - 1), self._level(stage)
-        with limited(min(processors(), node.strategy.threads)) if node.strategy.threads else nullcontext():
+        threads, in_flight = min(processors(), node.strategy.threads), node.strategy.in_flight
+        with limited(threads, in_flight) if threads else nullcontext():
             values = self._reduced(source, target, level, self._pieces[stage], box)
             target[box or ...] = values
             if self._manifest.verify:

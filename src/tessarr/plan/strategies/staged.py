@@ -44,11 +44,15 @@ def in_two_stages(sizes: Sizes, memory: int) -> tuple[Stages, Intermediate] | No
     least = memory // FOR_CHUNKS
     units = tuple(map(min, shape, sizes.read)), tuple(map(min, shape, longest_chunks(sizes.axes)))
     none = (1,) * len(shape)
-    first, second = replace(sizes, write=none), replace(sizes, read=none, converted=0)
+    first, second = sizes.of_first_stage, replace(sizes, read=none, converted=0)
     read, write = list(units[0]), list(units[1])
     if not shape or 0 in shape or first.peak(read) + least > memory or second.peak(write) + least > memory:
         return None
     read = _grown(read, write, units[0], shape, lambda box: first.peak(box) + least <= memory)
+    if any(sizes.in_flight):  # shards of which half is wanted are read whole
+        second = replace(second, stops=tuple(read))
+        if second.peak(write) + least > memory:
+            return None
     write = _grown(write, read, units[1], shape, lambda box: second.peak(box) + least <= memory)
     tilings = Tiling(shape, tuple(read)), tiled(sizes.axes, write)
     chunks = list(map(_inner, shape, read, tilings[1].cuts))

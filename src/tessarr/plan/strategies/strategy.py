@@ -13,7 +13,7 @@ from math import prod
 from typing import Literal, NamedTuple, Self, TypeAlias, TypedDict
 
 from tessarr.errors import UnsupportedOperationError
-from tessarr.plan.cost import Sizes, Sweep, choose_box, chunks_read, reads_of_shards, sweep_of
+from tessarr.plan.cost import NONE, Sizes, Sweep, choose_box, chunks_read, reads_of_shards, sweep_of
 from tessarr.plan.strategies.staged import Intermediate, in_two_stages
 from tessarr.plan.strategies.stages import Stages
 from tessarr.plan.tiling import JSONCuts, Tiling
@@ -31,6 +31,7 @@ class StrategyJSON(TypedDict):
     name: Name
     why: str
     threads: int
+    in_flight: int
     memory: int
     intermediates: Sequence[Mapping[str, Sequence[int]]]
     blocks: JSONCuts
@@ -48,6 +49,8 @@ class Strategy:
     why: str = ""
     threads: int = 0
     """How many threads a task has; 0 for as many as the process may use."""
+    in_flight: int = 0
+    """The most bytes of chunks whose requests a task has in flight; 0 for as many as the process may have."""
     memory: int = 0
     """The most bytes that a task holds; 0 where that was not planned."""
 
@@ -74,11 +77,15 @@ class Strategy:
         if (sweep := self.sweep(sizes)) is not None:
             return sizes.peak_in_bands(self.stages.tilings[0].longest, sweep)
         units = [sizes.read, *(between.chunks for between in self.intermediates), sizes.write]
+        stops = [sizes.stops, *(between.shards for between in self.intermediates)]
         return max(
             (
-                replace(sizes, read=read, write=write, converted=0 if stage else sizes.converted).peak(
-                    [part.stop - part.start for part in tiling.box(0)]
-                )
+                replace(
+                    sizes if stage == len(self.intermediates) else replace(sizes.of_first_stage, write=write),
+                    read=read,
+                    converted=0 if stage else sizes.converted,
+                    stops=stops[stage],
+                ).peak([part.stop - part.start for part in tiling.box(0)])
                 for stage, (tiling, (read, write)) in enumerate(zip(self.stages.tilings, pairwise(units), strict=True))
                 if tiling.count
             ),
@@ -92,6 +99,7 @@ class Strategy:
             "name": self.name,
             "why": self.why,
             "threads": self.threads,
+            "in_flight": self.in_flight,
             "memory": self.memory,
             "intermediates": shapes,
             **self.stages.to_json(),
@@ -102,7 +110,7 @@ class Strategy:
         """Parse the result of `to_json`, for an array of `shape`."""
         shapes = (Intermediate(tuple(one["shards"]), tuple(one["chunks"])) for one in obj["intermediates"])
         stages = Stages.from_json(shape, obj["blocks"], obj["stages"])
-        return cls(obj["name"], stages, tuple(shapes), obj["why"], obj["threads"], obj["memory"])
+        return cls(obj["name"], stages, tuple(shapes), obj["why"], obj["threads"], obj["in_flight"], obj["memory"])
 
 
 def direct(tiling: Tiling, why: str = "") -> Strategy:
@@ -119,7 +127,7 @@ def regrouping(sizes: Sizes, memory: int, why: str, *, streamed: bool) -> Strate
     what is read back of it: all, or two parts of a long one."""
     value = sizes.itemsize * prod(sizes.smallest)
     held = (value if value <= READ_BACK else 2 * READ_BACK) + (0 if streamed else value)
-    strategy = direct(choose_box(replace(sizes, threads=0, held=held), memory), why)
+    strategy = direct(choose_box(replace(sizes, threads=0, held=held, in_flight=NONE), memory), why)
     return replace(strategy, name="regroup", memory=value + held)
 
 

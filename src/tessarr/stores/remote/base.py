@@ -21,7 +21,7 @@ from tessarr.stores.buffers import byte_view
 from tessarr.stores.compare_and_swap import Versioned, compare_and_swap
 from tessarr.stores.fetch import UNCHANGED, Fetch, Fetched, Unchanged, Version
 from tessarr.stores.protocols import ConditionalSet, GetIfChanged, fallback
-from tessarr.stores.remote.coalesce import PART_SIZE, SpanBytes, extract, plan_spans, split
+from tessarr.stores.remote.coalesce import PART_SIZE, SpanBytes, extract, extract_all, plan_spans, split
 from tessarr.stores.remote.limiter import ConcurrencyLimiter, Outcome
 from tessarr.stores.remote.loop import gather_or_cancel, in_thread, run_blocking, sleep
 from tessarr.stores.remote.retry import Fault, RequestError, RetryPolicy, RetryState
@@ -179,6 +179,7 @@ class NetworkStore(AsyncStore):
                 if more is None:
                     continue
                 answers += more
+                del more  # so that `answers` alone holds them
             versions = {answer.version for answer in answers} - {None}
             if len(versions) < 2:
                 sizes = {answer.size for answer in answers} - {None}
@@ -338,12 +339,15 @@ def _remaining_spans(head: RangeResponse) -> list[ByteRange | None]:
     return [*split(got, head.size, max_request=PART_SIZE)] if head.size is not None and got < head.size else []
 
 
-def _parts(answers: Sequence[RangeResponse], ranges: Sequence[ByteRange] | None) -> list[Buffer]:
+def _parts(answers: list[RangeResponse], ranges: Sequence[ByteRange] | None) -> list[Buffer]:
     bodies = [SpanBytes(answer.start, byte_view(answer.body).toreadonly()) for answer in answers]
     bodies = sorted((one for one in bodies if one.body.nbytes), key=lambda one: one.start)
     sizes = [answer.size or 0 for answer in answers]
     size = max([*sizes, *(one.start + one.body.nbytes for one in bodies)])
-    return [extract(bodies, part, size) for part in ((ByteRange(0),) if ranges is None else ranges)]
+    if ranges is not None:
+        return [extract(bodies, part, size) for part in ranges]
+    answers.clear()  # which hold their bodies
+    return [extract_all(bodies, size)]
 
 
 def _check_length(answer: RangeResponse, nbytes: int, span: ByteRange | None) -> None:

@@ -15,6 +15,8 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from tessarr.common.segments import flat
 from tessarr.settings import config
 from tessarr.types import Buffer, ByteRange
@@ -115,16 +117,27 @@ def extract(spans: Sequence[SpanBytes], byte_range: ByteRange, nbytes: int) -> B
     for span in spans:
         if span.start <= start and stop <= span.start + span.body.nbytes:
             return flat(span.body)[start - span.start : stop - span.start].data
-    out = bytearray(stop - start)
-    at = start
+    return _joined(iter(spans), start, stop)
+
+
+def extract_all(spans: list[SpanBytes], nbytes: int) -> Buffer:
+    """Do what `extract` does for all bytes of an object. Removes the spans one by one, so that it is not in memory twice."""
+    if len(spans) == 1:
+        return extract(spans, ByteRange(0), nbytes)
+    spans.reverse()
+    return _joined((spans.pop() for _ in range(len(spans))), 0, nbytes)
+
+
+def _joined(spans: Iterator[SpanBytes], start: int, stop: int) -> Buffer:
+    out, at = np.empty(stop - start, np.uint8), start
     for span in spans:
         if span.start <= at < span.start + span.body.nbytes:
-            part = span.body[at - span.start : stop - span.start]
-            out[at - start : at - start + part.nbytes] = part
-            at += part.nbytes
+            part = flat(span.body)[at - span.start : stop - span.start]
+            out[at - start : at - start + part.size] = part
+            at += part.size
     if at < stop:
         raise LookupError(f"no span has the bytes {at}-{stop}")
-    return memoryview(out).toreadonly()
+    return out.data.toreadonly()
 
 
 def merged(parts: Sequence[tuple[int, int]], max_gap: int, max_request: int) -> Iterator[tuple[int, int]]:
