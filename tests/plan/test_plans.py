@@ -304,6 +304,20 @@ def test_the_plan_of_a_hundred_terabytes_is_described_and_small(tmp_path: Path) 
     assert "axis 2: the last chunk has 1 of 20 elements" in str(described)
 
 
+def test_the_command_line_says_that_no_scheduler_answers(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = str(tmp_path / "plan")
+    assert main(["plan", "rechunk", source, str(tmp_path / "dest.zarr"), "--chunks", "60,44", "--save", plan]) == 0
+    assert "rechunk: 1 task, " in capsys.readouterr().out
+    assert main(["run", plan, "--dask", "nonsense://here"]) != 0
+    told = capsys.readouterr().err
+    assert "connecting to nonsense://here" in told
+    assert "no dask scheduler answers" in told
+    assert main(["run", plan]) == 0
+    assert capsys.readouterr().out == "1 of 1 task done; finished\n"
+
+
 def test_the_command_line_plans_runs_parts_and_finishes(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -130,12 +130,3 @@ def lengths(shape: Sequence[int], names: Sequence[str | None] | None = None) -> 
     """
     named = names or [None] * len(shape)
     return f"({', '.join(f'{name}: {n}' if name else str(n) for n, name in zip(shape, named, strict=True))})"
-
-
-def counted(number: int, noun: str) -> str:
-    """Format a number and its noun.
-
-    >>> counted(1, "array"), counted(2, "array")
-    ('1 array', '2 arrays')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from math import prod
 
+from tessarr.common.counted import counted
 from tessarr.engine.processors import processors
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.cost import Sizes, chunks_read, innermost, longest_chunks
@@ -87,20 +88,22 @@ class Description:
         }
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.operation}: {self.tasks:,} tasks, at most {_size(self.peak_memory)} each, for up to {self.parts:,} parts"
-        ]
+        tasks, parts = counted(self.tasks, "task"), counted(self.parts, "part")
+        lines = [f"{self.operation}: {tasks}, at most {_size(self.peak_memory)} each, for up to {parts}"]
         for array in self.arrays:
             lines.append(
-                f"/{array.path}: {array.tasks:,} tasks read {array.chunks_read:,} chunks ({_size(array.bytes_read)},"
-                f" {array.amplification:.2f} times the source) and write {array.objects:,} objects"
-                f" ({_size(array.bytes_written)}), by at most {array.requests:,} requests"
+                f"/{array.path}: {counted(array.tasks, 'task')} read{'s' * (array.tasks == 1)}"
+                f" {counted(array.chunks_read, 'chunk')} ({_size(array.bytes_read)},"
+                f" {array.amplification:.2f} times the source) and write{'s' * (array.tasks == 1)}"
+                f" {counted(array.objects, 'object')} ({_size(array.bytes_written)}), by at most"
+                f" {counted(array.requests, 'request')}"
             )
             if array.why:
                 lines.append(f"  {array.strategy}: {array.why}")
             if array.temporary_objects:
                 lines.append(
-                    f"  {array.temporary_objects:,} temporary objects; {array.blocks:,} blocks, each of which keeps up to"
+                    f"  {counted(array.temporary_objects, 'temporary object')}; {counted(array.blocks, 'block')}, each of"
+                    f" which keeps up to"
                     f" {_size(array.temporary_bytes)} until it is complete"
                 )
             if array.inexact and array.peak_memory > _SMALL:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from tessarr.cli.places import open_store
-from tessarr.cli.printing import OK, add_place, add_verb, counted, print_json
+from tessarr.cli.printing import OK, add_place, add_verb, print_json
+from tessarr.common.counted import counted
 from tessarr.core.creation.bridge import bridge
 
 

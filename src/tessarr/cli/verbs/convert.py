@@ -12,9 +12,10 @@ from multiprocessing import get_context
 from typing import Any, Literal, TypedDict
 
 from tessarr.cli.places import open_node, split_place, storage_options
-from tessarr.cli.printing import OK, add_verb, counted, human, lengths, note, print_json
+from tessarr.cli.printing import OK, add_verb, human, lengths, note, print_json
 from tessarr.cli.progress import bar
 from tessarr.codecs.parse import CodecLike, CodecsLike
+from tessarr.common.counted import counted
 from tessarr.stores.url import StoreLike
 from tessarr.tools.convert import Report, convert, save_file_references
 from tessarr.tools.copy_tree import ChunksChoice

@@ -6,7 +6,8 @@ import argparse
 from datetime import timedelta
 
 from tessarr.cli.places import open_store
-from tessarr.cli.printing import OK, add_place, add_verb, counted, human, print_json
+from tessarr.cli.printing import OK, add_place, add_verb, human, print_json
+from tessarr.common.counted import counted
 from tessarr.tools.gc import GRACE, Garbage, gc
 
 _WHAT = {

@@ -16,7 +16,6 @@ from tessarr.cli.printing import (
     add_html,
     add_place,
     add_verb,
-    counted,
     human,
     jsonable,
     lengths,
@@ -26,6 +25,7 @@ from tessarr.cli.printing import (
 )
 from tessarr.cli.terminal.chunk_map import draw_map
 from tessarr.cli.terminal.screen import screen_of
+from tessarr.common.counted import counted
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.stores.base import Store

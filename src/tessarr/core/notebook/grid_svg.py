@@ -16,6 +16,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from tessarr.common.counted import counted
 from tessarr.grids.base import Axis
 
 MAX_LINES = 32
@@ -111,7 +112,7 @@ def _count(axes: Sequence[Axis], noun: str) -> str:
     counts = [axis.nchunks for axis in axes]
     total = prod(counts)
     product = f"{' × '.join(f'{count:,}' for count in counts)} = " if len(counts) > 1 else ""
-    return f"{product}{total:,} {noun}{'' if total == 1 else 's'}"
+    return product + counted(total, noun)
 
 
 def _lengths(axes: Sequence[DrawnAxis]) -> tuple[int, int]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from functools import partial
 
 from tessarr.cli.places import storage_options
 from tessarr.cli.printing import OK, PROBLEMS, add_storage, add_verb, note, print_json
 from tessarr.cli.progress import bar
-from tessarr.errors import FailedTasksError
+from tessarr.common.counted import counted
+from tessarr.errors import BaseZarrError, FailedTasksError
 from tessarr.plan.plan import Plan, Status
 from tessarr.tools.check.report import Report
 
@@ -91,7 +93,8 @@ def shown(plan: Plan, work: Callable[[Plan], Status], *, json: bool) -> int:
     elif result is not None:
         print(result)
     else:
-        print(f"{status.done} of {status.tasks} tasks done; {'finished' if status.finished else 'not finished'}")
+        of = counted(status.tasks, "task")
+        print(f"{status.done} of {of} done; {'finished' if status.finished else 'not finished'}")
     return code
 
 
@@ -104,10 +107,25 @@ def _carried_out(plan: Plan, arguments: argparse.Namespace) -> Status:
             return plan.run_part(part, of, stage=arguments.stage, slots=arguments.jobs, progress=progress)
         if arguments.dask is None:
             return plan.run(slots=arguments.jobs, progress=progress)
-        from distributed import Client
-
-        with Client(arguments.dask):
+        with _client(arguments.dask):
             return plan.run("dask", progress=progress)
+
+
+def _client(address: str) -> AbstractContextManager[object]:
+    """Connect to a dask scheduler. Raises `BaseZarrError` where none answers."""
+    from distributed import Client
+
+    note(f"connecting to {address}")
+    try:
+        client: AbstractContextManager[object] = Client(address)
+    except (OSError, ValueError) as error:
+        raise BaseZarrError(
+            "no dask scheduler answers",
+            expected="the address that the scheduler printed, such as tcp://10.0.0.1:8786",
+            got=f"{address}: {error}",
+            hint="Start one with: dask scheduler",
+        ) from error
+    return client
 
 
 def part_of(text: str, environment: Mapping[str, str]) -> tuple[int, int]:
