@@ -14,6 +14,7 @@ import pytest
 
 import tessarr
 import tessarr.plan
+from tessarr.engine.choose import may_be_native
 from tessarr.plan.strategies.strategy import Name
 from tessarr.tools.pyramid import Method
 from tests.stores.remote import servers
@@ -40,6 +41,9 @@ print(resident("VmHWM") - before)
 """
 
 
+native = pytest.mark.skipif(not may_be_native(), reason="memory is predicted to a tenth for the native engine alone")
+
+
 def _rise(plan: Path, **variables: str) -> int:
     """The rise of the resident memory of a process that carries out a plan."""
     found = subprocess.run(
@@ -52,6 +56,7 @@ def _rise(plan: Path, **variables: str) -> int:
     return int(found.stdout)
 
 
+@native
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux resets the peak of resident memory")
 @pytest.mark.parametrize(
     ("strategy", "target"),
@@ -144,6 +149,7 @@ def test_what_is_in_flight_to_object_storage_is_within_what_was_allowed(strategy
         assert np.array_equal(found[:, 7, 9], expected)
 
 
+@native
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux resets the peak of resident memory")
 @pytest.mark.parametrize("dtype", [None, "f4"])
 def test_a_task_that_sweeps_its_box_holds_less_than_the_box_as_predicted(dtype: str | None, tmp_path: Path) -> None:
@@ -180,6 +186,7 @@ def _whole(tmp_path: Path, operation: str, layout: dict[str, Any]) -> tessarr.pl
 SHARDED = {"chunks": (10, 500, 1000), "shards": (20, 500, 1000)}
 
 
+@native
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux resets the peak of resident memory")
 @pytest.mark.parametrize(
     ("operation", "layout", "inexact"),

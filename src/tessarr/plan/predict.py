@@ -164,6 +164,7 @@ def described_with(
 
 
 COMPRESSED = "at most that, as encoded chunks are as large as they compress"
+IN_FLIGHT = "chunks that are requested at once need not come at once, and clients of object storage copy what they send"
 _LARGE = 0.2
 """Half of what threads hold is encoded: if it compresses well, and all of it is more of the memory of a task, the prediction
 is inexact by more than a tenth."""
@@ -177,9 +178,7 @@ def _inexact(metadata: ArrayMetadata, strategy: Strategy, sizes: Sizes) -> str:
     if strategy.name == "regroup":
         return COMPRESSED if chain.encoded_size is None else ""
     if strategy.in_flight:
-        return (
-            "chunks that are requested at once need not come at once, and clients of object storage copy what they send"
-        )
+        return IN_FLIGHT
     inner = replace(sizes, write=chain.spec.shape, verified=True)
     if inner.threads * inner.per_thread > _LARGE * (strategy.memory or strategy.peak(sizes)):
         return "chunks are large beside it, and what they need depends on how they compress"

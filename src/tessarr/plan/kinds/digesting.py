@@ -10,18 +10,20 @@ from typing import NamedTuple, Self
 
 from tessarr.core.array import Array
 from tessarr.core.group import Group
+from tessarr.engine.choose import may_be_native
 from tessarr.engine.jobs import Jobs
 from tessarr.engine.processors import processors
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.cost import Sizes, innermost, is_plain, longest_chunks
 from tessarr.plan.manifest import Manifest, Place, PlannedNode
 from tessarr.plan.markers import Milestones, Receipt, reading_result
-from tessarr.plan.predict import COMPRESSED, ArrayCosts, Description, described_with
+from tessarr.plan.predict import COMPRESSED, IN_FLIGHT, ArrayCosts, Description, described_with
 from tessarr.plan.strategies.limits import limited
 from tessarr.plan.strategies.strategy import direct
 from tessarr.plan.tiling import Tiling
 from tessarr.settings import config
 from tessarr.tools.digest import Digest, block_digest, block_shape, combined, nodes_of
+from tessarr.tools.staging import local_path
 from tessarr.tools.transfer import values_in
 from tessarr.types import JSON, JSONObject, Progress, Shape
 
@@ -46,7 +48,13 @@ _CACHE = 128 << 20
 
 def described_digests(manifest: Manifest) -> Description:
     """Describe what digests read; they write nothing."""
-    return described_with(manifest, _costs)
+    native = local_path(manifest.source.url) is not None and may_be_native()
+
+    def costs(node: PlannedNode, metadata: ArrayMetadata, costs: ArrayCosts) -> ArrayCosts:
+        found = _costs(node, metadata, costs)
+        return found if native else replace(found, inexact=IN_FLIGHT)
+
+    return described_with(manifest, costs)
 
 
 class _Reading(NamedTuple):
