@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -141,3 +143,21 @@ def test_what_is_not_made_of_stored_chunks_is_refused(days: list[tessarr.Array],
         with pytest.raises(UnsupportedOperationError, match=text):
             virtual.save_references(z, tmp_path / "x.zarr")
     assert not (tmp_path / "x.zarr").exists()
+
+
+_FIRST = """
+import sys
+import tessarr
+from tessarr.storage import ReferenceStore
+store = ReferenceStore({"zarr.json": DOCUMENT})
+assert "asyncio" not in sys.modules
+assert tessarr.open(store, mode="r").shape == (4,)
+"""
+
+
+def test_references_that_are_all_in_the_document_are_the_first_that_a_process_reads() -> None:
+    made: dict[str, bytes] = {}
+    tessarr.create_array(made, shape=(4,), chunks=(4,), dtype="u1")
+    code = _FIRST.replace("DOCUMENT", repr(bytes(made["zarr.json"]).decode()))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

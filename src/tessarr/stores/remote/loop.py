@@ -313,13 +313,13 @@ async def invoke(
 
 async def gather_or_cancel(calls: Sequence[Awaitable[T]]) -> list[T]:
     """Await `calls` concurrently; return their results, in order. The first error, or cancellation, cancels the rest."""
-    if len(calls) == 1:
-        return [await calls[0]]
+    if len(calls) < 2:
+        return [await call for call in calls]
     if running_loop() is None:
         few = len(calls) <= _MOST_IN_THREADS
         if few and "asyncio" not in sys.modules and all(isinstance(call, Coroutine) for call in calls):
             return _gather_in_threads(calls)  # type: ignore[arg-type]
-        return run(gather_or_cancel(calls)) if calls else []
+        return run(gather_or_cancel(calls))
     import asyncio
 
     tasks = [asyncio.ensure_future(call) for call in calls]
