@@ -201,7 +201,8 @@ class Sizes:
         read, write, stored = (
             prod(map(min, self.shape, lengths)) for lengths in (self.read, self.write, self.stops or self.read)
         )
-        return self.in_flight.held(
+        whole = max(1, self.per_element * prod(self.shape))
+        return InFlight(*(min(at_once, whole) for at_once in self.in_flight)).held(
             self.source_itemsize * read,
             self.itemsize * write,
             self.source_itemsize * min(stored, stored if box is None else prod(box)),
