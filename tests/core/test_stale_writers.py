@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import json
 import pickle
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -171,7 +172,7 @@ def test_an_append_in_flight_does_not_raise_the_shape_of_an_array_with_other_chu
     assert json.loads(bucket.values[".zarray"])["shape"] == [6]
 
 
-@pytest.mark.parametrize("key", [".zarray", ".zattrs", "2"])
+@pytest.mark.parametrize("key", [".zarray", ".zattrs", ".tessarr_append"])
 def test_a_change_during_which_a_migration_finishes_is_in_the_new_description_or_refused(key: str) -> None:
     bucket = Bucket()
     array = tessarr.create_array(Client("maker", bucket), data=np.arange(6), chunks=(4,), fill_value=0, zarr_format=2)
@@ -188,6 +189,19 @@ def test_a_change_during_which_a_migration_finishes_is_in_the_new_description_or
         with pytest.raises(StaleNodeError):
             array.append(np.full(5, 7))
         assert tessarr.open_array(Client("reader", bucket), mode="r")[...].tolist() == [*range(6)]
+        assert "2" not in bucket.values
+
+
+def test_a_migration_waits_for_an_append_that_is_storing_rows() -> None:
+    bucket = Bucket()
+    tessarr.create_array(Client("maker", bucket), data=np.arange(6), chunks=(4,), fill_value=0, zarr_format=2)
+    migration = threading.Thread(target=migrate, args=(Client("other", bucket),))
+    array = tessarr.open_array(Interrupted(bucket, "2", migration.start), mode="r+")
+    assert array.append(np.full(5, 7)) == (11,)
+    migration.join()
+    assert "zarr.json" in bucket.values
+    assert tessarr.open_array(Client("reader", bucket), mode="r")[...].tolist() == [*range(6), *[7] * 5]
+    assert tessarr.open_array(Client("next", bucket), mode="r+").append(np.full(2, 8)) == (13,)
 
 
 def test_nothing_is_requested_for_zarr_3() -> None:

@@ -114,6 +114,18 @@ def test_writers_of_one_chunk_lose_nothing(kind: str) -> None:
         assert wrong(World(kind), *names)[:1] == []
 
 
+@pytest.mark.parametrize("kind", ["object", "generations"])
+@pytest.mark.parametrize("third", ["append", "grow", "shrink"])
+def test_an_append_a_migration_and_a_third_client_lose_nothing(kind: Any, third: str) -> None:
+    world = World(kind, 2)
+    judge = cases.oracle(world, ("append", "migrate_all", third))
+    schedules = ((22, 160), (54, 80), (496, 160), *((seed, 120) for seed in range(20)))
+    outcomes = [
+        run(Priorities(seed, length=length), judge.programs, bucket=cases.maker(world)()) for seed, length in schedules
+    ]
+    assert [told for outcome in outcomes if (told := judge.judge(outcome))] == []
+
+
 def test_seeds_have_no_anomaly() -> None:
     found = []
     kinds = set()

@@ -10,15 +10,16 @@ Source: UPG-01 to UPG-10 of the requirements; `tessarr.model.conversion` holds t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Any, Literal
 
 import numpy as np
 
 from tessarr.common.json_merge import merged
+from tessarr.core.array import Array
+from tessarr.core.array_parts.resize import closed_to_appends
 from tessarr.core.asynchronous.sans_io import run_steps
 from tessarr.core.locate import locate
 from tessarr.core.notebook.bar import shows_progress
@@ -27,8 +28,8 @@ from tessarr.core.stored.consolidated import follow_changes
 from tessarr.core.stored.create_nodes import layout_of, withdraw_steps
 from tessarr.core.stored.metadata_io import correct_document, keyed_documents, put_document, swap_document
 from tessarr.core.stored.walk import Entry, read_entries, walk
+from tessarr.engine.bound import RuntimeOptions
 from tessarr.errors import ConflictError, MetadataValidationError, NodeNotFoundError, Problem, StoreError, TessarrError
-from tessarr.indexing.boxes import Box, chunk_box
 from tessarr.metadata import consolidated, formats, serialize
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.model.conversion import downgrade, upgrade
@@ -38,11 +39,11 @@ from tessarr.stores.base import Store
 from tessarr.stores.path import ancestors, prefix_of
 from tessarr.stores.protocols import Commit, RenamePrefix
 from tessarr.stores.url import StoreLike
+from tessarr.tools.sample_boxes import boxes_of
 from tessarr.tools.transfer import identical
 from tessarr.types import Buffer, JSONObject, Progress, ZarrFormat
 
 Verify = Literal["all", "sample"]
-_SAMPLES = 8
 
 
 @dataclass(slots=True)
@@ -165,12 +166,18 @@ def migrate(
         )
     written: dict[str, bytes] = {}
 
+    def planned_again() -> Migration:
+        return _plan(place, path, to_format, keep_array_dimensions, True)
+
     def settle(*, removes: bool) -> None:
         if plan.steps[0].from_format != 1:  # of a v1 array only the chunks change
-            _settle(place, plan, written, lambda: _plan(place, path, to_format, keep_array_dimensions, True), removes)
+            _settle(place, plan, written, planned_again, removes)
 
     try:
-        _write(place, plan, progress, overwrite, written)
+        with closed_to_appends(_appended(place, plan)) as closed:
+            if closed:  # what was pending has ended
+                _renew(plan, planned_again())
+            _write(place, plan, progress, overwrite, written)
     except ConflictError:  # the other migration may have read later what these documents were made of
         settle(removes=False)
         raise
@@ -334,7 +341,7 @@ def _verify(store: Store, plan: Migration, verify: Verify, progress: Progress | 
             progress(number, len(arrays), f"verify /{step.path}")
         try:
             before, after = (_opened(store, step.path, metadata) for metadata in step.metadata)
-            for box in _boxes(step.metadata[0], verify):
+            for box in boxes_of(step.metadata[0], sample=verify == "sample"):
                 if not identical(np.asarray(before[box]), np.asarray(after[box])):
                     where = ", ".join(f"{part.start}:{part.stop}" for part in box)
                     message = f"values differ in [{where}] when read as Zarr v{plan.to_format}"
@@ -345,35 +352,24 @@ def _verify(store: Store, plan: Migration, verify: Verify, progress: Progress | 
             step.blockers.append(NodeProblem(step.path, (), error.kind, f"cannot be read to compare: {error}"))
 
 
-def _opened(store: Store, path: str, metadata: ArrayMetadata) -> Any:
-    from tessarr.core.array import Array
-    from tessarr.engine.bound import RuntimeOptions
-
-    return Array._make(store, path, metadata, RuntimeOptions(), read_only=True, order=None)
+def _opened(store: Store, path: str, metadata: ArrayMetadata, *, read_only: bool = True) -> Array:
+    return Array._make(store, path, metadata, RuntimeOptions(), read_only=read_only, order=None)
 
 
-def _boxes(metadata: ArrayMetadata, verify: Verify) -> Iterator[Box]:
-    """Yield the boxes of chunks to compare: all, or a sample spread evenly over the grid, first and last included."""
-    axes = metadata.chunk_grid.axes(metadata.shape)
-    counts = [axis.nchunks for axis in axes]
-    if 0 in counts:
-        return
-    total = int(np.prod(counts, dtype=object)) if counts else 1
-    if verify == "all" or total <= _SAMPLES:
-        chosen: Any = product(*(range(count) for count in counts))
-    else:
-        ranks = sorted({round(i * (total - 1) / (_SAMPLES - 1)) for i in range(_SAMPLES)})
-        chosen = (_unravel(rank, counts) for rank in ranks)
-    for coords in chosen:
-        yield chunk_box(axes, coords)
+def _appended(store: Store, plan: Migration) -> list[Array]:
+    """Return the arrays of Zarr v2, whose appends and resizes are entered in another object than those of the new format."""
+    return [
+        _opened(store, step.path, step.metadata[0], read_only=False)._with_format_found_at(None)
+        for step in plan.steps
+        if (step.kind, step.from_format) == ("array", 2)
+    ]
 
 
-def _unravel(rank: int, counts: list[int]) -> tuple[int, ...]:
-    coords: list[int] = []
-    for count in reversed(counts):
-        rank, index = divmod(rank, count)
-        coords.append(index)
-    return tuple(reversed(coords))
+def _renew(plan: Migration, again: Migration) -> None:
+    """Replace the new documents by those of a later plan."""
+    documents = {step.path: step.documents for step in again.steps}
+    for step in plan.steps:
+        step.documents = documents.get(step.path) or step.documents
 
 
 def _write(

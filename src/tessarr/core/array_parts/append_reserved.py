@@ -24,7 +24,7 @@ from tessarr.core.array_parts.reservation_io import (
     read_reservations_steps,
     refuse_format_1,
 )
-from tessarr.core.array_parts.resize import follow_migration_steps, reopen_steps, shape_members
+from tessarr.core.array_parts.resize import reopen_steps, shape_members
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call, run_steps
 from tessarr.engine.bound import RuntimeOptions
@@ -85,7 +85,9 @@ async def append_reserved_steps(array: Array, data: npt.ArrayLike, axis: int, ho
     region: Region | None = None
     earlier: set[tuple[int, int]] | None
     try:
-        region, metadata = await _reserve_steps(array, values, axis, owner, holes, attempt)
+        reserved, metadata = await _reserve_steps(array, values, axis, owner, holes, attempt)
+        await array._require_current_steps()  # a migration waits for what is reserved before it, and not after
+        region = reserved
         await store_region_steps(array, metadata, axis, region, values, attempt)
         earlier = await _publish_steps(array, axis, owner, region, attempt)
     except Exception as error:
@@ -281,7 +283,6 @@ async def _publish_steps(
         return new.with_member({**document, "shape": list(shape)})
 
     document = await change_reservations_steps(array, change, publish=True, attempt=attempt)
-    await follow_migration_steps(array, tuple(document["shape"]))
     await array._adopt_steps(metadata_of(array, document), state)
     return _earlier_regions(region, _pending(array, document, axis))
 

@@ -12,7 +12,8 @@ Source: Zarr v3.1 core, "Resizing" (non-normative); decisions V3-RESIZE-01…06.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,14 +28,15 @@ from tessarr.core.array_parts.region_io import (
     with_shape,
     write_call,
 )
-from tessarr.core.array_parts.reservation_io import Document, change_reservations_steps
+from tessarr.core.array_parts.reservation_io import BESIDE, Document, change_reservations_steps
 from tessarr.core.asynchronous import clock
-from tessarr.core.asynchronous.sans_io import Steps, store_call
+from tessarr.core.asynchronous.sans_io import Steps, run_steps, store_call
 from tessarr.core.stored import metadata_io, read_nodes
 from tessarr.core.stored.shape_locks import shape_note
 from tessarr.core.stored.walk import read_entries_steps
 from tessarr.engine.bound import BoundArray
-from tessarr.errors import BaseZarrError, ConflictError, ZarrUserWarning
+from tessarr.engine.pool import for_each
+from tessarr.errors import BaseZarrError, ConflictError, NodeNotFoundError, StaleNodeError, ZarrUserWarning
 from tessarr.indexing.selection import Outer
 from tessarr.metadata import reservations
 from tessarr.metadata.array import ArrayMetadata
@@ -46,6 +48,9 @@ from tessarr.types import Shape
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
+
+_WAIT_S = 600.0
+"""An append or a resize that has not ended after so many seconds is taken for one whose process died."""
 
 
 async def resize_steps(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear: bool) -> None:
@@ -222,8 +227,50 @@ async def change_shape_steps(
         array, lambda document: {**closed(document), "shape": document["shape"]}, attempt=attempt
     )
     attempts = 0
+    await array._require_current_steps()  # a migration waits for what was closed before it, and not after
     await metadata_io.rewrite_document_steps(array._store, array.path, metadata, change)
-    await follow_migration_steps(array, metadata.shape, old_shape)
+
+
+@contextmanager
+def closed_to_appends(arrays: Iterable[Array]) -> Iterator[bool]:
+    """Close arrays whose writers share no locks to appends and resizes, once those have ended that are pending.
+
+    Yields whether there are such arrays. Raises `ConflictError` where what is pending does not end. At the end they must be
+    arrays of another format, or an error be raised: the objects of reservations that were made here are removed then.
+    """
+    marks: list[tuple[Array, tuple[str, int] | None]] = []
+    open_ones = [array for array in arrays if array.shape and must_reserve(array)]
+    keys = [(array._store, prefix_of(array.path) + BESIDE) for array in open_ones]
+    made = [(store, key) for store, key in keys if not store.exists(key)]
+    try:
+        for_each(lambda array: marks.append((array, run_steps(_close_steps(array)))), open_ones)
+        yield bool(open_ones)
+    finally:
+        for_each(lambda mark: run_steps(reopen_steps(*mark)), marks)
+    for store, key in made:  # who enters an append there later finds the other format, and gives it back
+        store.delete(key)
+
+
+async def _close_steps(array: Array) -> tuple[str, int] | None:
+    """Close one array. Returns the mark for `reopen_steps`; ``None`` where the array is gone.
+
+    Raises `ConflictError` where they do not end within `_WAIT_S` seconds.
+    """
+    began, pause_s = clock.CLOCK.now(), 0.01
+    while True:
+        closing = (clock.CLOCK.owner(), clock.CLOCK.now())
+        try:
+            await array._refresh_steps()
+            await _change_and_close_steps(array, array._metadata, array.shape, closing)
+        except (NodeNotFoundError, StaleNodeError):
+            return None
+        except ConflictError:
+            if clock.CLOCK.now() - began >= _WAIT_S:
+                raise
+        else:
+            return closing
+        await clock.CLOCK.pause(pause_s)
+        pause_s = min(1.0, 1.5 * pause_s)
 
 
 async def follow_migration_steps(array: Array, shape: Shape, old_shape: Shape | None = None) -> None:
