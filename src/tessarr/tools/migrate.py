@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -159,29 +160,25 @@ def migrate(
         _verify(place, plan, verify, progress)
     if dry_run:
         return plan
-    if plan.blockers:
-        problems = [Problem((f"/{item.path}", *item.loc), item.kind, item.message) for item in plan.blockers]
-        raise MetadataValidationError(
-            f"the hierarchy cannot be migrated to Zarr v{to_format}", problems, store=place.url, path=f"/{path}"
-        )
+    _refuse_blocked(place, plan)
     written: dict[str, bytes] = {}
-
-    def planned_again() -> Migration:
-        return _plan(place, path, to_format, keep_array_dimensions, True)
+    planned_again = partial(_plan, place, path, to_format, keep_array_dimensions, True)
 
     def settle(*, removes: bool) -> None:
         if plan.steps[0].from_format != 1:  # of a v1 array only the chunks change
             _settle(place, plan, written, planned_again, removes)
 
-    try:
-        with closed_to_appends(_appended(place, plan)) as closed:
-            if closed:  # what was pending has ended
-                _renew(plan, planned_again())
+    conflict: ConflictError | None = None
+    with closed_to_appends(_appended(place, plan)) as closed:
+        if closed:  # what was pending has ended
+            _renew(plan, planned_again())
+        try:
             _write(place, plan, progress, overwrite, written)
-    except ConflictError:  # the other migration may have read later what these documents were made of
-        settle(removes=False)
-        raise
-    settle(removes=not isinstance(place, RenamePrefix))
+        except ConflictError as error:  # the other migration may have read later what these documents were made of
+            conflict = error
+    settle(removes=conflict is None and not isinstance(place, RenamePrefix))
+    if conflict is not None:
+        raise conflict
     if remove_old:
         for step in reversed(plan.steps):
             place.delete_many(step.old_keys)
@@ -251,6 +248,14 @@ def _holds(entry: Entry, documents: dict[str, JSONObject], to_format: ZarrFormat
     there = {name for name in (*formats.KEYS[to_format].all, consolidated.V2_KEY) if name in entry.values}
     there -= {consolidated.V2_KEY} if to_format == 3 else set()
     return all(name in new and bytes(entry.values[name]) == new[name] for name in there)
+
+
+def _refuse_blocked(store: Store, plan: Migration) -> None:
+    """Raise `MetadataValidationError` that lists the blockers, if there are any."""
+    if plan.blockers:
+        problems = [Problem((f"/{item.path}", *item.loc), item.kind, item.message) for item in plan.blockers]
+        message = f"the hierarchy cannot be migrated to Zarr v{plan.to_format}"
+        raise MetadataValidationError(message, problems, store=store.url, path=f"/{plan.path}")
 
 
 def _refuse_mixing(store: Store, plan: Migration) -> None:
