@@ -204,6 +204,15 @@ def test_a_migration_waits_for_an_append_that_is_storing_rows() -> None:
     assert tessarr.open_array(Client("next", bucket), mode="r+").append(np.full(2, 8)) == (13,)
 
 
+def test_a_migration_in_object_storage_leaves_the_old_documents_as_they_were() -> None:
+    bucket = Bucket()
+    tessarr.create_array(Client("maker", bucket), data=np.arange(6), chunks=(4,), fill_value=0, zarr_format=2)
+    bucket.values[".zarray"] = b" " + bytes(bucket.values[".zarray"])
+    before = dict(bucket.values)
+    migrate(Client("other", bucket))
+    assert {key: value for key, value in bucket.values.items() if key != "zarr.json"} == before
+
+
 def test_nothing_is_requested_for_zarr_3() -> None:
     store = MemoryStore()
     array = tessarr.create_array(store, data=np.arange(6))

@@ -226,6 +226,8 @@ async def change_shape_steps(
     await change_reservations_steps(
         array, lambda document: {**closed(document), "shape": document["shape"]}, attempt=attempt
     )
+    if metadata.shape == old_shape:  # the array is only closed
+        return
     attempts = 0
     await array._require_current_steps()  # a migration waits for what was closed before it, and not after
     await metadata_io.rewrite_document_steps(array._store, array.path, metadata, change)
