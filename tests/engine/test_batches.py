@@ -27,7 +27,7 @@ class Counting(MemoryStore):
 def test_no_more_is_requested_at_once_than_the_setting_says() -> None:
     store = Counting()
     values = np.random.default_rng(1).integers(0, 255, 12 * CHUNK, "u1")
-    array = tessarr.create_array(store, data=values, chunks=(CHUNK,))
+    tessarr.create_array(store, data=values, chunks=(CHUNK,))
     with tessarr.config.set({"engine": "reference"}):
         array = tessarr.open_array(store)
         for nbytes, most in ((3 * CHUNK, 3), (1, 1), (256 << 20, 12)):

@@ -41,12 +41,12 @@ _CODE = 4_000_000
 """Bytes of code and tables that a process has loaded once it has moved a box, as measured."""
 _STATE = 2_500_000
 """Bytes of the state of codecs that a thread keeps, as measured with zstd."""
-
-
 FOR_FLIGHT = 8
 """One part in so many of the memory of a task is for chunks that are requested, or stored, at once."""
 KEPT = 8 << 20
+"""The longest buffer that a thread of the native engine keeps (`KEEP_BYTES` of rust/src/scratch.rs)."""
 KEPT_ENCODED = 16 << 20
+"""The longest one that it keeps for what it encodes (`with_buffer` of rust/src/write.rs)."""
 
 
 def held_by_thread(read: int, write: int, *, verified: bool, decoded: bool = True, gathered: bool = True) -> int:
@@ -91,7 +91,7 @@ class InFlight(NamedTuple):
         )
 
 
-NONE = InFlight()
+NOTHING_IN_FLIGHT = InFlight()
 
 
 def is_one_piece(part: Sequence[int], whole: Sequence[int]) -> bool:
@@ -123,12 +123,12 @@ class Sizes:
     """Bytes of an element of the source, where tasks convert elements to another type, and hold both; 0 where they do not."""
     verified: bool = False
     """Whether tasks read back what they wrote."""
-    in_flight: InFlight = NONE
+    in_flight: InFlight = NOTHING_IN_FLIGHT
     """The bytes of chunks whose requests a task has in flight."""
     streamed: bool = False
     """Whether inner chunks are encoded and written one by one; else whole shards are encoded in memory."""
     copies: int = 0
-    """How often a task holds the elements of its box besides, encoded; clients of object storage copy what they send."""
+    """How often a task holds the elements of its box besides, encoded."""
     stops: Shape | None = None
     """The stored values of the source, between which tasks may stop reading; ``None``: they read their boxes at once."""
 
@@ -159,9 +159,7 @@ class Sizes:
     @property
     def of_first_stage(self) -> Self:
         """Those of a task that writes its box as one shard of an intermediate array, whose inner chunks are small."""
-        write = (1,) * len(self.shape)
-        copies = 0 if self.streamed else 1
-        return replace(self, write=write, verified=False, copies=copies)
+        return replace(self, write=(1,) * len(self.shape), verified=False, copies=int(not self.streamed))
 
     def peak(self, box: Sequence[int]) -> int:
         """Return the most bytes that a task holds for a box: its elements, in each thread a chunk of either side, encoded

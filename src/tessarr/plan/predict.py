@@ -164,7 +164,7 @@ def described_with(
 
 
 COMPRESSED = "at most that, as encoded chunks are as large as they compress"
-IN_FLIGHT = "chunks that are requested at once need not come at once, and clients of object storage copy what they send"
+IN_FLIGHT = "chunks that are requested at once need not come at once"
 _LARGE = 0.2
 """Half of what threads hold is encoded: if it compresses well, and all of it is more of the memory of a task, the prediction
 is inexact by more than a tenth."""

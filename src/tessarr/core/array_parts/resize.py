@@ -220,7 +220,7 @@ async def change_shape_steps(
     if closing is None or metadata.zarr_format == 3:
         sent = attempt.shielded if attempt and closing else None
         await metadata_io.rewrite_document_steps(array._store, array.path, metadata, closed, sent=sent)
-        await follow_migration_steps(array, metadata.shape, old_shape)
+        await _follow_migration_steps(array, metadata.shape, old_shape)
         return
     # v2 keeps the reservations in another object, which is closed first.
     await change_reservations_steps(
@@ -256,7 +256,7 @@ def closed_to_appends(arrays: Iterable[Array]) -> Iterator[bool]:
 async def _close_steps(array: Array) -> tuple[str, int] | None:
     """Close one array. Returns the mark for `reopen_steps`; ``None`` where the array is gone.
 
-    Raises `ConflictError` where they do not end within `_WAIT_S` seconds.
+    Raises `ConflictError` where an append or a resize does not end within `_WAIT_S` seconds.
     """
     began, pause_s = clock.CLOCK.now(), 0.01
     while True:
@@ -275,21 +275,17 @@ async def _close_steps(array: Array) -> tuple[str, int] | None:
         pause_s = min(1.0, 1.5 * pause_s)
 
 
-async def follow_migration_steps(array: Array, shape: Shape, old_shape: Shape | None = None) -> None:
-    """Store `shape` in the description of a newer format too, if a migration has finished since this object was checked.
-
-    `old_shape`: the shape that is replaced; ``None`` for any smaller one.
-    """
+async def _follow_migration_steps(array: Array, shape: Shape, old_shape: Shape) -> None:
+    """Store `shape` for `old_shape` in the description of a newer format too, if a migration has finished since this object was
+    checked."""
     newer = await array._migrated_to_steps()
     if newer is None:
         return
 
     def change(document: Document) -> Document:
         stored = tuple(document.get("shape") or ())
-        if stored != shape and (
-            stored != old_shape if old_shape else any(n > m for n, m in zip(stored, shape, strict=True))
-        ):
-            _compare(array, stored, old_shape or shape)
+        if stored != shape:
+            _compare(array, stored, old_shape)
         return {**document, "shape": list(shape)}
 
     await metadata_io.rewrite_document_steps(array._store, array.path, array._metadata.with_(zarr_format=newer), change)

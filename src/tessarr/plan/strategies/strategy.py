@@ -13,7 +13,7 @@ from math import prod
 from typing import Literal, NamedTuple, Self, TypeAlias, TypedDict
 
 from tessarr.errors import UnsupportedOperationError
-from tessarr.plan.cost import NONE, Sizes, Sweep, choose_box, chunks_read, reads_of_shards, sweep_of
+from tessarr.plan.cost import NOTHING_IN_FLIGHT, Sizes, Sweep, choose_box, chunks_read, reads_of_shards, sweep_of
 from tessarr.plan.strategies.staged import Intermediate, in_two_stages
 from tessarr.plan.strategies.stages import Stages
 from tessarr.plan.tiling import JSONCuts, Tiling
@@ -127,7 +127,7 @@ def regrouping(sizes: Sizes, memory: int, why: str, *, streamed: bool) -> Strate
     what is read back of it: all, or two parts of a long one."""
     value = sizes.itemsize * prod(sizes.smallest)
     held = (value if value <= READ_BACK else 2 * READ_BACK) + (0 if streamed else value)
-    strategy = direct(choose_box(replace(sizes, threads=0, held=held, in_flight=NONE), memory), why)
+    strategy = direct(choose_box(replace(sizes, threads=0, held=held, in_flight=NOTHING_IN_FLIGHT), memory), why)
     return replace(strategy, name="regroup", memory=value + held)
 
 
