@@ -9,7 +9,7 @@ r"""Resolve a store-like value to a store, and tell whether two stores are over 
 | ``memory://name/path`` | the `ManagedMemoryStore` of that name; fsspec's memory by the setting ``zarr_python.memory_urls`` |
 | ``s3://…``, ``gs://…``, ``az://…``, ``https://…`` | `ObjectStore` (`tessarr.stores.remote.obstore.open`) |
 | ``redis[s]://…``, ``mongodb[+srv]://…``, ``sqlite:…``, ``lmdb:…``, ``dbm:…`` | the store of that name |
-| ``reference:…`` (a JSON file or a directory of Parquet) | `ReferenceStore` |
+| ``reference:…`` (a JSON file or a directory of Parquet) | `ReferenceStore`; `FsspecStore` for the storage option ``fo`` |
 | ``…|zip:…|zarr3:…`` (pipelines), an object whose name ends in ``.zip``, ``zip::…`` | `tessarr.stores.virtual.pipeline` |
 | ``mapping://…``, ``object+…://…`` | a place of this process (`tessarr.stores.memory.process_urls`) |
 | any other scheme, ``fsspec+scheme://…``, and chains with ``::`` | `FsspecStore` |

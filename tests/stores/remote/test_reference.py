@@ -14,10 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import xarray
 import zarr.storage
 
+import tessarr
 from tessarr.errors import StoreError
 from tessarr.stores.base import Fetch, Store
+from tessarr.stores.remote.fsspec import FsspecStore
 from tessarr.stores.url import open_url
 from tessarr.stores.virtual.reference import ReferenceStore
 from tessarr.stores.virtual.templates import expand_references, fill
@@ -228,3 +231,54 @@ def test_a_pickle_of_json_references_holds_no_credentials(tmp_path: Path) -> Non
     pickled = pickle.dumps(store)
     assert b"hush" not in pickled
     assert plain(pickle.loads(pickled).get("k")) == b"12"
+
+
+def fsspec_options(place: Path) -> dict[str, dict[str, Any]]:
+    """The forms of storage options by which users of fsspec name references; the file is beside the data."""
+    array = {"shape": [4], "chunks": [2], "dtype": "<i4", "compressor": None, "filters": None, "fill_value": None}
+    (place / "data.bin").write_bytes(b"head" + np.arange(4, dtype="<i4").tobytes())
+    url = str(place / "data.bin")
+    refs: dict[str, Any] = {
+        ".zgroup": '{"zarr_format": 2}',
+        "x/.zarray": json.dumps({"zarr_format": 2, "order": "C"} | array),
+    }
+    refs |= {"x/.zattrs": '{"_ARRAY_DIMENSIONS": ["t"]}', "x/0": [url, 4, 8], "x/1": [url, 12, 8]}
+    document = {"version": 1, "refs": refs}
+    (place / "refs.json").write_text(json.dumps(document))
+    path = str(place / "refs.json")
+    return {
+        "path": {"fo": path},
+        "url": {"fo": f"file://{path}", "target_options": {"auto_mkdir": False}},
+        "document": {"fo": document},
+        "plain document": {"fo": refs, "skip_instance_cache": True},
+        "options": {"fo": path, "remote_protocol": "file", "remote_options": {"auto_mkdir": False}},
+        "asynchronous": {"fo": path, "asynchronous": True, "remote_options": {"asynchronous": True}},
+    }
+
+
+@pytest.mark.parametrize("form", ["path", "url", "document", "plain document", "options", "asynchronous"])
+def test_references_that_the_options_of_fsspec_name_are_opened(tmp_path: Path, form: str) -> None:
+    options = fsspec_options(tmp_path)[form]
+    group = tessarr.open_group("reference://", mode="r", storage_options=options)
+    assert [*group.array_keys()] == ["x"]
+    assert group.get_array("x")[...].tolist() == [0, 1, 2, 3]
+    assert isinstance(group.store, FsspecStore)
+    with xarray.open_dataset("reference://", engine="tessarr", storage_options=options, consolidated=False) as found:
+        assert found["x"].values.tolist() == [0, 1, 2, 3]
+
+
+def test_the_flag_of_asynchronous_filesystems_is_removed_from_the_options_of_referenced_files(nginx: Server) -> None:
+    name = f"ref{next(_number)}.bin"
+    refs, data = references_of_seed(f"http://{nginx.address}/{name}")
+    (nginx.root / "data" / name).write_bytes(data)
+    options = {"fo": refs, "remote_protocol": "http", "asynchronous": True, "remote_options": {"asynchronous": True}}
+    store = open_url("reference://", storage_options=options)
+    key = next(key for key, found in refs.items() if isinstance(found, list))
+    assert plain([store.get(key)]) == [SEED[key]]
+
+
+def test_a_url_without_references_says_what_names_them() -> None:
+    with pytest.raises(
+        StoreError, match=r"names no references.*reference:PATH, or reference:// with the storage option fo"
+    ):
+        open_url("reference://")

@@ -63,7 +63,7 @@ class FsspecStore(NetworkStore):
         self.given_fs = fs  # which code for zarr-python expects as the filesystem of its store
         if getattr(fs, "async_impl", False) and getattr(fs, "asynchronous", False):
             # Its synchronous methods raise; the same filesystem without the flag has both.
-            fs = type(fs)(*fs.storage_args, **{**fs.storage_options, "asynchronous": False})
+            fs = type(fs)(*fs.storage_args, **_synchronous(fs.storage_options))
         self.fs: Any = fs
         self.read_only = read_only
         self.path = path.rstrip("/")
@@ -329,6 +329,15 @@ def named_arguments(fs: Any) -> dict[str, object]:
 
     positional = inspect.signature(type(fs).__init__).bind_partial(fs, *fs.storage_args).arguments
     return {**dict([*positional.items()][1:]), **fs.storage_options}
+
+
+def _synchronous(options: Mapping[str, object]) -> dict[str, object]:
+    """Return the options of a filesystem without its flag; references have it for the referenced files, too."""
+    found = {**options, "asynchronous": False}
+    remote = options.get("remote_options")
+    if isinstance(remote, Mapping) and "asynchronous" in remote:
+        found["remote_options"] = _synchronous(remote)
+    return found
 
 
 def open_url(url: str, options: Mapping[str, object], read_only: bool) -> FsspecStore:

@@ -450,6 +450,21 @@ def _read_parquet(data: Buffer) -> dict[str, _List[object]]:
     return {name: columns.get(name, empty) for name in ("path", "offset", "size", "raw")}
 
 
-def open_url(url: str, options: Mapping[str, JSON], read_only: bool) -> ReferenceStore:  # noqa: ARG001 - it is read-only
-    """Open the store at ``reference:place``."""
-    return ReferenceStore.open(url.partition(":")[2].removeprefix("//"), storage_options=options)
+def open_url(url: str, options: Mapping[str, object], read_only: bool) -> Store:
+    """Open the store at ``reference:place``, or the file system of references that fsspec makes of the option ``fo``.
+
+    Raises `StoreError` where the URL names no place, and no option ``fo`` does.
+    """
+    place = url.partition(":")[2].removeprefix("//")
+    if "fo" in options:
+        from tessarr.stores.remote.fsspec import FsspecStore
+
+        return FsspecStore.from_url(f"reference://{place}", storage_options=options, read_only=read_only)
+    if not place:
+        raise StoreError(
+            "the URL names no references",
+            store=url,
+            expected="reference:PATH, or reference:// with the storage option fo",
+            got=f"storage_options {sorted(options)}",
+        )
+    return ReferenceStore.open(place, storage_options=options)
