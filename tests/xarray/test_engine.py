@@ -77,12 +77,34 @@ def test_what_was_opened_is_written_alike_by_either_library(tmp_path: Path, zarr
     assert len({repr(z.compressors) for z in written}) == 1
 
 
-def test_the_engine_guesses_names_and_pipelines() -> None:
+def test_the_engine_guesses_what_the_engine_of_zarr_python_does_not() -> None:
     engine = xr.backends.list_engines()["tessarr"]
-    assert engine.guess_can_open("a/b.zarr/")
+    assert engine.guess_can_open("a/b.zarr.zip")
     assert engine.guess_can_open("s3://b/x|zarr3:")
+    assert engine.guess_can_open("a/b.zarr|zarr2:")
+    assert not engine.guess_can_open("a/b.zarr")
+    assert not engine.guess_can_open(Path("a/b.zarr"))
     assert not engine.guess_can_open("a/b.nc")
     assert not engine.guess_can_open({})
+
+
+def test_without_a_named_engine_zarr_python_opens_what_it_can_and_tessarr_the_rest(tmp_path: Path) -> None:
+    place = tmp_path / "a.zarr"
+    weather().drop_vars("site").to_zarr(place, zarr_format=2)
+    tessarr.xarray.to_zarr(weather(), tmp_path / "b.zarr.zip")
+    with xr.open_dataset(place) as theirs, xr.open_dataset(place, engine="tessarr") as named:
+        assert [_opened_by(ds) for ds in (theirs, named)] == ["ZarrArrayWrapper", "LazyArray"]
+    for url in (f"{place}|zarr2:", str(tmp_path / "b.zarr.zip")):
+        with xr.open_dataset(url) as ours:
+            assert _opened_by(ours) == "LazyArray"
+
+
+def _opened_by(ds: xr.Dataset) -> str:
+    """The class of xarray's wrapper of a stored array."""
+    data: Any = ds.rain.variable._data
+    while hasattr(data, "array"):
+        data = data.array
+    return type(data).__name__
 
 
 def test_many_files_are_one_dataset(tmp_path: Path) -> None:
@@ -189,7 +211,7 @@ def test_it_works_where_zarr_python_is_not_installed(tmp_path: Path) -> None:
     tessarr.xarray.to_zarr(ds, place)
     tessarr.xarray.to_zarr(ds.assign_coords(t=[3, 4]), place, append_dim="t")
     tessarr.xarray.to_zarr(ds[["a"]].isel(t=[0]).drop_vars("t") * 0, place, region={{"t": slice(3, 4)}})
-    found = tessarr.xarray.open_dataset(place)
+    found = xr.open_dataset(place)  # whose engine tessarr alone can be
     assert found.a.values.tolist() == [[0, 1, 2], [3, 4, 5], [0, 1, 2], [0, 0, 0]], found.a.values
     xr.DataTree.from_dict({{"/": ds, "/b": ds}}).tessarr.to_zarr(place, mode="w")
     assert [node.path for node in tessarr.xarray.open_datatree(place).subtree] == ["/", "/b"]

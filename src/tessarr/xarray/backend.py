@@ -8,6 +8,7 @@ from typing import Any
 
 import xarray
 from xarray.backends.common import BackendEntrypoint, _normalize_path
+from xarray.backends.plugins import list_engines
 from xarray.backends.store import StoreBackendEntrypoint
 from xarray.core.utils import close_on_error
 
@@ -23,8 +24,15 @@ class TessarrBackendEntrypoint(BackendEntrypoint):
     supports_groups = True
 
     def guess_can_open(self, filename_or_obj: object) -> bool:
-        """Return whether the name of a place ends in ``.zarr``, or is a URL with a step for Zarr (``…|zarr3:``)."""
+        """Return whether the name of a place ends in ``.zarr``, or is a URL with a step for Zarr (``…|zarr3:``).
+
+        xarray asks its engines in alphabetical order. What its engine ``zarr`` opens, where zarr-python is installed, is left
+        to that engine, so that installing tessarr changes no program that names no engine.
+        """
         if not isinstance(filename_or_obj, str | os.PathLike):
+            return False
+        theirs = list_engines().get("zarr")
+        if theirs is not None and theirs.guess_can_open(filename_or_obj):
             return False
         name = os.fspath(filename_or_obj)
         steps = str(name).split("|")
