@@ -294,6 +294,34 @@ def test_patching_twice_is_patching_once() -> None:
     assert methods() == before
 
 
+def test_the_last_of_several_blocks_undoes_the_patch() -> None:
+    first, second = zarr_python.patch(), zarr_python.patch()
+    with second:
+        with first:
+            pass
+        assert zarr_python.is_patched(), "the other block has not ended"
+        with zarr_python.patch():
+            zarr_python.unpatch()
+            assert not zarr_python.is_patched()
+    zarr_python.patch()
+    assert zarr_python.is_patched()
+    zarr_python.unpatch()
+
+
+def test_a_second_call_leaves_strictness_as_it_is_unless_it_says_so() -> None:
+    array = zarr.create_array(zarr.storage.LoggingStore(zarr.storage.MemoryStore()), shape=3, dtype="i4")  # not bound
+    with zarr_python.patch(strict=True):
+        zarr_python.patch()
+        with pytest.raises(zarr_python.FallbackError):
+            array[:]
+        with zarr_python.patch(strict=False):
+            np.testing.assert_array_equal(np.asarray(array[:]), [0, 0, 0])
+        with pytest.raises(zarr_python.FallbackError):
+            array[:]
+    assert zarr_python.is_patched(), "a call without `with` holds it"
+    zarr_python.unpatch()
+
+
 def test_unpatch_refuses_where_another_package_patched_after(monkeypatch: pytest.MonkeyPatch) -> None:
     zarr_python.patch()
     ours = zarr.Array.__getitem__

@@ -56,15 +56,18 @@ class _Replaced(NamedTuple):
 
 _state_lock = threading.RLock()
 _replaced: list[_Replaced] = []
+_holders: list[patch] = []
+"""Calls of `patch` that are not undone."""
 _is_strict = False
 
 
 class patch:  # noqa: N801 - called like a function, used like a context manager
     """Serve the selections of ``zarr.Array`` by tessarr's engines from now on, in this process.
 
-    Call it from a program, not from a library: the patch affects the whole process. A second call has no effect. As a context
-    manager it undoes the patch at the end, unless the process was already patched. `strict` raises `FallbackError` in place of
-    falling back to zarr-python. `force` also patches releases that are not in `TESTED`.
+    Call it from a program, not from a library: the patch affects the whole process. A second call changes nothing but `strict`.
+    As a context manager, in any number of threads, it is undone at the end of the last one, unless `patch` was also called
+    without. `strict` raises `FallbackError` in place of falling back to zarr-python; without it a second call leaves that as it
+    is. `force` also patches releases that are not in `TESTED`.
 
     Raises `PatchError` where zarr-python is another release, or is missing.
 
@@ -76,35 +79,39 @@ class patch:  # noqa: N801 - called like a function, used like a context manager
     [0 7] 1
     """
 
-    def __init__(self, *, strict: bool = False, force: bool = False) -> None:
-        global _is_strict
+    def __init__(self, *, strict: bool | None = None, force: bool = False) -> None:
+        self._strict = strict
         with _state_lock:
-            self._is_first = not _replaced
-            self._was_strict = _is_strict
-            if self._is_first:
+            if not _replaced:
                 _check_version(force)
                 _apply()
                 COUNTS.reset()
-            _is_strict = strict
+            _hold([*_holders, self])
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        global _is_strict
-        if self._is_first:
-            unpatch()
-        else:
-            _is_strict = self._was_strict
+        with _state_lock:
+            if _holders == [self]:
+                unpatch()
+            else:
+                _hold([holder for holder in _holders if holder is not self])
+
+
+def _hold(holders: list[patch]) -> None:
+    """Let these calls hold the patch: the last of them that says so decides whether it is strict."""
+    global _is_strict
+    _holders[:] = holders
+    _is_strict = next((held._strict for held in reversed(holders) if held._strict is not None), False)
 
 
 def unpatch() -> None:
-    """Undo the patch; no effect if there is none.
+    """Undo the patch, whoever made it; no effect if there is none.
 
     Raises `PatchError`, and changes nothing, where another package replaced the same functions after the patch: its
     replacements may still call ours.
     """
-    global _is_strict
     with _state_lock:
         for owner, name, _, ours in _replaced:
             present = vars(owner)[name]
@@ -116,7 +123,7 @@ def unpatch() -> None:
         for owner, name, original, _ in _replaced:
             setattr(owner, name, original)
         _replaced.clear()
-        _is_strict = False
+        _hold([])
 
 
 def is_patched() -> bool:
