@@ -30,6 +30,7 @@ NAMES = (
     "pairs",
     "stalls",
     "simulate",
+    "triples",
     "faults",
     "power",
     "scarce",

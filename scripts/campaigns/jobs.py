@@ -11,7 +11,15 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 
 from campaigns.slices import SLICE_S, Slice
 
-BLOCKS = {"pairs": 1, "simulate": 16, "stateful": 1, "differential": 8, "faults": 4, "local_histories": 1}
+BLOCKS = {
+    "pairs": 1,
+    "simulate": 16,
+    "triples": 16,
+    "stateful": 1,
+    "differential": 8,
+    "faults": 4,
+    "local_histories": 1,
+}
 """Campaign of independent numbers, whose `slices` take an end → numbers that a process does at a time."""
 
 

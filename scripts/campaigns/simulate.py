@@ -29,7 +29,8 @@ def repeat(number: int) -> str | None:
 
 
 def _do(number: int, part: Slice) -> None:
-    what, outcome, wrong = cases.run_seed(number)
+    what = cases.trial(number)
+    outcome, wrong = cases.run_trial(what)
     part.count("seeds")
     part.count("crashes", outcome.results.count(Crashed))
     if wrong:

@@ -28,6 +28,24 @@ WITHOUT_CRASH = frozenset({"append", "append_many", "append_to_shard", "publish"
 SCHEDULES = 64
 """Consecutive seeds of which only schedule and faults differ, because to work out what a case may come to takes longer than
 a schedule."""
+TRIPLE_SCHEDULES = 16
+"""The same for numbers of `triples`."""
+CHANGES_LENGTH = (
+    "append",
+    "append_many",
+    "append_to_shard",
+    "grow",
+    "shrink",
+    "transact_append",
+    "publish",
+    "publish_sum",
+)
+"""Operations after which an array has another length, for `triples`."""
+CHANGES_NODES = (
+    *("overwrite", "delete", "move", "create_other", "replace_model", "store_model", "replace_root", "consolidate"),
+    *("migrate_all", "repair_all", "rechunk", "transact_nodes", "transact_merge", "publish_nodes", "publish_merge"),
+)
+"""Operations that replace, describe anew, repair or commit arrays whose length others change, for `triples`."""
 
 
 class World(NamedTuple):
@@ -87,8 +105,17 @@ def trial(seed: int) -> Trial:
     zarr_format = 2 if random.random() < 0.25 else 3
     names = _names(World(kind, zarr_format))
     chosen = tuple(random.choice(names) for _ in range(2 if random.random() < 0.7 else 3))
-    world = World(kind, zarr_format, random.random() < 0.3)
-    random = Random(seed)
+    return _scheduled(seed, World(kind, zarr_format, random.random() < 0.3), chosen)
+
+
+def triple_trial(number: int) -> Trial:
+    """Make the case of a number of `triples`, the schedule and the faults. After the end of the list it begins again."""
+    world, names = triples()[number // TRIPLE_SCHEDULES % len(triples())]
+    return _scheduled(number, world, names)
+
+
+def _scheduled(seed: int, world: World, chosen: tuple[str, ...]) -> Trial:
+    random, kind = Random(seed), world.kind
     atomic = all(ALL[name] in ATOMIC for name in chosen)
     appends = bool(WITHOUT_CRASH & set(chosen))
     faults: dict[str, int] = {}
@@ -107,12 +134,11 @@ def oracle(world: World, names: tuple[str, ...]) -> Oracle:
     return Oracle(Case(clients, maker(world), world.kind))
 
 
-def run_seed(seed: int) -> tuple[Trial, Outcome, str | None]:
-    """Run what a seed stands for, and judge it."""
-    what = trial(seed)
+def run_trial(what: Trial) -> tuple[Outcome, str | None]:
+    """Run a case, and judge it."""
     judge = oracle(what.world, what.names)
     outcome = run(what.chooser, judge.programs, bucket=maker(what.world)(), **what.faults)
-    return what, outcome, judge.judge(outcome, faults="lost_answers" in what.faults)
+    return outcome, judge.judge(outcome, faults="lost_answers" in what.faults)
 
 
 @cache
@@ -124,6 +150,28 @@ def pairs() -> list[tuple[World, tuple[str, str]]]:
             names = _names(world)
             found += [(world, (one, other)) for at, one in enumerate(names) for other in names[at:]]
     return sorted(found, key=lambda pair: _rank(pair[1]))
+
+
+@cache
+def triples() -> list[tuple[World, tuple[str, str, str]]]:
+    """Every world with every three clients of which one changes a length, and one replaces or describes nodes; shuffled.
+
+    `trial` draws such clients rarely: any three operations are as likely there as any others.
+    """
+    found = [
+        (world, (one, other, third))
+        for kind in WORLDS
+        for zarr_format in (3, 2)
+        for consolidated in (False, True)
+        for world in [World(kind, zarr_format, consolidated)]
+        for names in [_names(world)]
+        for one in CHANGES_LENGTH
+        for other in CHANGES_NODES
+        if one in names and other in names
+        for third in names
+    ]
+    Random(0).shuffle(found)
+    return found
 
 
 def _rank(names: tuple[str, ...]) -> int:

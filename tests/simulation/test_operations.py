@@ -130,11 +130,23 @@ def test_seeds_have_no_anomaly() -> None:
     found = []
     kinds = set()
     for seed in SEEDS:
-        what, _, told = cases.run_seed(seed)
+        what = cases.trial(seed)
+        _, told = cases.run_trial(what)
         kinds.add((what.world.kind, *what.faults))
         found += [f"seed {seed}: {what.world} {what.names}: {told}"] if told else []
     assert found == []
     assert {("local",), ("memory",), ("object",), ("local", "crashes"), ("object", "lost_answers")} <= kinds
+
+
+def test_triples_have_no_anomaly() -> None:
+    found = []
+    for number in range(0, 24 * cases.TRIPLE_SCHEDULES, 8):
+        what = cases.triple_trial(number)
+        assert set(what.names) & set(cases.CHANGES_LENGTH)
+        assert set(what.names) & set(cases.CHANGES_NODES)
+        _, told = cases.run_trial(what)
+        found += [f"triple {number}: {what.world} {what.names}: {told}"] if told else []
+    assert found == []
 
 
 # -- the oracle itself ---------------------------------------------------------------------------------------------------
