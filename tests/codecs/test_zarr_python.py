@@ -222,6 +222,14 @@ codecs = dict(compressors=[{{"name": "example.xor", "configuration": {{"byte": 1
 z = tessarr.create_array(values, shape=(4,), dtype="u1", chunks=(4,), **codecs)
 z[:] = [0, 1, 2, 3]
 print(bytes(values["c/0"]), tessarr.open_array(values)[:].tolist(), z.metadata.codecs[-1].to_dict()["configuration"])
+import copy, pickle
+codec = z.metadata.codecs[-1]
+if {alias}:
+    from zarr_offer import Xor
+    assert codec == Xor(15) and Xor(15) == codec and codec != Xor(14) and hash(codec) == hash(Xor(15)), codec
+assert pickle.loads(pickle.dumps(codec)) == codec == copy.deepcopy(codec)
+assert pickle.loads(pickle.dumps(z.metadata)) == z.metadata
+assert pickle.loads(pickle.dumps(z))[:].tolist() == [0, 1, 2, 3]
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr

@@ -130,8 +130,19 @@ def _by_dict(name: str, theirs: type[Codec]) -> type[Codec]:
     def to_json(self: Codec) -> JSONObject:
         return _object(self.to_dict())
 
+    def equals(self: Codec, other: object) -> bool:
+        return self.to_dict() == other.to_dict() if isinstance(other, theirs) else NotImplemented
+
+    def reduce(self: Codec) -> tuple[object, ...]:
+        return _restore_by_dict, (name, theirs, self.to_dict())
+
     methods = {"from_json": classmethod(from_json), "to_json": to_json, "registered_name": name}
-    return type(theirs.__name__, (theirs,), methods | {"__module__": theirs.__module__})
+    value = {"__eq__": equals, "__hash__": theirs.__hash__, "__reduce__": reduce, "__module__": theirs.__module__}
+    return type(theirs.__name__, (theirs,), methods | value)
+
+
+def _restore_by_dict(name: str, theirs: type, data: Mapping[str, JSON]) -> Codec:
+    return adapted(name, theirs).from_dict(data)
 
 
 def _whole(name: str, configuration: Mapping[str, JSON]) -> dict[str, object]:
