@@ -77,6 +77,7 @@ DEFAULTS: dict[str, Any] = {
         "consolidated_on_request": False,  # groups use consolidated metadata only where the caller asks for it
         "given_attributes": False,  # attributes set through an object stay as given, a tuple also, until it is opened again
         "info": False,  # `Array.info` and `Group.info` have zarr-python's labels
+        "storage_options": False,  # options of fsspec that obstore lacks open a store of fsspec
         "memory_urls": False,  # memory://… is the memory of fsspec, where that is installed
         "all_members": False,  # write `dimension_separator` and `storage_transformers` when they have their defaults too
     },

@@ -11,6 +11,7 @@ from xarray.backends.zarr import ZarrArrayWrapper
 from tessarr.core.array import Array
 from tessarr.core.locate import locate
 from tessarr.errors import BaseZarrError, TessarrError
+from tessarr.stores.remote.obstore.open import options_of_fsspec
 from tessarr.stores.url import StoreLike, overlaps, store_from
 from tessarr.xarray.lazy_array import LazyArray
 
@@ -36,6 +37,7 @@ def is_of_xarray(data: object) -> bool:
     return type(data).__module__.partition(".")[0] == "xarray"
 
 
+@options_of_fsspec()
 def check_not_own_source(
     datasets: Mapping[str, xarray.Dataset],
     place: StoreLike,

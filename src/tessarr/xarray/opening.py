@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tessarr.common.warn import warn
 from tessarr.errors import ZarrRuntimeWarning
+from tessarr.stores.remote.obstore.open import options_of_fsspec
 
 if TYPE_CHECKING:
     from tessarr.core.group import Group
@@ -21,6 +22,7 @@ NOT_CONSOLIDATED = (
 )
 
 
+@options_of_fsspec()
 def open_place(
     place: Any,
     *,
@@ -34,6 +36,7 @@ def open_place(
 
     `consolidated`: ``None`` uses consolidated metadata of the root where there is some, and warns where there is none;
     ``True`` requires it; ``False`` ignores it. `mode` is xarray's, whose ``a-`` is ``a`` here.
+    `storage_options` may be those of fsspec, which xarray documents.
 
     Raises `GroupNotFoundError` (a `FileNotFoundError`), `ValueError` for missing consolidated metadata.
     """

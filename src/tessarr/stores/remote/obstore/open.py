@@ -11,7 +11,10 @@
 
 `storage_options` are the options of the client library under obstore's names; fsspec's common names (``anon``, ``key``,
 ``secret``, ``token``, ``endpoint_url``, ``connection_string``) are accepted with the same meaning. ``client_options`` and
-``retry_config`` are obstore's, ``forbidden_is_missing`` is `ObjectStore`'s. An unknown option is an error.
+``retry_config`` are obstore's, ``forbidden_is_missing`` is `ObjectStore`'s. An unknown option is an error, except where options
+are meant for fsspec (`options_of_fsspec`, and the setting ``zarr_python.storage_options``): there options of caches and
+event loops have no effect, and with others that obstore lacks the store is an `FsspecStore`, if fsspec's file system of the
+scheme is installed.
 """
 
 from __future__ import annotations
@@ -19,11 +22,14 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote, unquote, urlsplit
 
 from tessarr.errors import StoreError
+from tessarr.settings import config as settings
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
 from tessarr.stores.remote.obstore.clients import obstore_stores, shared_client
@@ -41,6 +47,36 @@ _FSSPEC_NAMES = {
     "az": {"anon": "skip_signature"},
     "http": {"headers": "default_headers"},
 }
+_FILESYSTEMS = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs", "http": "fsspec[http]"}
+"""The packages with fsspec's file systems."""
+_WITHOUT_EFFECT = frozenset(
+    "asynchronous loop batch_size block_size cache_options cache_regions cache_timeout cache_type default_block_size "  # noqa: SIM905
+    "default_cache_type default_fill_cache listings_expiry_time max_concurrency max_paths skip_instance_cache "
+    "use_listings_cache".split()
+)
+"""Options of fsspec for its caches, event loops and parts of uploads, which obstore's clients do not have."""
+_for_fsspec: ContextVar[bool] = ContextVar("tessarr_storage_options_for_fsspec", default=False)
+
+
+class _UnknownOptionsError(StoreError):
+    """An option is none of obstore's."""
+
+    def __init__(self, scheme: str, names: list[str]) -> None:
+        super().__init__(
+            f"unknown storage_options for {scheme}",
+            got=names,
+            hint=f"Give options under obstore's names, or fsspec's to FsspecStore.from_url ({_FILESYSTEMS[scheme]})",
+        )
+
+
+@contextmanager
+def options_of_fsspec() -> Iterator[None]:
+    """Within the context `storage_options` are meant for fsspec, as those of programs that call xarray are."""
+    token = _for_fsspec.set(True)
+    try:
+        yield
+    finally:
+        _for_fsspec.reset(token)
 
 
 def open_url(url: str, options: Options, read_only: bool) -> Store:
@@ -54,7 +90,29 @@ def open_url(url: str, options: Options, read_only: bool) -> Store:
 
         # Of HTTP both only read. Elsewhere fsspec is not a silent substitute, because it has no conditional writes.
         return fsspec.open_url(url, options, read_only)
-    return _OPENERS[scheme.partition("+")[0]](url, options, read_only)
+    opener = _OPENERS[scheme.partition("+")[0]]
+    if not (_for_fsspec.get() or settings.get("zarr_python.storage_options")):
+        return opener(url, options, read_only)
+    try:
+        given = {name: value for name, value in options.items() if name not in _WITHOUT_EFFECT and value is not None}
+        return opener(url, given, read_only)
+    except _UnknownOptionsError:
+        if not _has_filesystem(scheme):
+            raise
+    from tessarr.stores.remote import fsspec
+
+    return fsspec.open_url(url, options, read_only)
+
+
+def _has_filesystem(scheme: str) -> bool:
+    """Whether fsspec's file system of `scheme` is installed."""
+    try:
+        from fsspec import get_filesystem_class
+
+        get_filesystem_class(scheme)
+    except (ImportError, ValueError):
+        return False
+    return True
 
 
 def _is_installed(package: str) -> bool:
@@ -140,7 +198,7 @@ def _open_http(url: str, options: Options, _: bool) -> Store:
     if headers:
         client["default_headers"] = headers
     if options:
-        raise _unknown_options("http", options)
+        raise _UnknownOptionsError("http", sorted(options))
     origin = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     path = parts.path.rstrip("/")
     # A path that cannot be a key (encoded characters, doubled slashes) gets a separate client.
@@ -192,7 +250,7 @@ def _object_store(scheme: str, kind: str, bucket: str, prefix: str, options: Opt
         from tessarr.stores.remote.credentials import without_secrets
 
         if unknown := _NO_OPTION.search(str(error)):
-            raise _unknown_options(scheme, {unknown[1]: None}) from None
+            raise _UnknownOptionsError(scheme, [unknown[1]]) from None
         got = scrub(without_secrets(str(error), {**config, **client}))
         hint = "See obstore's option names"
         raise StoreError("the client rejected the options", store=url, got=got, hint=hint) from None
@@ -252,10 +310,6 @@ def _endpoint_and_parts(url: str, count: int) -> tuple[str, str | None, list[str
 def _canonical(scheme: str, endpoint: str, bucket: str, prefix: str) -> str:
     root = f"{scheme}+{endpoint.rstrip('/')}/{bucket}" if endpoint else f"{scheme}://{bucket}"
     return f"{root}/{quote(prefix)}" if prefix else root
-
-
-def _unknown_options(scheme: str, options: Options) -> StoreError:
-    return StoreError(f"unknown storage_options for {scheme}", got=sorted(options))
 
 
 _OPENERS: dict[str, Callable[[str, Options, bool], Store]] = {
