@@ -23,6 +23,7 @@ from tessarr.stores.url import StoreLike
 from tessarr.tools.copy_tree import Choices, ChunksChoice, format_of
 from tessarr.tools.files.open import open_to_convert, without_passwords
 from tessarr.tools.sources.base import Source
+from tessarr.tools.staging import from_above
 from tessarr.types import JSONObject
 
 MEMORY = "512MiB"
@@ -133,6 +134,7 @@ def _writing(
 ) -> Plan:  # fmt: skip
     """Make the plan of an operation that writes `nodes` of the source to `dest`."""
     number = new_id()
+    dest, path = from_above(dest, path, overwrite=overwrite, storage_options=storage_options)
     found = destination(dest, path, number, overwrite=overwrite, storage_options=storage_options)
     source, source_storage_options = without_passwords(source, source_storage_options)
     said: JSONObject = options or {}

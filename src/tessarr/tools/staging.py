@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from tessarr.core.locate import locate
 from tessarr.core.open import open as open_node
@@ -22,10 +23,11 @@ from tessarr.core.stored.move import move_node
 from tessarr.core.stored.walk import read_entries
 from tessarr.errors import BaseZarrError, NodeNotFoundError, StoreError, TessarrError, UnsupportedOperationError
 from tessarr.stores.base import Store
-from tessarr.stores.path import ancestors, normalize_path, path_of_file_url
+from tessarr.stores.path import ancestors, join, normalize_path, path_of_file_url
 from tessarr.stores.protocols import Delete
-from tessarr.stores.url import StoreLike, as_url, is_url, store_from
+from tessarr.stores.url import StoreLike, as_url, is_url, same_place, store_from
 from tessarr.stores.wrappers.base import WrapperStore
+from tessarr.stores.wrappers.prefix import PrefixStore
 
 if TYPE_CHECKING:
     from tessarr.metadata.n5 import AxisOrder
@@ -39,7 +41,7 @@ def staged(
 
     Raises `BaseZarrError` when something is at the destination and not `overwrite`, or when it is not Zarr data.
     """
-    path = normalize_path(path)
+    dest, path = from_above(dest, normalize_path(path), overwrite=overwrite, storage_options=storage_options)
     local = local_path(dest)
     if local is not None and not path and not os.path.islink(local):
         with _staged_local(local, overwrite) as store:
@@ -66,6 +68,30 @@ def local_path(dest: object) -> str | None:
     if dest.startswith("file:") and "::" not in dest and "|" not in dest:
         return path_of_file_url(dest, windows=os.name == "nt")
     return None if is_url(as_url(dest)) else os.path.expanduser(dest)
+
+
+def from_above(
+    dest: StoreLike, path: str, *, overwrite: bool, storage_options: Mapping[str, object] | None = None
+) -> tuple[StoreLike, str]:
+    """Return the URL above `dest` and the last name of `dest`, where a node at the root of a URL is to be replaced; else both
+    as they are.
+
+    Beside a root nothing can be written, but beside a name is room for what replaces it.
+    """
+    if path or not overwrite or not isinstance(dest, str) or local_path(dest) is not None or "|" in dest:
+        return dest, path
+    above, _, name = dest.rstrip("/").rpartition("/")
+    if above.endswith("/") or "/" not in above:  # a bucket, or a host
+        return dest, path
+    whole, here, _ = locate(dest, None, None, storage_options)
+    if here or not node_at(whole, "", overwrite):
+        return dest, path
+    try:
+        parent, at = store_from(above, storage_options=storage_options)
+    except StoreError:  # `dest` is itself the outermost place
+        return dest, path
+    inside = join(at, unquote(name))
+    return (above, unquote(name)) if same_place(PrefixStore(parent, inside), whole) else (dest, path)
 
 
 def axis_order_of(dest: object, storage_options: Mapping[str, object] | None = None) -> AxisOrder | None:
