@@ -28,6 +28,7 @@ import numpy as np
 import pytest
 
 import tessarr
+import tessarr.as_zarr._alias
 import tessarr.facade.zarr3.codecs
 from tessarr import conventions, model
 from tessarr.codecs.numcodecs import v3 as v3_codecs
@@ -506,11 +507,18 @@ CASES = [
                     lambda: tessarr.open_group_async({}, synchronizer=object()),
                 )
             ),
+            *(
+                (f"{ARGUMENTS}:format_given", ZarrDeprecationWarning, "zarr_version is deprecated", call)
+                for call in (
+                    lambda: tessarr.create(4, store={}, zarr_version=2),
+                    lambda: tessarr.open_async(stored({"zarr.json": V3}), zarr_version=3),
+                )
+            ),
             (
-                f"{ARGUMENTS}:check_without_effect",
-                ZarrDeprecationWarning,
-                "zarr_version is deprecated",
-                lambda: tessarr.create(4, store={}, zarr_version=2),
+                f"{ARGUMENTS}:check_compressor",
+                ZarrUserWarning,
+                "The `compressor` argument is deprecated",
+                lambda: tessarr.create_group({}).create_array("a", **SMALL, compressor=None),
             ),
             (
                 f"{ARGUMENTS}:check_write_empty_chunks",
@@ -591,6 +599,24 @@ CASES = [
                 lambda: tessarr.tree(tessarr.create_group({})),
             ),
             (
+                "core/group_parts/group_methods.py:array",
+                ZarrDeprecationWarning,
+                "Use Group.create_array instead.",
+                lambda: tessarr.create_group({}).array("a", [1, 2]),
+            ),
+            (
+                "core/array.py:create",
+                ZarrDeprecationWarning,
+                "Use zarr.create_array instead.",
+                lambda: tessarr.Array.create({}, shape=4),
+            ),
+            (
+                "core/asynchronous/async_array.py:create",
+                ZarrDeprecationWarning,
+                "Use zarr.api.asynchronous.create_array instead.",
+                lambda: tessarr.AsyncArray.create({}, shape=4),
+            ),
+            (
                 "core/group_parts/group_methods.py:create_dataset",
                 ZarrDeprecationWarning,
                 "Use Group.create_array instead.",
@@ -609,6 +635,12 @@ CASES = [
                 zlib_that_zarr_python_warns_of,
             ),
         )
+    ),
+    Case(
+        "as_zarr/_alias.py:exec_module",
+        ZarrDeprecationWarning,
+        "zarr.creation is deprecated",
+        lambda *_: tessarr.as_zarr._alias.Alias(3).exec_module(SimpleNamespace(__name__="zarr.creation")),
     ),
     Case(
         "conventions/known.py:_installed",

@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import tessarr
+from tessarr.common.warn import warn
+from tessarr.errors import ZarrDeprecationWarning
 from tessarr.stores.base import Store
 
 _FACADES: dict[int, str] = {3: "tessarr.facade.zarr3", 2: "tessarr.facade.zarr2"}
@@ -148,9 +150,14 @@ class Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return module
 
     def exec_module(self, module: Any) -> None:
-        """Set ``__version__`` of the package ``zarr``."""
+        """Set ``__version__`` of the package ``zarr``; warn of modules that zarr-python 3 deprecates."""
         if module.__name__ == "zarr":
             module.__version__ = self.version
+        elif module.__name__ in ("zarr.convenience", "zarr.creation") and self.facade == _FACADES[3]:
+            message = (
+                f"{module.__name__} is deprecated. Import these functions from the top level zarr. namespace instead."
+            )
+            warn(message, ZarrDeprecationWarning, through=frozenset(("importlib",)))
 
     def get_code(self, fullname: str) -> object:
         """Return the code of the facade's module, for ``runpy``."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import numpy as np
 
 from tessarr import registry
+from tessarr.common.warn import warn_as_zarr_python
 from tessarr.core import open_transactions
 from tessarr.core.array_parts.lazy_view import Exported, View
 from tessarr.core.array_parts.views import Blocks, OIndex, VIndex
@@ -27,7 +28,7 @@ from tessarr.core.locate import check_chunk_store, locate, requested_format
 from tessarr.core.stored import read_nodes
 from tessarr.core.stored.parse_cache import parse_document
 from tessarr.core.versions.version_methods import VersionMethods
-from tessarr.errors import NodeTypeValidationError
+from tessarr.errors import NodeTypeValidationError, ZarrDeprecationWarning
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
@@ -431,6 +432,7 @@ class Array(VersionMethods, Exported):
     @classmethod
     def create(cls, store: StoreLike, **kwargs: object) -> Array:
         """Create an array at `store`; see `tessarr.create`."""
+        warn_as_zarr_python("Use zarr.create_array instead.", ZarrDeprecationWarning)
         made: Array = registry.higher("tessarr.create")(store=store, **kwargs)
         return made
 

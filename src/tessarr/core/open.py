@@ -23,7 +23,7 @@ from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import Call, async_variant, sans_io, steps_of
 from tessarr.core.creation.array_config import ArrayConfig, ArrayConfigLike
 from tessarr.core.creation.zarr2_keywords import check_keywords
-from tessarr.core.creation.zarr_python_arguments import check_without_effect, check_write_empty_chunks
+from tessarr.core.creation.zarr_python_arguments import check_without_effect, check_write_empty_chunks, format_given
 from tessarr.core.locate import check_chunk_store, format_of_new, locate, requested_format
 from tessarr.core.stored import read_nodes
 from tessarr.core.stored.read_nodes import NodeMetadata
@@ -87,8 +87,7 @@ async def open(  # noqa: A001 - zarr-python's name
     <Array memory://... shape=(4,) dtype=int8>
     """
     where, here, mode = locate(store, path, mode, storage_options)
-    legacy_format = kwargs.pop("zarr_version", None)
-    number = requested_format(store, zarr_format or legacy_format)
+    number = requested_format(store, format_given(zarr_format, kwargs.pop("zarr_version", None)))
     wants_array = "shape" in kwargs or "data" in kwargs
     if mode in ("r", "r+", "a"):
         use = kwargs.get("use_consolidated")
@@ -144,7 +143,7 @@ async def open_array(
     """
     where, here, mode = locate(store, path, mode, storage_options, error=ArrayNotFoundError)
     check_chunk_store(where, kwargs.get("chunk_store"))
-    number = requested_format(store, zarr_format or kwargs.pop("zarr_version", None))
+    number = requested_format(store, format_given(zarr_format, kwargs.pop("zarr_version", None)))
     found: NodeMetadata | None = None
     if mode in ("r", "r+"):
         found = await read_nodes.require_node_steps(where, here, number, ArrayMetadata)
@@ -207,7 +206,7 @@ async def open_group(
     check_without_effect({"cache_attrs": cache_attrs, "synchronizer": synchronizer, "meta_array": meta_array})
     where, here, mode = locate(store, path, mode, storage_options)
     check_chunk_store(where, chunk_store)
-    number = requested_format(store, zarr_format or zarr_version)
+    number = requested_format(store, format_given(zarr_format, zarr_version))
     if mode in ("r", "r+"):
         return await Group._open_steps(where, here, number, mode, use_consolidated)
     if mode == "a":
@@ -277,7 +276,7 @@ async def group(
     check_without_effect({"cache_attrs": cache_attrs, "synchronizer": synchronizer, "meta_array": meta_array})
     if chunk_store is not None:
         check_chunk_store(locate(store, path, None, storage_options)[0], chunk_store)
-    number = zarr_format or zarr_version
+    number = format_given(zarr_format, zarr_version)
     place: dict[str, Any] = {"path": path, "zarr_format": number, "storage_options": storage_options}
     if not overwrite:
         with suppress(NodeNotFoundError):

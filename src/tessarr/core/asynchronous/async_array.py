@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tessarr import registry
 from tessarr.common.output import output_of
+from tessarr.common.warn import warn_as_zarr_python
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.async_node import _AsyncNode
 from tessarr.core.asynchronous.sans_io import run_steps_async
@@ -17,6 +18,7 @@ from tessarr.core.creation.array_config import ArrayConfigLike
 from tessarr.core.locate import locate, requested_format
 from tessarr.core.node import Node
 from tessarr.core.stored.metadata_io import create_node_steps
+from tessarr.errors import ZarrDeprecationWarning
 from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, model_of
 from tessarr.stores.url import StoreLike
 from tessarr.types import (
@@ -111,6 +113,7 @@ class AsyncArray(_AsyncNode):
     @classmethod
     async def create(cls, store: StoreLike, **kwargs: object) -> AsyncArray:
         """Create an array as `Array.create` does, asynchronously."""
+        warn_as_zarr_python("Use zarr.api.asynchronous.create_array instead.", ZarrDeprecationWarning)
         return cls(await registry.higher("tessarr.create_async")(store=store, **kwargs))
 
     @classmethod

@@ -16,7 +16,7 @@ from tessarr.core.creation.array_config import DEFAULT, ArrayConfigLike, array_c
 from tessarr.core.creation.like import type_of
 from tessarr.core.creation.metadata import array_like, new_array_metadata
 from tessarr.core.creation.zarr2_keywords import creation_arguments
-from tessarr.core.creation.zarr_python_arguments import check_create, check_create_array, order_of
+from tessarr.core.creation.zarr_python_arguments import check_create, check_create_array, format_given, order_of
 from tessarr.core.locate import check_chunk_store, check_mode, format_of_new, locate
 from tessarr.core.stored import metadata_io
 from tessarr.dtypes.parse import DTypeLike
@@ -211,9 +211,8 @@ async def _create_as_given_steps(given: dict[str, Any]) -> Array:
     store, path, config, data = (given.pop(name) for name in ("store", "path", "config", "data"))
     shape, zarr_format, overwrite = given.pop("shape"), given.pop("zarr_format"), given.pop("overwrite")
     write_data = given.pop("write_data", True)
-    number = format_of_new(store, zarr_format or given.get("zarr_version"))
+    number = format_of_new(store, format_given(zarr_format, given.pop("zarr_version", None)))
     check_create(number, given, config)
-    given.pop("zarr_version", None)
     arguments, runtime = creation_arguments(number, given)
     where, here, _ = locate(store, path, None, given["storage_options"])
     replace = _replaces(given["mode"], overwrite, where)

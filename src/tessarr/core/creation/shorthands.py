@@ -17,6 +17,7 @@ from tessarr.core.creation.array_config import DEFAULT, ArrayConfigLike
 from tessarr.core.creation.arrays import create, create_array, refuse_aliasing, write_values
 from tessarr.core.creation.like import chunks_of, like, type_of
 from tessarr.core.creation.metadata import array_like
+from tessarr.core.creation.zarr_python_arguments import format_given
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.open import create_group, open, open_array, open_group
@@ -206,7 +207,7 @@ def save_array(
     With `overwrite` or ``mode="w"``, the default, it replaces a node that exists there. Where `tessarr.as_zarr` is
     installed, the default is zarr-python 3's ``mode="a"``, which raises `ContainsArrayError` or `ContainsGroupError` for it.
     """
-    number = zarr_format or zarr_version
+    number = format_given(zarr_format, zarr_version)
     mode = mode or ("a" if settings.get("zarr_python.arguments") else "w")
     where, here, mode = locate(store, path, mode, storage_options)
     create(
@@ -234,7 +235,8 @@ def save_group(
         if isinstance(value, str):
             raise TypeError(f"Keyword argument {name!r} must be a numpy or other NDArrayLike array, got {value!r}")
     where, here, _ = locate(store, path, "w", storage_options)
-    group = create_group(where, path=here, zarr_format=zarr_format or zarr_version, overwrite=True)
+    number = format_given(zarr_format, zarr_version)
+    group = create_group(where, path=here, zarr_format=number, overwrite=True)
     for name, values in {**{f"arr_{i}": a for i, a in enumerate(args)}, **kwargs}.items():
         group.create_array(name, data=np.asarray(values))
     _close_own(store, where)
@@ -251,7 +253,7 @@ def save(
 ) -> None:
     """Store one array-like as an array (`save_array`), or several in a group (`save_group`)."""
     place: dict[str, Any] = {
-        "zarr_format": zarr_format or zarr_version,
+        "zarr_format": format_given(zarr_format, zarr_version),
         "path": path,
         "storage_options": storage_options,
     }
@@ -270,7 +272,7 @@ def load(
     store: StoreLike, path: str | None = None, zarr_format: int | None = None, zarr_version: int | None = None
 ) -> object:
     """Read an array as a NumPy array, or a group as a dict of its members, nested like the hierarchy."""
-    node = open(store, mode="r", path=path, zarr_format=zarr_format or zarr_version)
+    node = open(store, mode="r", path=path, zarr_format=format_given(zarr_format, zarr_version))
     values = _load(node)
     _close_own(store, node._store)
     return values

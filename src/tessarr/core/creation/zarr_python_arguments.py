@@ -58,8 +58,26 @@ def check_without_effect(given: Mapping[str, object]) -> None:
         for name in _NOT_IMPLEMENTED:
             if given.get(name) is not None:
                 warn(f"{name} is not yet implemented", ZarrRuntimeWarning)
-        if given.get("zarr_version") is not None:
-            warn("zarr_version is deprecated, use zarr_format", ZarrDeprecationWarning)
+
+
+def format_given(zarr_format: int | None, zarr_version: int | None) -> int | None:
+    """Return the format that `zarr_format`, or its former name `zarr_version`, asks for; warn of the latter.
+
+    Raises `ValueError` where both are given and differ.
+    """
+    if zarr_version is None:
+        return zarr_format
+    if zarr_format not in (None, zarr_version):
+        raise ValueError(f"zarr_format {zarr_format} does not match zarr_version {zarr_version}, please only set one")
+    if are_judged():
+        warn("zarr_version is deprecated, use zarr_format", ZarrDeprecationWarning)
+    return zarr_version
+
+
+def check_compressor(zarr_format: int) -> None:
+    """Warn of the argument `compressor` where an array may have several."""
+    if zarr_format == 3 and are_judged():
+        warn("The `compressor` argument is deprecated. Use `compressors` instead.", ZarrUserWarning)
 
 
 def check_write_empty_chunks(given: Mapping[str, object]) -> None:

@@ -13,6 +13,7 @@ from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import async_variant, sans_io, steps_of
 from tessarr.core.creation.array_config import DEFAULT, ArrayConfigLike
 from tessarr.core.creation.arrays import create, create_array
+from tessarr.core.creation.zarr_python_arguments import check_compressor
 from tessarr.core.group_parts.members import Members
 from tessarr.dtypes.parse import DTypeLike, from_numpy
 from tessarr.errors import IncompatibleNodeError
@@ -60,6 +61,7 @@ class ArrayCreation(Members):
         if not isinstance(compressor, str):
             if not isinstance(compressors, str):
                 raise ValueError("give either compressors or compressor")
+            check_compressor(zarr_format or self.zarr_format)
             compressors = compressor
         creating = steps_of(create_array)(
             self._store,

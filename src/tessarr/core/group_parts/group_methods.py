@@ -112,6 +112,7 @@ class GroupMethods(ArrayCreation):
 
     def array(self, name: str, data: npt.ArrayLike | None = None, **kwargs: Unpack[ShapedOptions]) -> Array:
         """Create an array from `data`, with the keywords of `tessarr.create`."""
+        warn_as_zarr_python("Use Group.create_array instead.", ZarrDeprecationWarning)
         return self.create(name, data=data, **kwargs)
 
     def empty(self, name: str, shape: ShapeLike, **kwargs: Unpack[FilledOptions]) -> Array:
