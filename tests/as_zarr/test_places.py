@@ -180,12 +180,17 @@ USE = """
 import zarr
 import zarr.storage
 from zarr.codecs import BloscCodec
+from zarr.registry import get_codec_class, register_codec
 from zarr.core.buffer import default_buffer_prototype
 
 reveal_type(zarr.create_array({}, shape=(2, 3), dtype="f4"))
 reveal_type(zarr.open_group("x").create_array)
 reveal_type(zarr.storage.MemoryStore())
 reveal_type(BloscCodec())
+reveal_type(register_codec)
+reveal_type(zarr.storage.FsspecStore)
+get_codec_class("gzip")
+zarr.core.dtype.Int32()
 zarr.create_arry
 """
 
@@ -201,11 +206,44 @@ def test_a_type_checker_sees_tessarr_by_the_stubs(tmp_path: Path) -> None:
     ]
     assert revealed[0] == "tessarr.core.array.Array"
     assert revealed[1].endswith("-> tessarr.core.array.Array")
-    assert revealed[2:] == [
+    assert revealed[2:4] == [
         "tessarr.facade.zarr3.storage._memory.MemoryStore",
         "tessarr.codecs.bytes_to_bytes.blosc.BloscCodec",
     ]
-    assert 'Module has no attribute "create_arry"' in printed
+    assert revealed[4].startswith("def (key: ")
+    assert revealed[5].endswith("-> tessarr.facade.zarr3.storage._fsspec.FsspecStore")
+    errors = [line for line in printed.splitlines() if "error:" in line]
+    assert len(errors) == 1, errors
+    assert 'Module has no attribute "create_arry"' in errors[0]
+
+
+NAMES = """
+import importlib, pkgutil, re, sys
+from pathlib import Path
+import tessarr.as_zarr
+version = int(sys.argv[1])
+facade = importlib.import_module(f"tessarr.facade.zarr{version}")
+below = [found.name for found in pkgutil.walk_packages(facade.__path__, f"{facade.__name__}.")]
+modules = {name.replace(facade.__name__, "zarr"): importlib.import_module(name) for name in [facade.__name__, *below]}
+tables = {name: {*getattr(module, "__all__", ())} for name, module in modules.items()}
+tables["zarr"] |= {*facade._HOME, *facade._SUBMODULES}
+tessarr.as_zarr.install(version=version)
+from tessarr.as_zarr.stubs import write_stubs
+places = {path: path.relative_to("typings").with_suffix("") for path in write_stubs("typings", version)}
+stubs = {".".join(place.parts).removesuffix(".__init__"): path.read_text() for path, place in places.items()}
+for name, table in tables.items():
+    shown = dir(importlib.import_module(name))
+    stated = {line.rpartition(" ")[2] for line in stubs[name].splitlines()} | {*re.findall(r"(?m)^(\\w+):", stubs[name])}
+    print(name, sorted(table - {*shown}), sorted(table - stated))
+"""
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_every_name_of_a_module_is_in_its_directory_and_its_stub(version: int, tmp_path: Path) -> None:
+    (tmp_path / "names.py").write_text(NAMES)
+    found = run("names.py", str(version), cwd=tmp_path).splitlines()
+    assert len(found) > (60 if version == 3 else 10)
+    assert [line for line in found if not line.endswith(" [] []")] == []
 
 
 def test_stubs_are_written_again_and_replace_nothing_else(tmp_path: Path) -> None:

@@ -2,4 +2,4 @@
 
 from tessarr.facade.lazy import submodules
 
-__getattr__ = submodules(__name__, "buffer codec metadata numcodec store")
+__getattr__, __dir__ = submodules(__name__, "buffer codec metadata numcodec store")

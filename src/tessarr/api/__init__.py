@@ -2,4 +2,4 @@
 
 from tessarr.facade.lazy import submodules
 
-__getattr__ = submodules(__name__, "asynchronous synchronous")
+__getattr__, __dir__ = submodules(__name__, "asynchronous synchronous")

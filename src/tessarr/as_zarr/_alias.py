@@ -77,7 +77,7 @@ class AliasModule(types.ModuleType):
         return value
 
     def __dir__(self) -> list[str]:
-        return sorted({*dir(self.__facade__), *self.__dict__})
+        return sorted({*dir(self.__facade__), *getattr(self.__facade__, "__all__", ()), *self.__dict__})
 
     def __reduce__(self) -> tuple[Callable[[str], types.ModuleType], tuple[str]]:
         """Pickle the name alone: functions that are sent to other processes refer to modules."""

@@ -70,6 +70,8 @@ def _lines(module: types.ModuleType, facade: str) -> Iterator[str]:
         if isinstance(value, types.ModuleType):
             if value.__name__ == f"{module.__name__}.{name}":
                 yield f"from {value.__name__.replace(facade, 'zarr').rpartition('.')[0]} import {name} as {name}"
+            elif name in getattr(module, "__all__", ()):
+                yield f"import {value.__name__} as {name}"
         elif name in getattr(module, "__all__", ()) or str(getattr(value, "__module__", "")).startswith("tessarr"):
             home = _home(module, name, value)
             if home is not None:

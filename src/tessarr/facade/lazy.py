@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 
 
-def submodules(package: str, names: str, homes: dict[str, str] | None = None) -> Callable[[str], object]:
-    """Make a module's ``__getattr__``: `names` are its submodules, `homes` maps other names to the modules that define them."""
+def submodules(
+    package: str, names: str, homes: dict[str, str] | None = None
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Make a module's ``__getattr__`` and ``__dir__``: `names` are its submodules, `homes` maps other names to the modules
+    that define them.
+    """
     known = frozenset(names.split())
 
     def getattribute(name: str) -> object:
@@ -18,4 +23,7 @@ def submodules(package: str, names: str, homes: dict[str, str] | None = None) ->
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(importlib.import_module(home), name)
 
-    return getattribute
+    def directory() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *known, *(homes or {})})
+
+    return getattribute, directory

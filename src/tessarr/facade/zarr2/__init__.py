@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from tessarr.facade import zarr3
+
 _SUBMODULES = frozenset("attrs codecs convenience core creation errors hierarchy meta storage sync".split())  # noqa: SIM905
 _NAMES = {
     "tessarr.facade.zarr2.storage": (
@@ -18,20 +20,18 @@ _NAMES = {
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
+__all__ = sorted({*zarr3.__all__, *_HOME})
+
 
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
     if name in _HOME:
         return getattr(importlib.import_module(_HOME[name]), name)
-    from tessarr.facade import zarr3
-
     if name in zarr3.__all__:
         return getattr(zarr3, name)
     raise AttributeError(f"module 'zarr' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    from tessarr.facade import zarr3
-
-    return sorted({*zarr3.__all__, *_HOME, *_SUBMODULES})
+    return sorted({*__all__, *_SUBMODULES})

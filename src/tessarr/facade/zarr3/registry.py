@@ -5,10 +5,36 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import tessarr.registry as _ours
+from tessarr.registry import (
+    get_chunk_key_encoding_class,
+    get_codec_class,
+    get_numcodec,
+    register_buffer,
+    register_chunk_key_encoding,
+    register_codec,
+    register_ndbuffer,
+    register_pipeline,
+)
 
 if TYPE_CHECKING:
     from tessarr.facade.zarr3.core.buffer.cpu import Buffer, NDBuffer
     from tessarr.facade.zarr3.core.codec_pipeline import BatchedCodecPipeline
+
+
+__all__ = [
+    "fully_qualified_name",
+    "get_buffer_class",
+    "get_chunk_key_encoding_class",
+    "get_codec_class",
+    "get_ndbuffer_class",
+    "get_numcodec",
+    "get_pipeline_class",
+    "register_buffer",
+    "register_chunk_key_encoding",
+    "register_codec",
+    "register_ndbuffer",
+    "register_pipeline",
+]
 
 
 def fully_qualified_name(cls: type) -> str:

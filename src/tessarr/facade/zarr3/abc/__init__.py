@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from tessarr.facade.lazy import submodules
 
-__getattr__ = submodules(__name__, "buffer codec metadata numcodec store")
+__getattr__, __dir__ = submodules(__name__, "buffer codec metadata numcodec store")

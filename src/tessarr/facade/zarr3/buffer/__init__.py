@@ -23,3 +23,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = ["default_buffer_prototype"]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "cpu"})

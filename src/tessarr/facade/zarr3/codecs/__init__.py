@@ -34,3 +34,7 @@ def __getattr__(name: str) -> Any:
     if name in _ENUMERATIONS:
         return getattr(importlib.import_module("tessarr.facade.zarr3._enumerations"), name)
     return getattr(_ours, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_SUBMODULES, *_ENUMERATIONS})

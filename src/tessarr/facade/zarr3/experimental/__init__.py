@@ -12,4 +12,4 @@ if TYPE_CHECKING:
 
 _GRIDS = "tessarr.facade.zarr3.core.chunk_grids"
 __all__ = ["ChunkGrid", "ChunkSpec"]
-__getattr__ = submodules(__name__, "cache_store", {"ChunkGrid": _GRIDS, "ChunkSpec": _GRIDS})
+__getattr__, __dir__ = submodules(__name__, "cache_store", {"ChunkGrid": _GRIDS, "ChunkSpec": _GRIDS})

@@ -14,3 +14,7 @@ def __getattr__(name: str) -> Any:
     if name == "_codecs":
         return importlib.import_module("tessarr.facade.zarr3.codecs.numcodecs._codecs")
     return getattr(_ours, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "_codecs"})

@@ -21,4 +21,4 @@ __all__ = [
     "ArrayV2MetadataDict",
     "ArrayV3Metadata",
 ]
-__getattr__ = submodules(__name__, "common v2 v3")
+__getattr__, __dir__ = submodules(__name__, "common v2 v3")
