@@ -129,10 +129,9 @@ def test_names_of_zarr_python_live_in_one_tree(path: Path) -> None:
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute):
             assert ast.unparse(node.value).startswith("_home.")
         else:
-            assert isinstance(node, ast.Assign | ast.AnnAssign)
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names = {ast.unparse(name) for target in targets for name in getattr(target, "elts", [target])}
-            assert names <= {"__all__", "__getattr__", "__dir__"}
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            names = [name for target in targets for name in getattr(target, "elts", [target])]
+            assert {getattr(name, "id", None) for name in names} <= {"__all__", "__getattr__", "__dir__"}
 
 
 def _is_text(node: ast.stmt) -> bool:
