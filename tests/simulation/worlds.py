@@ -12,7 +12,7 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -114,10 +114,11 @@ class Thread(MemoryStore):
         changes: Mapping[str, Buffer | None],
         expected: Mapping[str, Version | None],
         *,
+        listed: Collection[str] = (),
         durable: bool | None = None,
     ) -> None:
         self._point(changes=True)
-        super().commit(changes, expected, durable=durable)
+        super().commit(changes, expected, listed=listed, durable=durable)
 
     def list(self, prefix: str = "") -> Iterator[str]:
         self._point()

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -338,6 +338,24 @@ def check_versions(url: str, expected: Mapping[str, Version | None], version: Ca
             hint=f"{len(changed)} keys differ (the attribute keys of this error); run the transaction again",
         )
         trouble.keys = changed
+        raise trouble
+
+
+def check_listed(
+    url: str, listed: Iterable[str], list_below: Callable[[str], Iterable[str]], *known: Container[str]
+) -> None:
+    """Raise `ConflictError` with the `keys` under the prefixes `listed` that are in none of `known`: the second step."""
+    keys = {key for prefix in listed for key in list_below(prefix)}
+    added = tuple(sorted(key for key in keys if not any(key in one for one in known)))
+    if added:
+        trouble = ConflictError(
+            "another writer added values below a node that the transaction moves, replaces or removes, and nothing of it was "
+            "written",
+            store=url,
+            key=added[0],
+            hint=f"{len(added)} keys are new (the attribute keys of this error); run the transaction again",
+        )
+        trouble.keys = added
         raise trouble
 
 

@@ -17,7 +17,7 @@ A store has an ability when it has the methods. Two statements in its class rest
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
@@ -369,12 +369,14 @@ class Commit(_FurtherAbility, Protocol):
         changes: Mapping[str, Buffer | None],
         expected: Mapping[str, Version | None],
         *,
+        listed: Collection[str] = (),
         durable: bool | None = None,
     ) -> None:
         """Make `changes` (key → value; ``None``: remove), if each key in `expected` has that version (``None``: is missing).
 
-        `durable`: when the call returns, the changes are on the disk; ``None``: as the store is set. Raises `ConflictError`,
-        having changed nothing, with the `keys` that have other versions.
+        `listed`: prefixes under which there is no key, but those in `changes` and `expected`. `durable`: when the call returns,
+        the changes are on the disk; ``None``: as the store is set. Raises `ConflictError`, having changed nothing, with the
+        `keys` that have other versions, or are new.
         """
 
 

@@ -52,9 +52,13 @@ class OverlayStore(ConditionalStore):
         """Key → new value; ``None``: removed."""
         self.seen: dict[str, Version | None] = {}
         """Key → the version that was read below."""
+        self.listed: set[str] = set()
+        """The prefixes under which everything was removed: a key that appears there is a conflict."""
         self.documents: dict[str, bytes] = {}
         """Key → the small value that was read below, to merge another change of it."""
         self._check = check
+        self._found: dict[str, frozenset[str]] = {}
+        """Prefix → the keys below that were listed first."""
         self._versions: dict[str, int] = {}
         """Key → the number of what was staged last."""
         self._lock = ForkSafeLock()
@@ -273,10 +277,15 @@ class OverlayStore(ConditionalStore):
             self._set(key, None)
 
     def delete_prefix(self, prefix: str) -> None:
-        """See `Store.delete_prefix`. A commit conflicts with who has described one of the removed nodes in another format."""
+        """See `Store.delete_prefix`. A commit conflicts with who has described one of the removed nodes in another format, and
+        with who has stored keys there that were not listed, also between an earlier list and this one."""
         check_prefix(prefix)
         keys = [*self.list(prefix)]
         with self._lock:
+            added = sorted({*keys} - self._found[prefix] - self.staged.keys())
+            if added:
+                raise self._conflict(added[0], None, self.store.version(added[0]))
+            self.listed.add(prefix)
             for key in other_descriptions(keys) - self.staged.keys():
                 self.seen.setdefault(key, None)
         for key in keys:
@@ -297,9 +306,15 @@ class OverlayStore(ConditionalStore):
     def list(self, prefix: str = "") -> Iterator[str]:
         check_prefix(prefix)
         self._check()
+        found = [*self.store.list_prefix(prefix)]
         with self._lock:
             staged = dict(self.staged)
-        below = (key for key in self.store.list_prefix(prefix) if key not in staged)
+            seen = {key: version for key, version in self.seen.items() if version and key.startswith(prefix)}
+            self._found.setdefault(prefix, frozenset(found))
+        for key in sorted(seen.keys() - {*found} - staged.keys()):
+            if (present := self.store.version(key)) != seen[key]:
+                raise self._conflict(key, seen[key], present)
+        below = (key for key in found if key not in staged)
         own = (key for key, value in staged.items() if value is not None and key.startswith(prefix))
         return iter([*below, *own])
 

@@ -37,7 +37,7 @@ from tessarr.errors import (
 )
 from tessarr.metadata import formats, reservations
 from tessarr.stores.base import Fetch, Store, Version
-from tessarr.stores.functions import check_versions
+from tessarr.stores.functions import check_listed, check_versions
 from tessarr.stores.local.transactions.stage import StagedValue
 from tessarr.stores.path import prefix_of
 from tessarr.stores.wrappers.creating import CreatingStore, Tenure
@@ -127,6 +127,12 @@ class Publication:
             else:
                 self._claim_one(record, root + relative, change.old, record.claimed(relative))
         check_versions(self._store.url, _others(expected, changes), self._store.version)
+        check_listed(self._store.url, self._overlay.listed, self._list_below, changes, expected)
+
+    def _list_below(self, prefix: str) -> list[str]:
+        """List keys but those of claims and records."""
+        hidden = (intents.CLAIM, intents.RECORD)
+        return [key for key in self._store.list_prefix(prefix) if not key.rpartition("/")[2].startswith(hidden)]
 
     def _refuse_pending_appends(self, record: Record, root: str) -> None:
         for key, change in record.changes.items():

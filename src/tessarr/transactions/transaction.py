@@ -264,10 +264,8 @@ class Transaction:
                 SortedChanges(self._store, self._overlay, changes, before, expected).check()
             # What was left beyond the shape is removed before it is within.
             changes = dict(sorted(changes.items(), key=lambda item: item[1] is not None))
-        if not changes:
-            return Commit(level, (), 0)
         with ExitStack() as held:
-            arrays = self._arrays_to_lock(changes, before)
+            arrays = self._arrays_to_lock(changes, before) if changes else []
             for path in arrays:
                 held.enter_context(shape_lock(self._store, path))
             for attempt in range(_MERGES):
@@ -312,17 +310,21 @@ class Transaction:
         before: Mapping[str, bytes],
         locked: Sequence[str],
     ) -> None:
-        if not isinstance(self._store, CanCommit):
+        listed = sorted(self._overlay.listed)
+        if not changes:
+            check_versions(self._store.url, expected, self._store.version)
+        elif not isinstance(self._store, CanCommit):
             from tessarr.transactions.publication import Publication
 
             Publication(self._store, self._path, self._overlay).commit(_in_memory(changes), expected, before)
         elif self._level == "swap":
             assert isinstance(self._store, LocalStore)
-            self._store.swap(_in_memory(changes), expected, [*map(shape_key, locked)])
+            self._store.swap(_in_memory(changes), expected, [*map(shape_key, locked)], listed)
         elif self._overlay.stage is not None and isinstance(self._store, LocalStore):
-            self._store.commit_staged(changes, expected, self._overlay.stage, durable=self._durable)
+            stage = self._overlay.stage
+            self._store.commit_staged(changes, expected, stage, listed=listed, durable=self._durable)
         else:
-            self._store.commit(_in_memory(changes), expected, durable=self._durable)
+            self._store.commit(_in_memory(changes), expected, listed=listed, durable=self._durable)
 
     def _old_documents(self, changes: Iterable[str]) -> dict[str, bytes]:
         """Return the documents that change, as they were read; large ones are read again."""
@@ -346,8 +348,8 @@ class Transaction:
         """Merge documents that other writers changed; raise `conflict` for other values, and members that both changed."""
         found: dict[str, bytes] = {}
         for key in conflict.keys:
-            if not is_document(key):
-                raise conflict
+            if not is_document(key) or (key not in expected and key not in changes):
+                raise conflict  # of a value, or of one that is new where everything was listed
             version, value = self._store.version(key), self._store.get(key)
             if self._store.version(key) != version:
                 continue  # it is found changed again

@@ -133,6 +133,23 @@ def test_a_commit_to_redis_changes_everything_or_nothing(place: RedisStore) -> N
     assert {key for key in before | after if before.get(key) != after.get(key)} == {"t/c/1"}
 
 
+def test_a_chunk_that_appears_where_a_commit_to_redis_moves_a_node_is_a_conflict(place: RedisStore) -> None:
+    other: Any = open_url(place.url)
+    tessarr.open_array(other, path="t", mode="r+").store.delete("t/c/2")
+
+    def body(outside: Callable[[], object]) -> None:
+        with tessarr.transaction(place) as tx:
+            tx.group.move("t", "moved")
+            Context().run(outside)
+
+    with pytest.raises(ConflictError, match="added values") as caught:
+        body(lambda: tessarr.open_array(other, path="t", mode="r+").__setitem__(slice(4, 6), 8))
+    assert caught.value.keys == ("t/c/2",)
+    assert sorted(tessarr.open_group(other, mode="r")) == ["t", "u"]
+    body(lambda: tessarr.open_array(other, path="u", mode="r+").__setitem__(0, 8))
+    assert tessarr.open_array(other, path="moved", mode="r")[:].tolist() == [1] * 4 + [8] * 2
+
+
 def test_a_commit_whose_answer_was_lost_is_one_commit(place: RedisStore, monkeypatch: pytest.MonkeyPatch) -> None:
     call = place._call
 

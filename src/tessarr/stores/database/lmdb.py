@@ -10,7 +10,7 @@ Source: http://www.lmdb.tech/doc/.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from tessarr.errors import ConflictError, DurabilityError, MissingDependencyErro
 from tessarr.stores.base import ANY, Any_, ConditionalStore, Version
 from tessarr.stores.buffers import as_bytes, cut, digest_version
 from tessarr.stores.fetch import Fetch
-from tessarr.stores.functions import check_versions
+from tessarr.stores.functions import check_listed, check_versions
 from tessarr.stores.locks import ForkSafeLock
 from tessarr.stores.path import check_key, check_prefix, path_of_url
 from tessarr.types import Buffer, ByteRange
@@ -164,6 +164,7 @@ class LMDBStore(ConditionalStore):
         changes: Mapping[str, Buffer | None],
         expected: Mapping[str, Version | None],
         *,
+        listed: Collection[str] = (),
         durable: bool | None = None,
     ) -> None:
         """See `tessarr.stores.protocols.Commit`: a transaction, synced as the environment is set, and if `durable`."""
@@ -175,6 +176,9 @@ class LMDBStore(ConditionalStore):
                 return None if old is None else digest_version(old)
 
             check_versions(self.url, expected, version)
+            check_listed(
+                self.url, listed, lambda prefix: map(bytes.decode, _names(transaction, prefix)), changes, expected
+            )
             for key, value in changes.items():
                 if value is None:
                     transaction.delete(names[key])

@@ -10,7 +10,7 @@ Source: https://redis.io/docs/latest/commands/.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -18,7 +18,7 @@ from tessarr.errors import ConflictError, MissingDependencyError, StoreError, Un
 from tessarr.stores.base import ANY, Any_, Fetch, Version
 from tessarr.stores.buffers import as_bytes, digest_version
 from tessarr.stores.database.server import DatabaseStore
-from tessarr.stores.functions import check_versions
+from tessarr.stores.functions import check_listed, check_versions
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.types import Buffer, ByteRange
 
@@ -38,6 +38,16 @@ for i = 1, n do
   local old = redis.call('GET', KEYS[i])
   found[i] = old and redis.sha1hex(old) or ''
   same = same and found[i] == ARGV[i + 1]
+end
+local known, last = {}, n
+for i = 1, #KEYS do known[KEYS[i]] = true end
+for i = 2 * #KEYS - n + 2, #ARGV do
+  for _, key in ipairs(redis.call('KEYS', ARGV[i])) do
+    if not known[key] then
+      last, same = last + 1, false
+      found[last] = key
+    end
+  end
 end
 if same then
   for i = n + 1, #KEYS do
@@ -157,6 +167,7 @@ class RedisStore(DatabaseStore):
         changes: Mapping[str, Buffer | None],
         expected: Mapping[str, Version | None],
         *,
+        listed: Collection[str] = (),
         durable: bool | None = None,
     ) -> None:
         """See `tessarr.stores.protocols.Commit`: a script in the server. What it is worth on the disk, the server decides."""
@@ -171,13 +182,17 @@ class RedisStore(DatabaseStore):
         given = [part for value in new.values() for part in (("delete", b"") if value is None else ("set", value))]
         names = [self._name(key) for key in (*expected, *new)]
         versions = [version or "" for version in expected.values()]
+        patterns = [self._pattern(prefix) for prefix in listed]
         answer = self._call(
-            "", lambda client: client.eval(_COMMIT, len(names), *names, len(versions), *versions, *given)
+            "", lambda client: client.eval(_COMMIT, len(names), *names, len(versions), *versions, *given, *patterns)
         )
-        found = {key: version.decode() or None for key, version in zip(expected, answer, strict=True)}
+        found = {key: version.decode() or None for key, version in zip(expected, answer, strict=False)}
+        added = [name.decode()[len(self.prefix) :] for name in answer[len(found) :]]
+        is_made = found == dict(expected) and not added
         # A client that lost the answer sends the script again, and finds what it wrote.
-        if found == dict(expected) or not all(self.version(key) == _digest(value) for key, value in new.items()):
+        if not is_made and not all(self.version(key) == _digest(value) for key, value in new.items()):
             check_versions(self.url, expected, found.__getitem__)
+            check_listed(self.url, [""], lambda _: added)
 
     def _read_versioned(self, key: str) -> tuple[Buffer | None, Version | None]:
         old = self.get(key)
@@ -204,10 +219,13 @@ class RedisStore(DatabaseStore):
 
     def list(self, prefix: str = "") -> Iterator[str]:
         check_prefix(prefix)
-        start = self.prefix + prefix
-        pattern = "".join(f"\\{letter}" if letter in "*?[]^-\\" else letter for letter in start) + "*"
+        pattern = self._pattern(prefix)
         names = self._call("", lambda client: {*client.scan_iter(match=pattern, count=_PAGE)})
         return (name.decode()[len(self.prefix) :] for name in names)
+
+    def _pattern(self, prefix: str) -> str:
+        """Return the pattern of the names of keys under `prefix`."""
+        return "".join(f"\\{one}" if one in "*?[]^-\\" else one for one in self.prefix + prefix) + "*"
 
 
 def _digest(value: bytes | None) -> Version | None:

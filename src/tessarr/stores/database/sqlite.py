@@ -13,7 +13,7 @@ import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from tessarr.errors import ConflictError, StoreError
 from tessarr.stores.base import ANY, Any_, ConditionalStore, Version
 from tessarr.stores.buffers import as_bytes, digest_version
 from tessarr.stores.fetch import Fetch
-from tessarr.stores.functions import check_versions
+from tessarr.stores.functions import check_listed, check_versions
 from tessarr.stores.locks import ForkSafeLock
 from tessarr.stores.path import check_key, check_prefix, path_of_url
 from tessarr.types import Buffer, ByteRange
@@ -254,6 +254,7 @@ class SQLiteStore(ConditionalStore):
         changes: Mapping[str, Buffer | None],
         expected: Mapping[str, Version | None],
         *,
+        listed: Collection[str] = (),
         durable: bool | None = None,
     ) -> None:
         """See `tessarr.stores.protocols.Commit`: a transaction, synced as the connection is set, and fully if `durable`."""
@@ -266,7 +267,12 @@ class SQLiteStore(ConditionalStore):
                 row = connection.execute("SELECT v FROM zarr WHERE k = ?", (key,)).fetchone()
                 return None if row is None else digest_version(_blob(row[0]))
 
+            def list_below(prefix: str) -> Iterator[str]:
+                where, values = _prefix_condition(prefix)
+                return (row[0] for row in connection.execute(f"SELECT k FROM zarr WHERE {where}", values))
+
             check_versions(self.url, expected, version)
+            check_listed(self.url, listed, list_below, changes, expected)
             for key, value in changes.items():
                 if value is None:
                     connection.execute("DELETE FROM zarr WHERE k = ?", (key,))

@@ -40,10 +40,11 @@ class Transactional(ConditionalStore):
         changes: Mapping[str, Buffer | None],
         expected: Mapping[str, Version | None],
         *,
+        listed: Collection[str] = (),
         durable: bool | None = None,
     ) -> None:
         """See `tessarr.stores.protocols.Commit`: by a journal. `durable` overrides the store's."""
-        self.commit_staged(changes, expected, None, durable=durable)
+        self.commit_staged(changes, expected, None, listed=listed, durable=durable)
 
     def commit_staged(
         self,
@@ -51,6 +52,7 @@ class Transactional(ConditionalStore):
         expected: Mapping[str, Version | None],
         stage: Stage | None,
         *,
+        listed: Collection[str] = (),
         durable: bool | None = None,
     ) -> None:
         """Commit, as `commit` does, `changes` of which some values are in `stage`."""
@@ -63,7 +65,7 @@ class Transactional(ConditionalStore):
                 self._writable_path(key)
         durable = self.durable if durable is None else durable
         try:
-            commit.commit(self._base, self.url, changes, expected, durable=durable, stage=stage)
+            commit.commit(self._base, self.url, changes, expected, listed=listed, durable=durable, stage=stage)
         except OSError as error:
             raise self._trouble("commit", "", error) from error
 
@@ -72,6 +74,7 @@ class Transactional(ConditionalStore):
         changes: Mapping[str, Buffer | None],
         expected: Mapping[str, Version | None],
         held: Collection[str],
+        listed: Collection[str] = (),
     ) -> None:
         """Commit, as `commit` does, by exchanging the directory with a second tree. `held`: keys whose locks the caller holds.
 
@@ -83,7 +86,7 @@ class Transactional(ConditionalStore):
         for key in changes:
             self._writable_path(key)
         try:
-            swap(self._base, self.url, changes, expected, held)
+            swap(self._base, self.url, changes, expected, held, listed)
         except OSError as error:
             raise self._trouble("commit", "", error) from error
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import os
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from tessarr.common.segments import flat
@@ -24,7 +24,7 @@ from tessarr.errors import ConflictError, KeyValidationError, StoreError
 from tessarr.stores.base import ANY, Any_, ConditionalStore, LockContext, Store, Version, shared_copy
 from tessarr.stores.buffers import as_bytes, byte_view
 from tessarr.stores.fetch import Fetch, Fetched
-from tessarr.stores.functions import check_not_durable, check_versions
+from tessarr.stores.functions import check_listed, check_not_durable, check_versions
 from tessarr.stores.locks import KEYED_LOCKS, ForkSafeLock
 from tessarr.stores.path import check_key, check_prefix, is_plain_key, join, normalize_path, prefix_of
 from tessarr.types import Buffer, ByteRange
@@ -282,6 +282,7 @@ class MemoryStore(ConditionalStore):
         changes: Mapping[str, Buffer | None],
         expected: Mapping[str, Version | None],
         *,
+        listed: Collection[str] = (),
         durable: bool | None = None,
     ) -> None:
         """See `tessarr.stores.protocols.Commit`: one change under the lock of all maps."""
@@ -292,6 +293,7 @@ class MemoryStore(ConditionalStore):
         new = {key: None if value is None else bytes(byte_view(value)) for key, value in changes.items()}
         with _state_lock:
             check_versions(self.url, expected, self._version)
+            check_listed(self.url, listed, self._keys_below, changes, expected)
             for key, value in new.items():
                 if value is None:
                     self._map.pop(key, None)
@@ -310,7 +312,10 @@ class MemoryStore(ConditionalStore):
     def list(self, prefix: str = "") -> Iterator[str]:
         check_prefix(prefix)
         with _state_lock:
-            return iter([key for key in self._map if key.startswith(prefix)])
+            return iter(self._keys_below(prefix))
+
+    def _keys_below(self, prefix: str) -> _List[str]:
+        return [key for key in self._map if key.startswith(prefix)]
 
 
 class _Place(dict[str, bytes]):

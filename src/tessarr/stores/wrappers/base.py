@@ -10,7 +10,7 @@ Both have no ability (`tessarr.stores.protocols`) that the wrapped store lacks: 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from functools import lru_cache
 from typing import Self
@@ -314,6 +314,7 @@ class ForwardingStore(WrapperStore):
         changes: Mapping[str, Buffer | None],
         expected: Mapping[str, Version | None],
         *,
+        listed: Collection[str] = (),
         durable: bool | None = None,
     ) -> None:
         self._check_writable("")
@@ -322,7 +323,7 @@ class ForwardingStore(WrapperStore):
         found = {self._inner_key(key): version for key, version in expected.items()}
         with self._around("commit", f"{len(new)} keys"):
             try:
-                self.store.commit(new, found, durable=durable)
+                self.store.commit(new, found, listed=[*map(self._inner_key, listed)], durable=durable)
             except ConflictError as error:
                 error.keys = tuple(map(self._outer_key, error.keys))
                 raise

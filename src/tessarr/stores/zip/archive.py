@@ -13,7 +13,7 @@ import tempfile
 import threading
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from tessarr.common.segments import flat
@@ -241,11 +241,17 @@ class Archive:
             self._end, self.is_dirty = end, True
             return None if last is None or if_match is ANY else self.version(last)
 
-    def commit(self, items: Mapping[str, Buffer], expected: Mapping[str, Version | None]) -> None:
-        """Set `items` and publish them, or neither. Writes that were not published yet are published as well."""
+    def commit(
+        self, items: Mapping[str, Buffer], expected: Mapping[str, Version | None], check: Callable[[], None]
+    ) -> None:
+        """Set `items` and publish them, or neither. Writes that were not published yet are published as well.
+
+        `check` is called after the versions were compared.
+        """
         with self._mutex:
             self.entries()
             check_versions(self.url, expected, self.version)
+            check()
             before = dict(self._entries), self._end, self.is_dirty
             try:
                 self.write(items)

@@ -31,12 +31,13 @@ import os
 import weakref
 import zipfile
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import BinaryIO, Literal
 
 from tessarr.errors import KeyValidationError, UnsupportedOperationError
 from tessarr.stores.base import ANY, Any_, ConditionalStore, Listing, LockContext, Version, shared_copy
 from tessarr.stores.fetch import Located
+from tessarr.stores.functions import check_listed
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix, is_plain_key
 from tessarr.stores.protocols import fallback
@@ -178,6 +179,7 @@ class ZipStore(ConditionalStore):
         changes: Mapping[str, Buffer | None],
         expected: Mapping[str, Version | None],
         *,
+        listed: Collection[str] = (),
         durable: bool | None = None,
     ) -> None:
         """See `tessarr.stores.protocols.Commit`: the archive is published, with what was written before. It is synced."""
@@ -186,7 +188,8 @@ class ZipStore(ConditionalStore):
             check_key(key)
             if value is None:
                 self.delete(key)  # raises if there is such a value
-        self._archive.commit({key: value for key, value in changes.items() if value is not None}, expected)
+        new = {key: value for key, value in changes.items() if value is not None}
+        self._archive.commit(new, expected, lambda: check_listed(self.url, listed, self.list, changes, expected))
 
     def lock(self, key: str) -> LockContext:
         """See `Store.lock`: excludes threads of this process; no other process writes the archive."""

@@ -9,6 +9,7 @@ tree. ARCHITECTURE.md, "Transactions", has the reasons.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import shutil
 import sys
@@ -18,7 +19,7 @@ from contextlib import ExitStack
 
 from tessarr.errors import ConflictError, StoreError, UnsupportedOperationError
 from tessarr.stores.base import Version
-from tessarr.stores.functions import check_versions
+from tessarr.stores.functions import check_listed, check_versions
 from tessarr.stores.local import file as localfile
 from tessarr.stores.local import lock as filelock
 from tessarr.stores.local.exchange import exchange
@@ -47,6 +48,7 @@ from tessarr.stores.local.transactions.recovery import (
     unlink,
 )
 from tessarr.stores.local.transactions.root import identity
+from tessarr.stores.local.tree import walk
 from tessarr.stores.locks import PAUSE_S
 from tessarr.types import Buffer
 
@@ -61,12 +63,13 @@ def swap(
     changes: Mapping[str, Buffer | None],
     expected: Mapping[str, Version | None],
     held: Collection[str],
+    listed: Collection[str] = (),
 ) -> str:
     """Make `changes`, all or none, if keys have the versions `expected`, by exchanging the directory `base`.
 
-    `held`: keys whose locks the caller holds. Returns the id of the transaction. Raises `ConflictError` with the `keys` that
-    have other versions, and `UnsupportedOperationError`, having changed nothing; `PendingCommitError` and `DurabilityError`
-    after the commit point; `OSError` before.
+    `held`: keys whose locks the caller holds. `listed`: see `tessarr.stores.protocols.Commit`. Returns the id of the
+    transaction. Raises `ConflictError` with the `keys` that have other versions, or are new, and `UnsupportedOperationError`,
+    having changed nothing; `PendingCommitError` and `DurabilityError` after the commit point; `OSError` before.
     """
     check_place(base, url)
     make_directories(base, base, durable=True)
@@ -76,7 +79,7 @@ def swap(
             change.keep()
             change.stage()
             change.mark()
-            change.compare()
+            change.compare(listed)
             change.complete()
             change.publish()
         except BaseException:
@@ -221,10 +224,11 @@ class _Swap:
     def _is_busy(self, lock: str) -> bool:
         return os.path.basename(lock) not in MARKS and not late.wait_until_free(self.base + lock)
 
-    def compare(self) -> None:
-        """Compare the versions. Raises `ConflictError`."""
+    def compare(self, listed: Collection[str]) -> None:
+        """Compare the versions, and list again. Raises `ConflictError`."""
         found = {key: version_at(self.base + key) for key in (*self.changes, *self.expected)}
         check_versions(self.url, self.expected, found.__getitem__)
+        check_listed(self.url, listed, functools.partial(walk, self.base), self.changes, self.expected)
         self._before = {key: found[key] for key in self.changes}
 
     def complete(self) -> None:

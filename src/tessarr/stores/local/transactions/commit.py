@@ -16,13 +16,13 @@ import contextlib
 import errno
 import functools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from tessarr.errors import ConflictError, DurabilityError, PendingCommitError
 from tessarr.stores.base import Version
 from tessarr.stores.buffers import as_bytes
-from tessarr.stores.functions import check_versions
+from tessarr.stores.functions import check_listed, check_versions
 from tessarr.stores.local import file as localfile
 from tessarr.stores.local import lock as filelock
 from tessarr.stores.local.file import ABSENT, version_of
@@ -40,6 +40,7 @@ from tessarr.stores.local.transactions.nodes import documents_of, list_nodes, no
 from tessarr.stores.local.transactions.recovery import (
     LOCKED,
     MARK_NBYTES,
+    MARKS,
     Checked,
     check_inside,
     clear_known,
@@ -56,6 +57,7 @@ from tessarr.stores.local.transactions.recovery import (
 )
 from tessarr.stores.local.transactions.root import identity
 from tessarr.stores.local.transactions.stage import Stage, StagedValue
+from tessarr.stores.local.tree import walk
 from tessarr.types import Buffer
 
 Changes: TypeAlias = Mapping[str, Buffer | StagedValue | None]
@@ -70,14 +72,15 @@ def commit(
     changes: Changes,
     expected: Mapping[str, Version | None],
     *,
+    listed: Iterable[str] = (),
     durable: bool,
     stage: Stage | None = None,
 ) -> str:
     """Make `changes` in this order, all or none, if keys have the versions `expected`.
 
-    `stage`: where the values are that are staged already. Returns the id of the transaction. Raises `ConflictError` with the
-    `keys` that have other versions, having changed nothing; `PendingCommitError` and `DurabilityError` after the commit point;
-    `OSError` before.
+    `listed`: prefixes under which there is no key, but those in `changes` and `expected`. `stage`: where the values are that
+    are staged already. Returns the id of the transaction. Raises `ConflictError` with the `keys` that have other versions, or
+    are new, having changed nothing; `PendingCommitError` and `DurabilityError` after the commit point; `OSError` before.
     """
     make_directories(base, base, durable=durable)
     change = _Change(base, url, stage or Stage(base), durable)
@@ -90,6 +93,7 @@ def commit(
             change.nodes = list_nodes(base, keys, documents)
             change.keep(change.nodes, changes)
             change.mark(expected)
+            change.check_listed(listed, changes, expected)
             change.write_pointers()
             change.publish()
     except BaseException:
@@ -236,6 +240,18 @@ class _Change:
         self._check_staged(compared.changed)
         self.checked = Checked(files, ComparedSteps(self.staged, compared))  # `keys` begins with those that are staged
 
+    def check_listed(self, listed: Iterable[str], *known: Container[str]) -> None:
+        """Raise `ConflictError` for keys under `listed` that are in none of `known`. Waits for who is writing one now.
+
+        Who comes later finds the marks, or replaces a value without a lock, and so after the transaction.
+        """
+        listed, own = [*listed], {*self.marks.locks}
+        for prefix in listed:
+            for lock in locks_below(path_of(self.base, prefix)):
+                if lock not in own:
+                    self.marks.wait_for(lock)
+        check_listed(self.url, listed, functools.partial(walk, self.base), *known)
+
     def _check_staged(self, changed: Sequence[str]) -> None:
         """Raise `ConflictError` if staged files are gone: their directory was replaced, or leftovers were removed."""
         if changed:
@@ -316,6 +332,17 @@ class _Change:
 
     def _folders(self, nodes: Iterable[str]) -> list[str]:
         return [path_of(self.base, node) if node else self.base for node in nodes]
+
+
+def locks_below(folder: str) -> list[str]:
+    """List the lock files of values below a directory."""
+    others = {*MARKS, filelock.lock_name("shape")}  # the commit holds those of shapes, where it needs them
+    return [
+        os.path.join(here, name)
+        for here, _, names in os.walk(folder)
+        for name in names
+        if name.endswith(filelock.LOCK_SUFFIX) and name not in others
+    ]
 
 
 def _is_kept(key: str, version: Version | None) -> bool:
