@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 import tessarr
+import tessarr.plan
 from tessarr.cli import main
 from tessarr.stores.url import store_from
 from tests.stores.remote import servers
@@ -50,3 +54,37 @@ def test_the_node_of_a_saved_plan_is_replaced_when_it_is_finished(bucket: str, s
     assert tessarr.open_array(place, storage_options=servers.S3_OPTIONS).shape == (3,)
     assert main(["finish", plan, *STORAGE]) == 0
     assert tessarr.open_array(place, storage_options=servers.S3_OPTIONS)[...].tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[str]:
+    """Serve the files of the test over HTTP, and give the URL."""
+    handler = partial(SimpleHTTPRequestHandler, directory=tmp_path)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_options_of_a_bucket_are_not_those_of_a_source_elsewhere(
+    bucket: str, host: str, source: str, tmp_path: Path
+) -> None:
+    place, plan = f"{bucket}/from-http.zarr", str(tmp_path / "PLAN")
+    assert main(["plan", "copy", f"{host}/a.zarr", place, "--save", plan, *STORAGE]) == 0
+    assert main(["run", plan, *STORAGE]) == 0
+    assert tessarr.open_array(place, storage_options=servers.S3_OPTIONS)[0].tolist() == [1, 2]
+    assert main(["rechunk", f"{host}/a.zarr", f"{bucket}/at-once.zarr", "--chunks", "2,1", *STORAGE]) == 0
+
+
+def test_source_and_target_have_options_of_their_own(bucket: str, source: str, tmp_path: Path) -> None:
+    here, there, plan = f"{bucket}/own.zarr", f"{bucket}/own-copy.zarr", str(tmp_path / "PLAN")
+    assert main(["copy", source, here, *STORAGE]) == 0
+    own = ["--source-storage" if word == "--storage" else word for word in STORAGE]
+    wrong = [word.replace("testkey", "nobody") for word in STORAGE]
+    assert main(["copy", here, str(tmp_path / "down.zarr"), *own]) == 0
+    assert main(["copy", here, there, *own, *wrong]) != 0
+    assert main(["plan", "copy", here, there, "--save", plan, *STORAGE]) == 0
+    refused = ["--source-storage" if word == "--storage" else word for word in wrong]
+    assert main(["run", plan, *STORAGE, *refused]) != 0
+    assert main(["run", plan, *STORAGE, *own]) == 0
+    assert tessarr.plan.load(plan, storage_options=servers.S3_OPTIONS).status().finished

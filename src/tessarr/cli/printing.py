@@ -47,6 +47,14 @@ def add_storage(verb: argparse.ArgumentParser) -> None:
     )
 
 
+def add_source_storage(verb: argparse.ArgumentParser, default: str = "") -> None:
+    """Add the option for options of a source that is not where is written. `default`: what holds without it."""
+    verb.add_argument(
+        "--source-storage", metavar="NAME=VALUE", action="append", default=[],
+        help=f"an option of a remote SOURCE (may be repeated{default})",
+    )  # fmt: skip
+
+
 def add_html(verb: argparse.ArgumentParser) -> None:
     """Add the option for a page of the result."""
     verb.add_argument("--html", metavar="FILE", help="write the result as a page, which needs nothing else, into FILE")

@@ -150,4 +150,6 @@ def _writing(
         tuple(nodes(opened)),
         {"consolidate": consolidate or (operation == "copy" and is_consolidated(opened)), **said},
     )  # fmt: skip
-    return Plan(manifest, work(manifest, opened, found.store, found.path))
+    plan = Plan(manifest, work(manifest, opened, found.store, found.path))
+    plan._storage_options = storage_options
+    return plan

@@ -19,7 +19,7 @@ from tessarr.plan.kinds import RunTasks, kind_of
 from tessarr.plan.manifest import DOCUMENT, Manifest, Place
 from tessarr.plan.markers import FOLDER, Milestones, Ranges, Receipt, done_in, mark, results_in
 from tessarr.plan.publish import options_at, reopenable_url
-from tessarr.plan.sources import save_files, table_path
+from tessarr.plan.sources import options_of_source, save_files, table_path
 from tessarr.plan.strategies.ready import EndOfStage, Hands, Ready, ReadyOneByOne
 from tessarr.plan.task import Work, Worker
 from tessarr.stores.base import Store
@@ -73,15 +73,21 @@ class Plan:
         self._work = work
         self._place: tuple[Store, str] | None = None
         self._storage_options: Mapping[str, object] | None = None
+        self._source_options: Mapping[str, object] | None = None
         self._milestones = Milestones(None)
         self._done = Ranges()
         self._results: dict[int, JSON] = {}
         self._has_table = False
 
     @classmethod
-    def load(cls, place: StoreLike, *, storage_options: Mapping[str, object] | None = None) -> Self:
-        """Open the plan that was saved at `place`. `storage_options`: for the places that it names, too; none is for local
-        ones.
+    def load(
+        cls, place: StoreLike, *, storage_options: Mapping[str, object] | None = None,
+        source_storage_options: Mapping[str, object] | None = None,
+    ) -> Self:  # fmt: skip
+        """Open the plan that was saved at `place`.
+
+        `storage_options`: for the place of the plan and for that in which it writes; none is for local ones.
+        `source_storage_options`: for its source; ``None``: `storage_options`, unless the target is a URL of another scheme.
 
         Raises `MetadataValidationError` for anything else, and for a plan of another version.
         """
@@ -94,6 +100,10 @@ class Plan:
             )
         plan = cls(kinds.load(bytes(document), prefix + DOCUMENT))
         plan._storage_options = storage_options
+        source, work = plan._manifest.source.url, plan._manifest.work
+        plan._source_options = options_of_source(
+            source, "" if work is None else work.url, storage_options, source_storage_options
+        )
         plan._settle(store, prefix)
         return plan
 
@@ -320,7 +330,9 @@ class Plan:
 
     def _opened(self) -> Work:
         if self._work is None:
-            self._work = kind_of(self._manifest.operation).open(self._manifest, self._storage_options, self._place)
+            self._work = kind_of(self._manifest.operation).open(
+                self._manifest, self._storage_options, self._source_options, self._place
+            )  # fmt: skip
         return self._work
 
     def finish(self) -> Status:

@@ -63,6 +63,20 @@ def identity(place: Place, kind: str, source: Source) -> str:
     return hashlib.sha256(b"".join(map(strict_json.dumps, documents))).hexdigest()
 
 
+def options_of_source(
+    source: str, target: str, storage_options: Mapping[str, object] | None, own: Mapping[str, object] | None
+) -> Mapping[str, object] | None:
+    """Return the options of the source: its `own`, else those of the target, where both are in stores of one scheme or the
+    target is local.
+
+    >>> options_of_source("https://host/a", "s3://bucket/b", {"region": "x"}, None)
+    >>> options_of_source("s3://bucket/a", "b.zarr", {"region": "x"}, None)
+    {'region': 'x'}
+    """
+    schemes = {place.partition("://")[0].partition("+")[0] for place in (source, target) if "://" in place}
+    return options_at(source, own or (storage_options if len(schemes - {"file"}) < 2 else None))
+
+
 def table_path(manifest: Manifest, folder: str) -> str:
     """Return the path of the table of scanned files below the folder of a saved plan."""
     return join(folder.strip("/"), manifest.files)

@@ -12,7 +12,7 @@ from multiprocessing import get_context
 from typing import Any, Literal, TypedDict
 
 from tessarr.cli.places import open_node, split_place, storage_options
-from tessarr.cli.printing import OK, add_verb, human, lengths, note, print_json
+from tessarr.cli.printing import OK, add_source_storage, add_verb, human, lengths, note, print_json
 from tessarr.cli.progress import bar
 from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.common.counted import counted
@@ -106,13 +106,7 @@ def add_choices(verb: argparse.ArgumentParser, *, many: bool = False) -> None:
         default=[],
         help="an option of a remote DEST (may be repeated)",
     )
-    verb.add_argument(
-        "--source-storage",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="an option of a remote SOURCE (may be repeated)",
-    )
+    add_source_storage(verb)
 
 
 def _add_layout(verb: argparse.ArgumentParser) -> None:

@@ -32,8 +32,8 @@ StorageOptions: TypeAlias = Mapping[str, object] | None
 class Kind(NamedTuple):
     """What belongs to an operation."""
 
-    open: Callable[[Manifest, StorageOptions, Folder | None], Work]
-    """Opens the places of a plan, and what its folder has, if it is saved.
+    open: Callable[[Manifest, StorageOptions, StorageOptions, Folder | None], Work]
+    """Opens the places of a plan, with options of the target and of the source, and what its folder has, if it is saved.
 
     Raises `ConflictError` when the source has changed since the plan was made.
     """
@@ -48,12 +48,12 @@ class Kind(NamedTuple):
     """The form of the options of its manifests, see `tessarr.plan.manifest.problem`."""
 
 
-def _writing(work: Callable[..., Work]) -> Callable[[Manifest, StorageOptions, Folder | None], Work]:
-    def opened(manifest: Manifest, storage_options: StorageOptions, folder: Folder | None) -> Work:
-        source = reopened(manifest, storage_options, folder)
+def _writing(work: Callable[..., Work]) -> Callable[[Manifest, StorageOptions, StorageOptions, Folder | None], Work]:
+    def opened(manifest: Manifest, target: StorageOptions, given: StorageOptions, folder: Folder | None) -> Work:
+        source = reopened(manifest, given, folder)
         assert manifest.work is not None
         url = manifest.work.url
-        store, path = store_from(url, mode="a", storage_options=options_at(url, storage_options))
+        store, path = store_from(url, mode="a", storage_options=options_at(url, target))
         return work(manifest, source, store, join(path, manifest.work.path))
 
     return opened
@@ -88,8 +88,8 @@ def _digest() -> Kind:
     from tessarr.plan.kinds.digesting import Digesting, described_digests
     from tessarr.tools.digest import Digest
 
-    def opened(manifest: Manifest, storage_options: StorageOptions, _folder: Folder | None) -> Work:
-        source = reopened(manifest, storage_options)
+    def opened(manifest: Manifest, _target: StorageOptions, given: StorageOptions, _folder: Folder | None) -> Work:
+        source = reopened(manifest, given)
         assert isinstance(source, ZarrSource)
         return Digesting(manifest, source.node)
 
@@ -152,7 +152,7 @@ def _work_of(document: bytes, folder: Place | None) -> Work:
     if folder is not None:
         store, path = store_from(folder.url, mode="r")
         saved = store, prefix_of(join(path, folder.path))
-    return kind_of(manifest.operation).open(manifest, None, saved)
+    return kind_of(manifest.operation).open(manifest, None, None, saved)
 
 
 class RunTasks:

@@ -135,7 +135,9 @@ class Checking:
             first += node.tasks
 
 
-def open_check(manifest: Manifest, storage_options: Mapping[str, object] | None, _folder: object = None) -> Checking:
+def open_check(
+    manifest: Manifest, _target: object, storage_options: Mapping[str, object] | None, _folder: object
+) -> Checking:
     """Open the place of a check. Raises `ConflictError` when its documents have changed since the plan was made."""
     place: Place = manifest.source
     store, above = store_from(place.url, mode="r", storage_options=options_at(place.url, storage_options))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from tessarr.cli.printing import add_storage, add_verb
+from tessarr.cli.printing import add_source_storage, add_storage, add_verb
+from tessarr.cli.verbs.plans.plan import LIKE_DEST
 from tessarr.cli.verbs.plans.run import advance
 from tessarr.plan.plan import Plan
 
@@ -23,6 +24,7 @@ tessarr finish PLAN
     )
     verb.add_argument("plan", metavar="PLAN", help="the folder of the plan")
     add_storage(verb)
+    add_source_storage(verb, LIKE_DEST)
     verb.set_defaults(run=run)
 
 

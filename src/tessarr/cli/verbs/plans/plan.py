@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple, get_args
+from typing import NamedTuple, TypedDict, get_args
 
 import tessarr.plan
 from tessarr.cli.places import open_node, open_store, storage_options
-from tessarr.cli.printing import OK, add_place, add_storage, add_verb, print_json
+from tessarr.cli.printing import OK, add_place, add_source_storage, add_storage, add_verb, print_json
 from tessarr.cli.verbs import pyramid
 from tessarr.cli.verbs.check import add_level
 from tessarr.cli.verbs.convert import add_choices, add_joining, chosen, parse_layout, source_of
 from tessarr.plan.make import MEMORY
 from tessarr.plan.plan import Plan
 from tessarr.plan.publish import options_at
+from tessarr.plan.sources import options_of_source
 from tessarr.plan.strategies.strategy import Name
+
+LIKE_DEST = "; default: those of --storage, unless DEST is a URL of another scheme"
 
 
 class Operation(NamedTuple):
@@ -82,6 +85,7 @@ def _add_places(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("source", metavar="SOURCE", help="a directory, file or URL")
     verb.add_argument("dest", metavar="DEST", help="a directory or URL")
     add_storage(verb)
+    add_source_storage(verb, LIKE_DEST)
     verb.add_argument("--path", default="", metavar="PATH", help="the node in DEST (default: its root)")
     verb.add_argument("--overwrite", action="store_true", help="replace what is at DEST when the work is done")
     verb.add_argument("--no-verify", action="store_true", help="do not read back what was written")
@@ -104,7 +108,6 @@ def _add_rechunk(verb: argparse.ArgumentParser) -> None:
 
 
 def _rechunk(arguments: argparse.Namespace) -> Plan:
-    options = storage_options(arguments.storage)
     return tessarr.plan.rechunk(
         arguments.source,
         arguments.dest,
@@ -117,21 +120,32 @@ def _rechunk(arguments: argparse.Namespace) -> Plan:
         dtype=arguments.dtype,
         overwrite=arguments.overwrite,
         verify=not arguments.no_verify,
-        storage_options=options_at(arguments.dest, options),
-        source_storage_options=options_at(arguments.source, options),
+        **_options(arguments),
     )
 
 
+class _Options(TypedDict):
+    storage_options: Mapping[str, object] | None
+    source_storage_options: Mapping[str, object] | None
+
+
+def _options(arguments: argparse.Namespace) -> _Options:
+    """Parse the options of the stores of DEST and SOURCE."""
+    options, own = storage_options(arguments.storage), storage_options(arguments.source_storage)
+    return {
+        "storage_options": options_at(arguments.dest, options),
+        "source_storage_options": options_of_source(arguments.source, arguments.dest, options, own),
+    }
+
+
 def _copy(arguments: argparse.Namespace) -> Plan:
-    options = storage_options(arguments.storage)
     return tessarr.plan.copy(
         arguments.source,
         arguments.dest,
         path=arguments.path,
         overwrite=arguments.overwrite,
         verify=not arguments.no_verify,
-        storage_options=options_at(arguments.dest, options),
-        source_storage_options=options_at(arguments.source, options),
+        **_options(arguments),
     )
 
 

@@ -10,8 +10,9 @@ from dataclasses import asdict
 from functools import partial
 
 from tessarr.cli.places import storage_options
-from tessarr.cli.printing import OK, PROBLEMS, add_storage, add_verb, note, print_json
+from tessarr.cli.printing import OK, PROBLEMS, add_source_storage, add_storage, add_verb, note, print_json
 from tessarr.cli.progress import bar
+from tessarr.cli.verbs.plans.plan import LIKE_DEST
 from tessarr.common.counted import counted
 from tessarr.errors import BaseZarrError, FailedTasksError
 from tessarr.plan.plan import Plan, Status
@@ -45,6 +46,7 @@ tessarr run PLAN --status --json
     )
     verb.add_argument("plan", metavar="PLAN", help="the folder of the plan")
     add_storage(verb)
+    add_source_storage(verb, LIKE_DEST)
     how = verb.add_mutually_exclusive_group()
     how.add_argument(
         "--part", nargs="?", const="", metavar="I/N", help="part I (from 1) of N; does not finish the plan"
@@ -68,7 +70,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def advance(arguments: argparse.Namespace, work: Callable[[Plan], Status]) -> int:
     """Do `work` on the saved plan of the arguments, print how far it is then, and return the exit code."""
-    plan = Plan.load(arguments.plan, storage_options=storage_options(arguments.storage))
+    plan = Plan.load(
+        arguments.plan,
+        storage_options=storage_options(arguments.storage),
+        source_storage_options=storage_options(arguments.source_storage),
+    )
     try:
         return shown(plan, work, json=arguments.json)
     except KeyboardInterrupt:
