@@ -10,10 +10,11 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -190,7 +191,7 @@ def _carried_out(work: Callable[[int], int], tasks: int, retries: int = 2) -> tu
     """Carry tasks out one call after the other; return the calls, and what came of each task."""
     executor, came = _Here(), dict[int, Any]()
     ready = Ready([(0, [range(tasks)])], lambda _block, _last: None)
-    for task, result in submitted(partial(executor.submit, work), ready, 1, retries):
+    for task, result in submitted(partial(executor.submit, work), ready, 1, retries, {}):
         assert task not in came
         came[task] = result
     return executor.calls, came
@@ -250,11 +251,97 @@ def test_the_tasks_of_a_call_that_is_lost_are_sent_again_alone(monkeypatch: pyte
 
     executor = Losing()
     ready = Ready([(0, [range(100)])], lambda _block, _last: None)
-    came = dict(submitted(partial(executor.submit, abs), ready, 1, 2))
+    came = dict(submitted(partial(executor.submit, abs), ready, 1, 2, {}))
     assert str(came.pop(40)) == "the worker was killed"
     assert came == {task: task for task in range(100) if task != 40}
     assert lost[40] == 4  # once with others, then as often as a task that fails alone
     assert set(lost.values()) == {1, 4}
+
+
+def test_a_client_of_dask_is_an_executor_and_a_class_is_none(plan: Plan, tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed", reason="belongs to the extra [dask]")
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        assert plan.run(client).finished
+    assert_carried_out(tmp_path)
+    with pytest.raises(TypeError, match="an object of a"):
+        executor_from(ThreadPoolExecutor, None)
+    with pytest.raises(ValueError, match="slots must be at least 1, got 0"):
+        executor_from(None, 0)
+
+
+def test_the_receipts_of_tasks_that_run_when_a_plan_is_interrupted_are_kept(plan: Plan) -> None:
+    ran, begun, more, work = Counter[int](), Event(), Event(), plan._opened()
+    carry_out = work.run
+
+    def run(task: int, *, marked: bool = True) -> Any:
+        if task == 0:
+            assert begun.wait(60)
+        else:
+            begun.set()
+            assert more.wait(60)
+        ran[task] += 1
+        return carry_out(task, marked=marked)
+
+    def interrupted(*_: object) -> None:
+        more.set()
+        raise KeyboardInterrupt
+
+    work.run = run  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        plan.run(slots=2, progress=interrupted)
+    assert len(ran) >= 2
+    assert plan.status().done == len(ran)
+    assert plan.run().finished
+    assert set(ran.values()) == {1}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT for one process")
+def test_a_second_control_c_leaves_the_tasks_that_run(plan: Plan, tmp_path: Path) -> None:
+    code = (
+        "import sys, threading\n"
+        "from tessarr.cli import main\n"
+        "from tessarr.plan.task import Worker\n"
+        "def run(self, task, *, marked=True):\n"
+        "    print('running', flush=True)\n"
+        "    threading.Event().wait()\n"
+        "Worker.run = run\n"
+        "sys.exit(main(['run', sys.argv[1]]))\n"
+    )
+    source = str(Path(tessarr.__file__).parents[1])
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "PLAN")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": source},
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert process.stdout.readline() == "running\n"
+            process.send_signal(signal.SIGINT)
+            assert process.stderr.readline() == "stopping: 1 task still running; Ctrl-C again leaves what runs\n"
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
+            assert "Go on with: tessarr run" in process.stderr.read()
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--jobs", "0"], ["--jobs", "-1"], ["--dask", "tcp://127.0.0.1:1", "--jobs", "2"], ["--status", "--stage", "1"],
+        ["--status", "--jobs", "2"], ["--part", "1/2", "--stage", "0"],
+    ],
+)  # fmt: skip
+def test_options_that_mean_nothing_are_wrong_usage(
+    options: list[str], plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", str(tmp_path / "PLAN"), *options]) == 2
+    assert options[-2] in (told := capsys.readouterr().err) or "stages are numbered from 1 to 2, got 0" in told
 
 
 def test_failures_are_told_while_a_plan_runs(plan: Plan) -> None:

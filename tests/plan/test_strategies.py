@@ -35,6 +35,12 @@ def _two_threads() -> Iterator[None]:
         yield
 
 
+def test_a_name_that_no_strategy_has_is_refused(tmp_path: Path) -> None:
+    wrong: Any = "fast"
+    with pytest.raises(ValueError, match="strategy must be one of auto, direct, staged, scratch, regroup; got 'fast'"):
+        tessarr.plan.rechunk(_source(tmp_path / "a.zarr"), tmp_path / "b.zarr", strategy=wrong)
+
+
 def _source(place: Path, values: AnyArray = VALUES, **options: Any) -> str:
     array = tessarr.create_array(place, shape=values.shape, dtype=values.dtype, **{"chunks": (2, 44), **options})
     array[...] = values

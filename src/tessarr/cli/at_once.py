@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-from tessarr.cli.printing import OK, add_verb
+from tessarr.cli.printing import OK, add_jobs, add_verb
 from tessarr.cli.progress import bar
 from tessarr.cli.verbs.plans.plan import OPERATIONS, describe
-from tessarr.cli.verbs.plans.run import shown
+from tessarr.cli.verbs.plans.run import leaving, shown
 from tessarr.plan.plan import Plan
 
 
@@ -23,7 +23,7 @@ def add(verbs: object, name: str) -> None:
         examples=operation.examples,
     )
     operation.add(verb)
-    verb.add_argument("--jobs", type=int, default=1, metavar="N", help="tasks at once (default: 1)")
+    add_jobs(verb, "tasks at once")
     verb.add_argument("--dry-run", action="store_true", help="only describe the work")
     verb.set_defaults(run=run, operation=name)
 
@@ -34,9 +34,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         describe(plan, json=arguments.json)
         return OK
-    try:
-        with bar(nbytes=False, lines=True) as progress:
-            return shown(plan, partial(Plan.run, slots=arguments.jobs, progress=progress), json=arguments.json)
-    finally:
-        if not plan.status().finished:
-            plan.discard()
+    with leaving():
+        try:
+            with bar(nbytes=False, lines=True) as progress:
+                return shown(plan, partial(Plan.run, slots=arguments.jobs, progress=progress), json=arguments.json)
+        finally:
+            if not plan.status().finished:
+                plan.discard()

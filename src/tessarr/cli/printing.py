@@ -60,6 +60,17 @@ def add_html(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--html", metavar="FILE", help="write the result as a page, which needs nothing else, into FILE")
 
 
+def add_jobs(verb: argparse.ArgumentParser, what: str) -> None:
+    """Add the option for how much is done at once; ``None`` without it."""
+    verb.add_argument("--jobs", type=_positive, metavar="N", help=f"{what} (default: 1)")
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a number from 1 on is needed, got {text!r}")
+    return int(text)
+
+
 def write_html(path: str, page: str) -> None:
     """Write a page into a new file, or in place of an old one."""
     with open(path, "w", encoding="utf-8") as file:

@@ -24,7 +24,7 @@ from tessarr.dask.alignment import aligned
 from tessarr.dask.targets import target_of
 from tessarr.errors import FailedTasksError
 from tessarr.indexing.boxes import Box
-from tessarr.plan.executors import Ended, executor_from, in_turn, submitted
+from tessarr.plan.executors import Ended, Running, executor_from, in_turn, stopping, submitted
 from tessarr.plan.strategies.ready import Ready
 from tessarr.plan.tiling import Tiling, unravelled
 from tessarr.stores.virtual.icechunk import forked, merge
@@ -120,7 +120,8 @@ def carry_out(writes: Sequence[Write], executor: object, fork: Store | None = No
     starts = list(accumulate((one.count for one in blocks), initial=0))
     context, slots = executor_from(executor, None)
     failed: dict[int, BaseException] = {}
-    with context as chosen:
+    running: Running[Store | None] = {}
+    with context as chosen, stopping(running, lambda _task, _fork: None):
 
         def block(task: int) -> Block:
             number = bisect_right(starts, task) - 1
@@ -130,7 +131,7 @@ def carry_out(writes: Sequence[Write], executor: object, fork: Store | None = No
             return chosen.submit(in_turn, store_block, list(map(block, tasks)))
 
         ready = Ready([(0, [range(starts[-1])])], lambda _block, _last: None)
-        for task, result in submitted(submit, ready, slots, retries):
+        for task, result in submitted(submit, ready, slots, retries, running):
             if isinstance(result, BaseException):
                 failed[task] = result
             elif result is not None and fork is not None:

@@ -14,11 +14,14 @@ from concurrent.futures import (
     Future,
     InvalidStateError,
     ThreadPoolExecutor,
+    as_completed,
     wait,
 )
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar, cast, runtime_checkable
 
+from tessarr.common.counted import counted
 from tessarr.errors import MissingDependencyError, UnsupportedOperationError
 from tessarr.plan.strategies.ready import Hands
 
@@ -39,6 +42,8 @@ class Ended(NamedTuple, Generic[T]):
 
 Submit: TypeAlias = Callable[[Sequence[int]], Future[Ended[T]]]
 """Submits tasks as one call, which `in_turn` carries out."""
+Running: TypeAlias = dict[Future[Ended[T]], list[int]]
+"""Calls in flight, with their tasks."""
 
 
 @runtime_checkable
@@ -62,25 +67,43 @@ _LOOK_S = 1
 def executor_from(executor: object, slots: int | None) -> tuple[AbstractContextManager[Submits], int]:
     """Return the executor that a user's ``executor=`` means, and its slots; ``None`` is threads of this process.
 
-    Raises `UnsupportedOperationError` for ``"dask"`` without a current client, `TypeError` for what is not an executor.
+    Raises `UnsupportedOperationError` for ``"dask"`` without a current client, `TypeError` for what is not an executor,
+    `ValueError` for fewer slots than one.
     """
+    if slots is not None and slots < 1:
+        raise ValueError(f"slots must be at least 1, got {slots}")
     if executor is None:
         count = slots or 1
-        return ThreadPoolExecutor(count, "tessarr-plan"), count
-    if executor == "dask":
-        client = _client()
+        return _Threads(count, "tessarr-plan"), count
+    distributed = sys.modules.get("distributed")
+    if executor == "dask" or (distributed is not None and isinstance(executor, distributed.Client)):
+        client = _client() if executor == "dask" else cast("Client", executor)
         threads: dict[str, int] = client.nthreads()  # pyright: ignore[reportAssignmentType] - a coroutine only if asynchronous
         # with pure=True, a repeated task would not run
         return DaskExecutor(client.get_executor(pure=False)), slots or sum(threads.values()) or 1
-    if not isinstance(executor, Submits):
+    if not isinstance(executor, Submits) or isinstance(executor, type):
         raise TypeError(
-            f'executor must be None, "dask", or have submit(), as concurrent.futures.Executor; got {executor!r}'
+            'executor must be None, "dask", a client of dask, or have submit(), as an object of a '
+            f"concurrent.futures.Executor; got {executor!r}"
         )
     count = slots or getattr(executor, "_max_workers", None) or 8
     dask = sys.modules.get("distributed.cfexecutor")
     if dask is not None and isinstance(executor, dask.ClientExecutor):
         return DaskExecutor(cast("ClientExecutor", executor)), count
     return nullcontext(executor), count
+
+
+class LeftRunning(KeyboardInterrupt):
+    """The user does not wait for the tasks that run."""
+
+
+class _Threads(ThreadPoolExecutor):
+    """Threads of this process, which are left where the user leaves them."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.shutdown(wait=not isinstance(error, LeftRunning), cancel_futures=True)
 
 
 class DaskExecutor:
@@ -152,42 +175,64 @@ def in_turn(run: Callable[[A], T], tasks: Sequence[A]) -> Ended[T]:
     return Ended(results, time.monotonic() - began)
 
 
-def submitted(submit: Submit[T], ready: Hands, slots: int, retries: int) -> Iterator[tuple[int, T | BaseException]]:
+def submitted(
+    submit: Submit[T], ready: Hands, slots: int, retries: int, running: Running[T]
+) -> Iterator[tuple[int, T | BaseException]]:
     """Run tasks, at most ``WINDOW * slots`` calls in flight, and yield each with its receipt, or with its last error.
 
     A task that fails is sent again, `retries` times, alone; so are those of a call that fails, whichever of them is the reason.
-    A broken executor, or one that refuses a call, gets no more.
+    A broken executor, or one that refuses a call, gets no more. What is in flight is in `running`: see `stopping`.
     """
     calls = _Calls(ready)
     takes_more = True
-    running: dict[Future[Ended[T]], list[int]] = {}
-    try:
-        while True:
-            while takes_more and len(running) < WINDOW * slots and (tasks := calls.take()):
-                running[_sent(submit, tasks)] = tasks
-            if not running:
-                return
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                tasks = running.pop(future)
-                error = CancelledError() if future.cancelled() else future.exception()
-                takes_more = takes_more and not isinstance(error, BrokenExecutor)
-                if error is None:
-                    results = calls.ended(tasks, future.result())
-                elif len(tasks) > 1 and takes_more:
-                    calls.separate(tasks)
+    while True:
+        while takes_more and len(running) < WINDOW * slots and (tasks := calls.take()):
+            running[_sent(submit, tasks)] = tasks
+        if not running:
+            return
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            tasks = running.pop(future)
+            error = CancelledError() if future.cancelled() else future.exception()
+            takes_more = takes_more and not isinstance(error, BrokenExecutor)
+            if error is None:
+                results = calls.ended(tasks, future.result())
+            elif len(tasks) > 1 and takes_more:
+                calls.separate(tasks)
+                continue
+            else:
+                results = [error] * len(tasks)
+            for task, result in zip(tasks, results, strict=False):
+                failed = isinstance(result, BaseException)
+                if failed and takes_more and calls.repeats(task, retries):
                     continue
-                else:
-                    results = [error] * len(tasks)
-                for task, result in zip(tasks, results, strict=False):
-                    failed = isinstance(result, BaseException)
-                    if failed and takes_more and calls.repeats(task, retries):
-                        continue
-                    yield task, result
-                    ready.ended(task, failed=failed)
-    finally:
-        for future in running:
-            future.cancel()
-        wait(running)
+                yield task, result
+                ready.ended(task, failed=failed)
+
+
+@contextmanager
+def stopping(running: Running[T], take: Callable[[int, T], None]) -> Iterator[None]:
+    """After an error in the block, cancel what is in flight, wait for the tasks that run, and `take` their receipts.
+
+    After Ctrl-C, say so. A second one leaves them: raises `LeftRunning`.
+    """
+    try:
+        yield
+    except BaseException as error:
+        left = {future: tasks for future, tasks in running.items() if not future.cancel()}
+        if left and isinstance(error, KeyboardInterrupt):
+            count = counted(sum(map(len, left.values())), "task")
+            line = "\n" if sys.stderr.isatty() else ""  # a bar is drawn there
+            sys.stderr.write(f"{line}stopping: {count} still running; Ctrl-C again leaves what runs\n")
+            sys.stderr.flush()
+        try:
+            for future in as_completed(left):
+                if not future.cancelled() and future.exception() is None:
+                    for task, result in zip(left[future], future.result().results, strict=False):
+                        if not isinstance(result, BaseException):
+                            take(task, result)
+        except KeyboardInterrupt:
+            raise LeftRunning from None
+        raise
 
 
 class _Calls:

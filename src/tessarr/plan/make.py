@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import get_args
 
 import numpy.typing as npt
 
@@ -49,6 +50,8 @@ def rechunk(
     Raises `BaseZarrError` when something is at `dest` and not `overwrite`, or where one stored chunk needs more memory;
     `UnsupportedOperationError` where the source is, holds, or is within the target, or for a strategy that is impossible.
     """
+    if strategy not in get_args(Name):
+        raise ValueError(f"strategy must be one of {', '.join(get_args(Name))}; got {strategy!r}")
     most = parse_nbytes(memory) if isinstance(memory, str) else memory
     choices = Choices(
         zarr_format=None, chunks=chunks, shards=shards, filters=filters, compressors=compressors, codecs=codecs

@@ -14,7 +14,7 @@ from tessarr.core.stored.walk import read_entries
 from tessarr.errors import BaseZarrError, ConflictError, FailedTasksError, UnsupportedOperationError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan import kinds
-from tessarr.plan.executors import Submit, Submits, executor_from, in_turn, submitted
+from tessarr.plan.executors import Running, Submit, Submits, executor_from, in_turn, stopping, submitted
 from tessarr.plan.kinds import RunTasks, kind_of
 from tessarr.plan.manifest import DOCUMENT, Manifest, Place
 from tessarr.plan.markers import FOLDER, Milestones, Ranges, Receipt, done_in, mark, results_in
@@ -158,9 +158,9 @@ class Plan:
     ) -> Status:
         """Carry out all tasks that are not done, and finish.
 
-        `executor`: ``None`` for threads of this process, ``"dask"`` for the current client of dask, or any
+        `executor`: ``None`` for threads of this process, ``"dask"`` for the current client of dask, such a client, or any
         `concurrent.futures.Executor`. `slots`: tasks at once; by default as many as the executor has. A task that fails is
-        repeated up to `retries` times.
+        repeated up to `retries` times. Ctrl-C waits for the tasks that run, a second one leaves them.
 
         Raises `FailedTasksError` naming the tasks that failed; the others are done, and ``run`` again goes on. Raises
         `ConflictError` naming a file that has changed since the plan was made.
@@ -188,7 +188,8 @@ class Plan:
         """
         if not 1 <= part <= of:
             raise ValueError(f"parts are numbered from 1 to {of}, got {part}")
-        if stage is not None and not 1 <= stage <= (stages := self._manifest.stages):
+        stages = self._manifest.stages
+        if stage is not None and not 1 <= stage <= stages:
             raise ValueError(f"stages are numbered from 1 to {stages}, got {stage}")
         blocks = self._manifest.blocks
         self._refresh()
@@ -219,16 +220,22 @@ class Plan:
                     work.end_block(block)
 
         ready = self._hands(missing, end_of_stage, self._done)
+        running: Running[Receipt] = {}
+
+        def take(task: int, receipt: Receipt) -> None:
+            unmarked.append(receipt)
+            self._done.add(task, task + 1)
+            if self._manifest.target is None and self._place is None:
+                self._results[task] = receipt.result
+
         try:
-            with context as chosen:
-                for task, result in submitted(self._submit(chosen, executor is None), ready, count, retries):
+            with context as chosen, stopping(running, take):
+                submit = self._submit(chosen, executor is None)
+                for task, result in submitted(submit, ready, count, retries, running):
                     if isinstance(result, BaseException):
                         failed[task] = result
                     else:
-                        unmarked.append(result)
-                        self._done.add(task, task + 1)
-                        if self._manifest.target is None and self._place is None:
-                            self._results[task] = result.result
+                        take(task, result)
                     if progress is not None:
                         failures = f", {len(failed)} failed" if failed else ""
                         progress(len(self._done), self.tasks, f"task {task}{failures}")

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from functools import partial
 
 from tessarr.cli.places import storage_options
-from tessarr.cli.printing import OK, PROBLEMS, add_source_storage, add_storage, add_verb, note, print_json
+from tessarr.cli.printing import OK, PROBLEMS, add_jobs, add_source_storage, add_storage, add_verb, note, print_json
 from tessarr.cli.progress import bar
 from tessarr.cli.verbs.plans.plan import LIKE_DEST
 from tessarr.common.counted import counted
 from tessarr.errors import BaseZarrError, FailedTasksError
+from tessarr.plan.executors import LeftRunning
 from tessarr.plan.plan import Plan, Status
 from tessarr.tools.check.report import Report
 
@@ -59,12 +61,16 @@ tessarr run PLAN --status --json
     )
     how.add_argument("--dask", metavar="ADDRESS", help="run on the dask cluster whose scheduler is there")
     how.add_argument("--status", action="store_true", help="only show how far it is")
-    verb.add_argument("--jobs", type=int, default=1, metavar="N", help="tasks at once in this process (default: 1)")
+    add_jobs(verb, "tasks at once in this process")
     verb.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Carry out the plan, and print how far it is."""
+    """Carry out the plan, and print how far it is. Raises `ValueError` for options that mean nothing together."""
+    if arguments.stage is not None and arguments.part is None:
+        raise ValueError("--stage needs --part: which part of the stage")
+    if arguments.jobs is not None and (arguments.status or arguments.dask is not None):
+        raise ValueError("--jobs is for tasks in this process: leave it out with --dask and --status")
     return advance(arguments, Plan.status if arguments.status else partial(_carried_out, arguments=arguments))
 
 
@@ -75,11 +81,23 @@ def advance(arguments: argparse.Namespace, work: Callable[[Plan], Status]) -> in
         storage_options=storage_options(arguments.storage),
         source_storage_options=storage_options(arguments.source_storage),
     )
+    with leaving():
+        try:
+            return shown(plan, work, json=arguments.json)
+        except KeyboardInterrupt:
+            note(f"stopped; what is done is kept. Go on with: tessarr run {arguments.plan}")
+            raise
+
+
+@contextmanager
+def leaving() -> Iterator[None]:
+    """End the process at once where the user does not wait for the tasks that run."""
     try:
-        return shown(plan, work, json=arguments.json)
-    except KeyboardInterrupt:
-        note(f"stopped; what is done is kept. Go on with: tessarr run {arguments.plan}")
-        raise
+        yield
+    except LeftRunning:
+        note("interrupted")
+        sys.stdout.flush()
+        os._exit(130)  # the end of the interpreter waits for all threads
 
 
 def shown(plan: Plan, work: Callable[[Plan], Status], *, json: bool) -> int:
@@ -105,8 +123,6 @@ def shown(plan: Plan, work: Callable[[Plan], Status], *, json: bool) -> int:
 
 
 def _carried_out(plan: Plan, arguments: argparse.Namespace) -> Status:
-    if arguments.stage is not None and arguments.part is None:
-        raise ValueError("--stage needs --part: which part of the stage")
     with bar(nbytes=False, lines=True) as progress:
         if arguments.part is not None:
             part, of = part_of(arguments.part, os.environ)
