@@ -8,20 +8,21 @@ import pytest
 
 import tessarr
 from tessarr.errors import ConflictError
+from tessarr.types import ZarrFormat
 
 
-def _twice(place: object, **attributes: object) -> tuple[tessarr.Array, tessarr.Array]:
+def _twice(place: dict[str, bytes], **attributes: object) -> tuple[tessarr.Array, tessarr.Array]:
     tessarr.create_array(place, shape=(1,), dtype="i4", attributes=attributes)
     return tessarr.open_array(place, mode="r+"), tessarr.open_array(place, mode="r+")
 
 
-def _stored(place: object) -> dict[str, object]:
+def _stored(place: dict[str, bytes] | Path) -> dict[str, object]:
     return tessarr.open_array(place, mode="r").attrs.asdict()
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_a_nested_change_is_refused_where_another_writer_has_changed_the_attribute(
-    tmp_path: Path, zarr_format: int
+    tmp_path: Path, zarr_format: ZarrFormat
 ) -> None:
     tessarr.create_array(
         tmp_path, shape=(1,), dtype="i4", attributes={"log": [], "cfg": {"x": 0.5}}, zarr_format=zarr_format

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     Items: TypeAlias = SupportsKeysAndGetItem[str, object] | Iterable[tuple[str, object]]
 
 
-class Attributes(MutableMapping[str, Any]):
+Value: TypeAlias = Any
+"""The value of an attribute: of JSON, nested objects and lists live; with the setting for it as it was given."""
+
+
+class Attributes(MutableMapping[str, Value]):
     """The user attributes of an array or group.
 
     Reading gives the values as of when the node was opened or last changed through this object; `refresh` reloads
@@ -42,10 +46,10 @@ class Attributes(MutableMapping[str, Any]):
         self._node = node
 
     @property
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, Value]:
         return self._node._metadata.attributes
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Value:
         return _live(self._current(name), self._replacer(name))
 
     def _replacer(self, name: str) -> Save:
@@ -107,7 +111,7 @@ class Attributes(MutableMapping[str, Any]):
             raise KeyError(name)
         self._change(lambda old: {key: value for key, value in old.items() if key != name})
 
-    def pop(self, name: str, *default: object) -> Any:
+    def pop(self, name: str, *default: object) -> Value:
         """Remove a stored attribute and return its value, which one writer gets; `default` where there is none.
 
         Raises `KeyError` where there is none, and no `default`.
@@ -132,7 +136,7 @@ class Attributes(MutableMapping[str, Any]):
             return default[0]
         return _live(strict_json.plain(popped), None)
 
-    def popitem(self) -> tuple[str, Any]:
+    def popitem(self) -> tuple[str, Value]:
         """Remove the first attribute, and return its name and its stored value, which one writer gets.
 
         Raises `KeyError` where there is none, or another writer has removed it.
@@ -142,7 +146,7 @@ class Attributes(MutableMapping[str, Any]):
         name = next(iter(self._values))
         return name, self.pop(name)
 
-    def setdefault(self, name: str, default: object = None) -> Any:
+    def setdefault(self, name: str, default: object = None) -> Value:
         """Return the value of an attribute; where none is stored, set it to `default` first."""
         if name not in self._values:
             new = strict_json.plain(default)
