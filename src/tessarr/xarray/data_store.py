@@ -11,7 +11,7 @@ Source: xarray 2025.6 to 2026.9, `xarray/backends/zarr.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast
 
 from xarray import Variable, conventions
 from xarray.backends.common import _encode_variable_name
@@ -35,6 +35,9 @@ from tessarr.xarray.opening import groups_below, open_place
 if TYPE_CHECKING:
     from tessarr.core.array import Array
 
+Kind = TypeVar("Kind", bound="TessarrStore")
+ByName: TypeAlias = "Mapping[Any, Any]"
+"""Variables, attributes or encodings by name: xarray allows any hashable value as a name."""
 _STORE_OPTIONS = (
     "consolidate_on_close", "append_dim", "write_region", "safe_chunks", "write_empty", "align_chunks",
     "cache_members", "use_zarr_fill_value_as_mask",
@@ -76,6 +79,13 @@ class TessarrStore(ZarrStore):
         self._decodes_times: object = True
         self.warns_of_shared = False
         super().__init__(zarr_group, mode, **options)  # pyright: ignore[reportArgumentType] - xarray's options
+
+    def _fetch_members(self) -> dict[str, Array | Group]:
+        return dict(self.zarr_group.members())  # xarray imports zarr here until 2025.9
+
+    def get_child_store(self, group: str) -> Self:
+        """Make a store of the group `group` below this one, which is created if it is missing."""
+        return alike(self, self.zarr_group.require_group(group), type(self))
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -141,29 +151,42 @@ class TessarrStore(ZarrStore):
 
     def store(
         self,
-        variables: Mapping[Any, Any],
-        attributes: Mapping[Any, Any],
-        check_encoding_set: Iterable[Any] = frozenset(),
-        writer: Any = None,
-        unlimited_dims: Any = None,
+        variables: ByName,
+        attributes: ByName,
+        check_encoding_set: Iterable[object] = frozenset(),
+        writer: object = None,
+        unlimited_dims: object = None,
     ) -> None:
         """Encode `variables` and `attributes`, create what is missing, and pass the values to `writer`."""
+        self.set_dimensions(variables, unlimited_dims=unlimited_dims)
+        self.write(*self.encode_for_writing(variables, attributes), check_encoding_set, writer)
+        if self._consolidate_on_close:
+            self.consolidate()
+
+    def write(self, encoded: ByName, attributes: ByName, checked: object, writer: object) -> None:
+        """Create what is missing, and pass the values to `writer`; the arguments are those of `store`, encoded."""
+        if self._mode not in ("r", "r+"):
+            self.set_attributes(attributes)
+        # xarray takes entries out of the encodings
+        copies = {name: variable.copy(deep=False) for name, variable in encoded.items()}
+        self.set_variables(copies, checked, writer)
+
+    def encode_for_writing(self, variables: ByName, attributes: ByName) -> tuple[ByName, ByName]:
+        """Encode the variables that the mode writes, and `attributes`: what is stored already as its stored values are.
+
+        Raises `ValueError` for variables that do not fit those that are stored, or are not allowed.
+        """
         there = self.array_keys()
         existing = set() if self._mode == "w" else {name for name in variables if _encode_variable_name(name) in there}
         self._check_allowed(variables, there)
         new = {name: value for name, value in variables.items() if name not in existing}
         encoded, attributes = self.encode(new, attributes)
         encoded.update(self._encoded_as_stored({name: variables[name] for name in variables if name in existing}))
-        if self._mode not in ("r", "r+"):
-            self.set_attributes(attributes)
-            self.set_dimensions(encoded, unlimited_dims=unlimited_dims)
         if self._mode == "a-" and self._append_dim is not None:
             encoded = {
                 name: value for name, value in encoded.items() if name not in existing or self._append_dim in value.dims
             }
-        self.set_variables(encoded, check_encoding_set, writer, unlimited_dims=unlimited_dims)
-        if self._consolidate_on_close:
-            self.consolidate()
+        return encoded, attributes
 
     def consolidate(self) -> None:
         """Consolidate the metadata of the whole store; no effect on a store that has none, such as Icechunk's."""
@@ -188,7 +211,7 @@ class TessarrStore(ZarrStore):
                     f"append_dim={self._append_dim!r} does not match any existing dataset dimensions {known}"
                 )
 
-    def _encoded_as_stored(self, variables: Mapping[Any, Any]) -> dict[object, object]:
+    def _encoded_as_stored(self, variables: ByName) -> dict[object, object]:
         """Encode `variables`, which are already stored, with exactly the encoding of their stored values."""
         if not variables:
             return {}
@@ -229,6 +252,20 @@ class TessarrStore(ZarrStore):
         except TypeError as error:
             raise TypeError(f"Invalid attribute in Dataset.attrs. (variable {name!r}: {error})") from error
         return self.zarr_group.create_array(name, shape=shape, attributes=attrs, **keywords)
+
+
+def alike(store: TessarrStore, group: Group, kind: type[Kind]) -> Kind:
+    """Make a store of `group` with the mode and options of `store`. It closes nothing."""
+    return kind(
+        group,
+        store._mode,
+        append_dim=store._append_dim,
+        write_region=store._write_region,
+        safe_chunks=store._safe_chunks,
+        write_empty=store._write_empty,
+        align_chunks=store._align_chunks,
+        use_zarr_fill_value_as_mask=store._use_zarr_fill_value_as_mask,
+    )
 
 
 def _place_options(options: Mapping[str, object]) -> dict[str, Any]:

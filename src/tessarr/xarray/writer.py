@@ -121,7 +121,7 @@ def _private(name: str) -> Callable[..., object]:
     return getattr(home, name)
 
 
-def dump(dataset: object, store: object, writer: LockingWriter, *, encoding: Mapping[object, object]) -> None:
+def dump(dataset: object, store: object, writer: ArrayWriter, *, encoding: Mapping[object, object]) -> None:
     """Encode a dataset, and pass it to `store`."""
     _private("dump_to_store")(dataset, store, writer, encoding=encoding)
 
