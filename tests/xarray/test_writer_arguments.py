@@ -34,6 +34,8 @@ def test_arguments_are_those_of_xarray() -> None:
     assert [one for one in ours if one[0] not in ("write_inherited_coords", "executor")] == theirs
     of_trees = dict(parameters(xr.DataTree.to_zarr)).keys() - {"kwargs"}
     assert of_trees <= dict(ours).keys()
+    assert parameters(xr.Dataset.tessarr.to_zarr)[:-1] == parameters(xr.DataArray.tessarr.to_zarr)[:-1] == theirs
+    assert parameters(xr.DataTree.tessarr.to_zarr)[:7] == parameters(xr.DataTree.to_zarr)[:7]
     engine = dict(parameters(xr.backends.list_engines()["zarr"].open_dataset)).keys()
     gone = {"engine", "chunk_store", "synchronizer", "zarr_version"}
     assert engine - gone <= dict(parameters(TessarrBackendEntrypoint.open_dataset)).keys()
@@ -52,6 +54,15 @@ def test_modes(tmp_path: Path) -> None:
     assert ((found.v == 2).all(), (found.new == 3).all()) == (True, True)
     tessarr.xarray.to_zarr(numbered([5]), place, mode="w")
     xr.testing.assert_identical(tessarr.xarray.open_dataset(place).load(), numbered([5]))
+
+
+def test_a_tree_takes_the_arguments_of_a_tree_in_their_order(tmp_path: Path) -> None:
+    tree = xr.DataTree.from_dict({"/": numbered([0, 1]), "/c": numbered([0, 1])})
+    tree.tessarr.to_zarr(tmp_path / "a.zarr", "w", {"/c": {"v": {"chunks": (1, 2)}}}, False, None, True)
+    assert tessarr.open_array(tmp_path / "a.zarr", path="c/v").chunks == (1, 2)
+    assert "t" in tessarr.open_group(tmp_path / "a.zarr", path="c")
+    with pytest.raises(TypeError):
+        tree.tessarr.to_zarr(tmp_path / "a.zarr", append_dim="t")
 
 
 @pytest.mark.parametrize("region", ["auto", {"t": "auto", "x": slice(None)}])
