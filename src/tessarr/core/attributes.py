@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from copy import deepcopy
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, SupportsIndex, TypeAlias, 
 
 from tessarr.common import strict_json
 from tessarr.core.asynchronous.sans_io import async_variant, run_steps, sans_io, steps_of
+from tessarr.errors import ConflictError
 from tessarr.settings import config as settings
 
 if TYPE_CHECKING:
@@ -20,12 +22,17 @@ if TYPE_CHECKING:
     Items: TypeAlias = SupportsKeysAndGetItem[str, object] | Iterable[tuple[str, object]]
 
 
-class Attributes(MutableMapping[str, Any]):
+Value: TypeAlias = Any
+"""The value of an attribute: of JSON, nested objects and lists live; with the setting for it as it was given."""
+
+
+class Attributes(MutableMapping[str, Value]):
     """The user attributes of an array or group.
 
     Reading gives the values as of when the node was opened or last changed through this object; `refresh` reloads
     them. Writing changes the stored document, under the store's lock, and leaves attributes that others wrote alone.
-    A nested object or list is live: changing it stores the change.
+    A nested object or list is live: changing it stores the whole attribute, unless another writer has changed that since
+    it was read, which is a `ConflictError`. `put` and `clear` replace all attributes.
 
     >>> import tessarr
     >>> group = tessarr.group()
@@ -39,11 +46,43 @@ class Attributes(MutableMapping[str, Any]):
         self._node = node
 
     @property
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, Value]:
         return self._node._metadata.attributes
 
-    def __getitem__(self, name: str) -> Any:
-        return _live(self._current(name), lambda value: self.update({name: value}))
+    def __getitem__(self, name: str) -> Value:
+        return _live(self._current(name), self._replacer(name))
+
+    def _replacer(self, name: str) -> Save:
+        """Make what stores an attribute as a whole, as long as the stored one is that which this object holds now."""
+        known = self._values[name]
+
+        def replace(value: object) -> None:
+            nonlocal known
+            new = strict_json.plain(value)
+
+            def change(old: dict[str, object]) -> dict[str, object]:
+                if name not in old or _text(old[name]) != _text(known):
+                    raise self._changed_meanwhile(name, known, old.get(name))
+                return {**old, name: new}
+
+            def change_newer(old: dict[str, object]) -> dict[str, object]:
+                return old if name in old and _text(old[name]) == _text(new) else change(old)
+
+            run_steps(self._node._change_attributes_steps(change, change_newer))
+            known = new
+            self._keep_given({name: value})
+
+        return replace
+
+    def _changed_meanwhile(self, name: str, known: object, stored: object) -> ConflictError:
+        return ConflictError(
+            f"the attribute {name!r} was changed or deleted after it was read here",
+            store=self._node._store.url,
+            path=self._node.name,
+            expected=known,
+            got=stored,
+            hint=f"Nothing was changed: call attrs.refresh() and repeat the change; attrs[{name!r}] = … replaces the whole",
+        )
 
     def _current(self, name: str) -> object:
         """Return the value as it was given, with the setting for that while it is the stored one; else as it is stored."""
@@ -71,6 +110,49 @@ class Attributes(MutableMapping[str, Any]):
         if name not in self._values:
             raise KeyError(name)
         self._change(lambda old: {key: value for key, value in old.items() if key != name})
+
+    def pop(self, name: str, *default: object) -> Value:
+        """Remove a stored attribute and return its value, which one writer gets; `default` where there is none.
+
+        Raises `KeyError` where there is none, and no `default`.
+        """
+        if len(default) > 1:
+            raise TypeError(f"pop takes a name and one default, got {len(default)} defaults")
+        popped: object = None
+
+        def change(old: dict[str, object]) -> dict[str, object]:
+            nonlocal popped
+            popped = old.pop(name)
+            return old
+
+        def change_newer(old: dict[str, object]) -> dict[str, object]:
+            return {key: value for key, value in old.items() if key != name}
+
+        try:
+            run_steps(self._node._change_attributes_steps(change, change_newer))
+        except KeyError:
+            if not default:
+                raise
+            return default[0]
+        return _live(strict_json.plain(popped), None)
+
+    def popitem(self) -> tuple[str, Value]:
+        """Remove the first attribute, and return its name and its stored value, which one writer gets.
+
+        Raises `KeyError` where there is none, or another writer has removed it.
+        """
+        if not self._values:
+            raise KeyError("there is no attribute")
+        name = next(iter(self._values))
+        return name, self.pop(name)
+
+    def setdefault(self, name: str, default: object = None) -> Value:
+        """Return the value of an attribute; where none is stored, set it to `default` first."""
+        if name not in self._values:
+            new = strict_json.plain(default)
+            self._change(lambda old: old if name in old else {**old, name: new})
+            self._keep_given({name: default})
+        return self[name]
 
     @sans_io
     async def update(self, items: Items = (), /, **named: object) -> None:
@@ -125,7 +207,12 @@ class Attributes(MutableMapping[str, Any]):
 Save: TypeAlias = Callable[[object], None]
 
 
-def _live(value: object, save: Save) -> object:
+def _text(value: object) -> str:
+    """Return an attribute as text, which is equal for equal ones, those of NaN included."""
+    return json.dumps(value, sort_keys=True)
+
+
+def _live(value: object, save: Save | None) -> object:
     """Wrap a dict or list so that a change stores the whole attribute; return any other value unchanged."""
     if isinstance(value, dict):
         return _LiveDict(value, save)

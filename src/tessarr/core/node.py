@@ -83,7 +83,15 @@ class Node:
 
         return await migrated_to_steps(self._store, self._metadata, self._format_found_at())
 
-    async def _change_attributes_steps(self, change: Callable[[dict[str, object]], dict[str, object]]) -> None:
+    async def _change_attributes_steps(
+        self,
+        change: Callable[[dict[str, object]], dict[str, object]],
+        change_newer: Callable[[dict[str, object]], dict[str, object]] | None = None,
+    ) -> None:
+        """Store ``change(attributes)``, and what `change_newer` makes of those that a migration has stored meanwhile.
+
+        The migration may have seen the change; ``None``: `change` may be repeated.
+        """
         from tessarr.core.stored.metadata_io import change_attributes_steps, settle_attributes_steps
 
         self._require_writable()
@@ -99,7 +107,7 @@ class Node:
         changed = await change_attributes_steps(*place, self._metadata, change_in_order)
         if (newer := await settle_attributes_steps(*place, changed, self._format_found_at())) is not None:
             with suppress(KeyError):  # an attribute is deleted that the new description lacks already
-                await change_attributes_steps(*place, self._metadata.with_(zarr_format=newer), change)
+                await change_attributes_steps(*place, self._metadata.with_(zarr_format=newer), change_newer or change)
         with STATE_LOCK:
             if order > self._attributes_order:
                 self._metadata = self._metadata.with_attributes(changed.attributes)

@@ -84,6 +84,12 @@ class Store(AsMapping):
         """Set `read_only`. A subclass need not call this method."""
         self.read_only = read_only
 
+    def _invalidate_cached(self, prefix: str, is_stale: Callable[[str], bool]) -> None:
+        """Remove what this store, or one below, has cached of the keys under `prefix` whose rest ``is_stale(rest)``.
+
+        For values that other writers may have replaced, where what is stored decides; without a cache nothing is done.
+        """
+
     # -- zarr-python's attributes ------------------------------------------------------------------------------
 
     @property

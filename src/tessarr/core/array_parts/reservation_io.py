@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from operator import not_
 from typing import TYPE_CHECKING, Any
 
 from tessarr.core.asynchronous.clock import Attempt
@@ -27,6 +28,7 @@ from tessarr.errors import ConflictError, StaleNodeError, UnsupportedOperationEr
 from tessarr.metadata import formats, reservations, serialize
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.reservations import MEMBER
+from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
 from tessarr.types import Buffer
 
@@ -80,8 +82,21 @@ async def read_reservations_steps(array: Array) -> Document:
     if array._metadata.zarr_format != 3:
         return await _catch_up_steps(array)
     key = f"{prefix_of(array.path)}zarr.json"
-    data = await store_call(array._store, "get", key)
+    data = await _get_steps(array._store, key)
     return {} if data is None else _loads("zarr.json", data, key)
+
+
+def _get(store: Store, key: str) -> Buffer | None:
+    """Read a value that other writers change, not from a cache."""
+    store._invalidate_cached(key, not_)
+    return store.get(key)
+
+
+async def _get_steps(store: Store, key: str) -> Buffer | None:
+    """Read a value as `_get` does."""
+    store._invalidate_cached(key, not_)
+    data: Buffer | None = await store_call(store, "get", key)
+    return data
 
 
 def refuse_format_1(array: Array) -> None:
@@ -164,15 +179,15 @@ def _joined(document: Document, record: Document) -> Document:
 async def _read_both_steps(array: Array) -> Document:
     prefix = prefix_of(array.path)
     # The reservations first: the shape that is read after them includes every region published before them.
-    beside = await store_call(array._store, "get", prefix + BESIDE)
+    beside = await _get_steps(array._store, prefix + BESIDE)
     while True:
-        data = await store_call(array._store, "get", prefix + _DOCUMENT)
+        data = await _get_steps(array._store, prefix + _DOCUMENT)
         document = {} if data is None else _loads(_DOCUMENT, data, prefix + _DOCUMENT)
         joined = _joined(document, _record(beside, prefix + BESIDE))
         if not _is_ahead(joined):
             return joined
         before = beside
-        beside = await store_call(array._store, "get", prefix + BESIDE)
+        beside = await _get_steps(array._store, prefix + BESIDE)
         if _same(before, beside):
             return joined
 
@@ -184,9 +199,9 @@ async def _change_beside_steps(array: Array, change: Change, attempt: Attempt) -
 
     def rewrite(old: Buffer | None) -> bytes:
         record = _record(old, prefix + BESIDE)
-        data = store.get(prefix + _DOCUMENT)  # after the reservations, see `_read_both_steps`
+        data = _get(store, prefix + _DOCUMENT)  # after the reservations, see `_read_both_steps`
         document = _joined({} if data is None else _loads(_DOCUMENT, data, prefix + _DOCUMENT), record)
-        if _is_ahead(document) and not _same(old, store.get(prefix + BESIDE)):
+        if _is_ahead(document) and not _same(old, _get(store, prefix + BESIDE)):
             raise _StaleError
         new = change(document)
         found[:] = [document if new is None else new]
@@ -231,12 +246,12 @@ async def _catch_up_steps(array: Array) -> Document:
     else:
 
         def follow(stored: Document) -> Document:
-            record = _record(store.get(prefix + BESIDE), prefix + BESIDE)
+            record = _record(_get(store, prefix + BESIDE), prefix + BESIDE)
             now = reservations.parse(_joined(stored, record))
             if now is None or stored["shape"][now.axis] >= now.published():
                 raise _UnchangedError
             if not _is_same_array(array, stored, record, now.axis):
-                latest = _loads(_DOCUMENT, store.get(prefix + _DOCUMENT) or b"{}", prefix + _DOCUMENT)
+                latest = _loads(_DOCUMENT, _get(store, prefix + _DOCUMENT) or b"{}", prefix + _DOCUMENT)
                 if latest.get("shape") != stored["shape"]:  # it was read before the reservations
                     raise _StaleError
                 raise _replaced_error(array, record, stored)
@@ -253,7 +268,7 @@ async def _catch_up_steps(array: Array) -> Document:
 
     def forget(old: Buffer | None) -> bytes:
         record = _record(old, prefix + BESIDE)
-        data = store.get(prefix + _DOCUMENT)
+        data = _get(store, prefix + _DOCUMENT)
         stored = {} if data is None else _loads(_DOCUMENT, data, prefix + _DOCUMENT)
         now = reservations.parse(_joined(stored, record))
         if now is None or now.reserved or "stop" not in record or stored["shape"][now.axis] < now.stop:

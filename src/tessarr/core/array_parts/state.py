@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import ge
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.core.creation.array_config import ArrayConfigLike, array_config
@@ -12,6 +13,7 @@ from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import Choice, choose
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
+from tessarr.stores.path import prefix_of
 from tessarr.types import JSONObject, Shape
 
 if TYPE_CHECKING:
@@ -129,6 +131,8 @@ class ArrayState(Node):
         ``None`` keeps the metadata (`read_only` has changed). Compares and swaps in memory: if the state is not `since` any
         more, because another thread changed the array, nothing is done and ``False`` returned.
         """
+        if metadata is not None:
+            self._forget_gained(metadata)
         with STATE_LOCK:
             if since is not _ANY and self._state is not since:
                 return False
@@ -137,6 +141,23 @@ class ArrayState(Node):
             for name in ("_bound", "engine", "_engine"):
                 self.__dict__.pop(name, None)
         return True
+
+    def _forget_gained(self, metadata: ArrayMetadata) -> None:
+        """Invalidate what a store has cached of chunks with elements that the shape of `metadata` gains: others stored them."""
+        old, new = self._metadata.shape, metadata.shape
+        if len(old) != len(new) or all(after <= before for before, after in zip(old, new, strict=True)):
+            return
+        axes = metadata.chunk_grid.axes(new)
+        first = [
+            axis.find(before) if after > before else axis.nchunks
+            for axis, before, after in zip(axes, old, new, strict=True)
+        ]
+
+        def is_stale(name: str) -> bool:
+            coords = metadata.chunk_key_encoding.decode(name, len(new))
+            return coords is not None and any(map(ge, coords, first))
+
+        self._store._invalidate_cached(prefix_of(self._path), is_stale)
 
 
 def _states_order(config: ArrayConfigLike | None) -> bool:

@@ -194,6 +194,8 @@ async def _follow_steps(store: Store, paths: Sequence[str], names: Sequence[str]
     places = [(place, name) for place in above for name in names if place in groups or name == V2_KEY]
     if not places:
         return
+    for place in above:
+        store._invalidate_cached(prefix_of(place), formats.DOCUMENT_NAMES.__contains__)
     answers = await store_call(store, "fetch", [Fetch(prefix_of(place) + name) for place, name in places])
     for place, name in _holding(places, answers):
         prefix = prefix_of(place)

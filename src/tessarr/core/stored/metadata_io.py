@@ -93,10 +93,8 @@ async def create_documents_steps(
     if overwrite and (existing is not None or clears):
         await hold_node_steps(store, path, _replace_steps(store, path, documents), entries[-1])
     else:
-        ways = (zarr_format,) if beside else (3, 2)
-        other = await write_new_steps(
-            store, path, documents, replace=existing is not None, above=made, formats_in_the_way=ways
-        )
+        ways, is_one = (zarr_format,) if beside else (3, 2), existing is not None
+        other = await write_new_steps(store, path, documents, replace=is_one, above=made, formats_in_the_way=ways)
         if other is not None:
             if not overwrite:
                 raise _contains(store, other, (await read_kinds_steps(store, other))[other])
@@ -262,8 +260,7 @@ async def _create_ancestors_steps(
     above = [] if zarr_format == 1 else [*ancestors(path)]
     missing = [ancestor for ancestor in above if kinds[ancestor] is None]
     for ancestor in above:
-        kind = kinds[ancestor]
-        if kind == "array":
+        if kinds[ancestor] == "array":
             message = f"A parent of '/{path}' is an array - only groups may have child nodes"
             raise ContainsArrayError(message, store=store.url, path=f"/{ancestor}")
     if missing:
@@ -453,6 +450,8 @@ async def settle_attributes_steps(
 
 async def _present_steps(store: Store, keys: Sequence[str]) -> list[str]:
     """Return those of `keys` that have a value, in one round trip."""
+    for key in keys:
+        store._invalidate_cached(key, lambda rest: not rest)
     answers = await store_call(store, "fetch", list(map(Fetch, keys)))
     return [key for key, answer in zip(keys, answers, strict=True) if answer is not None]
 

@@ -16,6 +16,7 @@ from tessarr.core import open_transactions
 from tessarr.core.asynchronous.sans_io import Steps, lock_call
 from tessarr.core.stored.walk import Entry, read_entries_steps, walk_below_steps
 from tessarr.errors import ConflictError
+from tessarr.metadata import formats
 from tessarr.stores.base import LockContext, Store
 from tessarr.stores.local.lock import Note
 from tessarr.stores.path import prefix_of
@@ -91,6 +92,7 @@ async def _take_steps(store: Store, path: str) -> LockContext:
         _HOLDERS[place] = _Holder(threading.get_ident(), note if isinstance(note, Note) else None)
 
     await taken._replace(now=take)
+    store._invalidate_cached(prefix_of(path), formats.DOCUMENT_NAMES.__contains__)
     return lock
 
 

@@ -121,6 +121,9 @@ class WrapperStore(Store):
         assert isinstance(self.store, Settle)
         self.store.settle(path)
 
+    def _invalidate_cached(self, prefix: str, is_stale: Callable[[str], bool]) -> None:
+        self.store._invalidate_cached(prefix, is_stale)
+
     async def settle_async(self, path: str) -> None:
         await _in_thread(self.settle, path)
 
@@ -347,6 +350,9 @@ class ForwardingStore(WrapperStore):
     def settle(self, path: str) -> None:
         with self._around("settle", path):
             super().settle(self._inner_key(prefix_of(path)).rstrip("/"))
+
+    def _invalidate_cached(self, prefix: str, is_stale: Callable[[str], bool]) -> None:
+        self.store._invalidate_cached(self._inner_key(prefix), is_stale)
 
     # -- deleting ----------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 from tessarr.common.segments import Piece, Stored
 from tessarr.stores.base import ANY, Any_, Fetch, Listing, Store, Version, shared_copy
 from tessarr.stores.buffers import byte_view
-from tessarr.stores.fetch import version_of
+from tessarr.stores.fetch import Fetched, Unchanged, version_of
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.protocols import Remote
@@ -322,7 +322,19 @@ class CacheStore(WrapperStore):
         self._invalidate(key)
         return False
 
+    def _invalidate_cached(self, prefix: str, is_stale: Callable[[str], bool]) -> None:
+        super()._invalidate_cached(prefix, is_stale)
+        self._invalidating([key for key in self._keys_with(prefix) if is_stale(key[len(prefix) :])], lambda: None)
+
     # -- forwarded, not cached -----------------------------------------------------------------------------------
+
+    def get_if_changed(self, key: str, version: Version | None) -> Fetched | Unchanged | None:
+        self._invalidating([key], lambda: None)
+        return self.store.get_if_changed(key, version)
+
+    async def get_if_changed_async(self, key: str, version: Version | None) -> Fetched | Unchanged | None:
+        self._invalidating([key], lambda: None)
+        return await self.store.get_if_changed_async(key, version)
 
     def exists(self, key: str) -> bool:
         return self.store.exists(key)
