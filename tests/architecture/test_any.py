@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
-CEILING = 954
+CEILING = 948
 """How many times the word `Any` may occur in the package, imports included. Lower it with the number; never raise it."""
 SLACK = 5
 """How far the number may fall before the ceiling has to follow."""
