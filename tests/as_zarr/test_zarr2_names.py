@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import pickle
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import tessarr
+import tessarr.facade.zarr2
 from tessarr.facade.zarr2 import meta, storage
+from tessarr.facade.zarr2.storage import BaseStore, Store
+from tessarr.stores.memory.mapping import MappingStore
 
 
 @pytest.mark.parametrize(
@@ -49,3 +55,80 @@ def test_a_store_tells_its_file_system(tmp_path: Path) -> None:
     storage.FSStore("given", fs=memory).set("0", b"y")
     assert memory.cat("/given/0") == b"y"
     memory.rm("/given", recursive=True)
+
+
+class Values(BaseStore):
+    """A store as users of zarr-python 2 write it: a mapping, here of values that a program makes."""
+
+    def __init__(self) -> None:
+        self.values_by_key: dict[str, bytes] = {}
+
+    def __getitem__(self, key: str) -> bytes:
+        return self.values_by_key[key]
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        self.values_by_key[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.values_by_key[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values_by_key)
+
+    def __len__(self) -> int:
+        return len(self.values_by_key)
+
+
+class ValuesOfStore(Values, Store):
+    """The same, of the other base class."""
+
+
+class ReadAlone(Values):
+    """A store that can neither list nor write."""
+
+    def __iter__(self) -> Iterator[str]:
+        raise NotImplementedError
+
+    __len__ = __iter__  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("kind", [Values, ValuesOfStore])
+def test_a_mapping_of_one_s_own_is_the_store_of_its_arrays(kind: type[Values]) -> None:
+    store = kind()
+    z = tessarr.open_array(store, mode="w", shape=4, chunks=2, dtype="i4", zarr_format=2, fill_value=0)
+    z[:2] = 7
+    given: tuple[object, ...] = (z.store, tessarr.open_array(store, mode="r").store)
+    assert given == (store, store)
+    assert given[0] is given[1] is store
+    assert sorted(store) == [".zarray", "0"]
+    assert {type(value) for value in store.values()} == {bytes}
+    again = tessarr.open_array(store, mode="r")
+    assert again[:].tolist() == [7, 7, 0, 0]
+    with pytest.raises(tessarr.errors.ReadOnlyError):
+        again[0] = 1
+    group = tessarr.open_group(kind(), mode="w", zarr_format=2)
+    group.create_array("a", data=np.arange(3))
+    del group["a"]
+    assert sorted(group.store) == [".zgroup"]
+    assert pickle.loads(pickle.dumps(z))[:].tolist() == [7, 7, 0, 0]
+    assert storage.listdir(store) == [".zarray", "0"]
+    assert storage.normalize_store_arg(store) is store
+
+
+def test_a_mapping_that_cannot_list_is_read() -> None:
+    store = ReadAlone()
+    tessarr.create_array(MappingStore(store.values_by_key), name="a", data=np.arange(3), zarr_format=2)
+    assert tessarr.open_array(store, path="a", mode="r")[:].tolist() == [0, 1, 2]
+
+
+def test_stores_of_tessarr_are_instances_of_the_base_classes() -> None:
+    assert isinstance(tessarr.storage.MemoryStore(), BaseStore)
+    assert isinstance(tessarr.storage.MemoryStore(), Store)
+    assert not isinstance(tessarr.storage.MemoryStore(), Values)
+    assert not isinstance({}, BaseStore)
+
+
+def test_names_of_documents_paths_and_codecs() -> None:
+    assert (storage.array_meta_key, storage.group_meta_key, storage.attrs_key) == (".zarray", ".zgroup", ".zattrs")
+    assert storage.normalize_storage_path("/a//b/") == "a/b"
+    assert "blosc" in tessarr.facade.zarr2.codec_registry

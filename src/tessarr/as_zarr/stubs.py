@@ -86,6 +86,6 @@ def _home(module: types.ModuleType, name: str, value: object) -> tuple[str, str]
     if name in vars(module):
         return module.__name__, name
     for candidate in sorted(sys.modules):
-        if candidate.startswith("tessarr.") and vars(sys.modules[candidate]).get(name) is value:
+        if candidate.startswith(("tessarr.", "numcodecs.")) and vars(sys.modules[candidate]).get(name) is value:
             return candidate, name
     return None

@@ -15,7 +15,7 @@ _NAMES = {
     ),
     "tessarr.facade.zarr2.sync": "ProcessSynchronizer ThreadSynchronizer",
     "tessarr.facade.zarr2.codecs": (
-        "blosc Blosc Zlib BZ2 LZMA LZ4 Zstd GZip Delta FixedScaleOffset Quantize PackBits Categorize AsType"
+        "codec_registry blosc Blosc Zlib BZ2 LZMA LZ4 Zstd GZip Delta FixedScaleOffset Quantize PackBits Categorize AsType"
     ),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -14,20 +14,33 @@ from tessarr.core.open import create_group
 from tessarr.core.stored import metadata_io, read_nodes
 from tessarr.core.stored.consolidated import follow_change_steps
 from tessarr.core.stored.move import move_node
+from tessarr.facade.zarr2._base_store import BaseStore, Store
 from tessarr.grids.guess import ChunksLike
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
-from tessarr.stores.base import Store
-from tessarr.stores.base import Store as BaseStore
+from tessarr.stores.base import Store as OurStore
 from tessarr.stores.local.zarr2 import check_separator
-from tessarr.stores.path import prefix_of
+from tessarr.stores.path import normalize_path, prefix_of
 from tessarr.stores.url import StoreLike
 from tessarr.types import ShapeLike
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
-__all__ = [*_ours.__all__, "BaseStore", "init_store"]
+array_meta_key, group_meta_key, attrs_key = ".zarray", ".zgroup", ".zattrs"
+normalize_storage_path = normalize_path
+
+__all__ = [
+    *(name for name in _ours.__all__ if name != "Store"),
+    "BaseStore",
+    "Store",
+    "array_meta_key",
+    "attrs_key",
+    "group_meta_key",
+    "init_store",
+    "normalize_storage_path",
+    "normalize_store_arg",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -38,7 +51,15 @@ def __getattr__(name: str) -> Any:
     return getattr(_ours, name)
 
 
-def init_store(store: Store, shape: ShapeLike, chunks: ChunksLike, **kwargs: Any) -> None:
+def normalize_store_arg(
+    store: StoreLike, storage_options: Mapping[str, object] | None = None, mode: str = "r"
+) -> object:
+    """Return the store that a path, a URL, a mapping or a store means."""
+    found = locate(store, None, mode, storage_options)[0]
+    return found if found.given is None else found.given
+
+
+def init_store(store: StoreLike, shape: ShapeLike, chunks: ChunksLike, **kwargs: Any) -> None:
     """Create a v1 array in an empty store, as the example of the Zarr v1 specification does.
 
     `compression` and `compression_opts` are v1's names; with ``zarr_format=2`` or ``3`` the array has a newer format.
@@ -46,12 +67,12 @@ def init_store(store: Store, shape: ShapeLike, chunks: ChunksLike, **kwargs: Any
     create(shape, store=store, chunks=chunks, zarr_format=kwargs.pop("zarr_format", 1), **kwargs)
 
 
-def init_array(store: Store, shape: ShapeLike, **kwargs: Any) -> None:
+def init_array(store: StoreLike, shape: ShapeLike, **kwargs: Any) -> None:
     """Create an array in a store, as `tessarr.create` does, and return nothing."""
     create(shape, store=store, **kwargs)
 
 
-def init_group(store: Store, overwrite: bool = False, path: str | None = None, **kwargs: Any) -> None:
+def init_group(store: StoreLike, overwrite: bool = False, path: str | None = None, **kwargs: Any) -> None:
     """Create a group in a store, as `tessarr.create_group` does, and return nothing."""
     create_group(store, path=path, overwrite=overwrite, zarr_format=kwargs.get("zarr_format"))
 
@@ -113,13 +134,13 @@ class _OpensStores(type):
     def __instancecheck__(cls, instance: object) -> bool:
         return getattr(instance, "_opened_as", None) == cls.__name__
 
-    def opened(cls, store: Store) -> Store:
+    def opened(cls, store: OurStore) -> OurStore:
         """Note that `store` was opened by a call of this class."""
         store._opened_as = cls.__name__  # type: ignore[attr-defined]
         return store
 
 
-class FSStore(Store, metaclass=_OpensStores):
+class FSStore(OurStore, metaclass=_OpensStores):
     """A store at a URL, opened as zarr-python 2's ``FSStore``. A call returns the store of tessarr for the URL."""
 
     def __new__(  # type: ignore[misc] # a store of another class
@@ -130,7 +151,7 @@ class FSStore(Store, metaclass=_OpensStores):
         fs: AbstractFileSystem | None = None,
         dimension_separator: str | None = None,
         **storage_options: object,
-    ) -> Store:
+    ) -> OurStore:
         """Return the store at a URL, or at a path in `fs`, a file system of fsspec; `storage_options` are fsspec's.
 
         ``mode="r"`` makes it read-only; no mode deletes anything. New v2 arrays take `dimension_separator`. ``check``,
@@ -149,7 +170,9 @@ class FSStore(Store, metaclass=_OpensStores):
         return cls.opened(store)
 
 
-def _opened(url: str, fs: AbstractFileSystem | None, read_only: bool, storage_options: Mapping[str, object]) -> Store:
+def _opened(
+    url: str, fs: AbstractFileSystem | None, read_only: bool, storage_options: Mapping[str, object]
+) -> OurStore:
     """Open a store, and set its file system of fsspec, and the path there, as attributes."""
     from tessarr.stores.url import store_from
 
@@ -167,7 +190,7 @@ def _opened(url: str, fs: AbstractFileSystem | None, read_only: bool, storage_op
     return found
 
 
-class ABSStore(Store, metaclass=_OpensStores):
+class ABSStore(OurStore, metaclass=_OpensStores):
     """A store in an Azure container, opened as zarr-python 2's ``ABSStore``. A call returns tessarr's store for it."""
 
     def __new__(  # type: ignore[misc] # a store of another class
@@ -179,7 +202,7 @@ class ABSStore(Store, metaclass=_OpensStores):
         *,
         read_only: bool = False,
         storage_options: Mapping[str, object] | None = None,
-    ) -> Store:
+    ) -> OurStore:
         """Return the store in a container, below `prefix`."""
         from tessarr.stores.url import open_url
 
