@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import tessarr
 from tessarr.napari import get_reader, read
 
 pytest.importorskip("dask.array", reason="the extra `dask`")
+yaml = pytest.importorskip("yaml", reason="the extra `dask`")
 
 OMERO = {
     "channels": [
@@ -87,6 +89,26 @@ def test_an_image_without_descriptions_of_channels_has_none(tmp_path: Path) -> N
     (_, options, _), _ = read(str(tmp_path / "a.zarr"))
     assert options["name"] == "cells"
     assert "colormap" not in options
+
+
+def test_a_block_is_an_inner_chunk_of_a_shard(tmp_path: Path) -> None:
+    tessarr.create_array(tmp_path / "a.zarr", shape=(8, 16, 16), chunks=(1, 8, 8), shards=(4, 16, 16), dtype="u1")
+    ((data, _, _),) = read(str(tmp_path / "a.zarr"))
+    assert not isinstance(data, list)
+    assert data.chunksize == (1, 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("name", "offered"),
+    [
+        ("a.zarr", True), ("s3://b/a.ome.zarr", True), ("https://h/a.zarr/0", True), ("a.zarr.zip", True), ("a.ozx", True),
+        ("s3://b/a|zarr3:", True), ("a.png", False), ("https://h/a.tif", False), ("a.nc", False),
+    ],
+)  # fmt: skip
+def test_napari_offers_the_reader_for_the_names_of_zarr_data(name: str, offered: bool) -> None:
+    manifest = yaml.safe_load((Path(tessarr.__file__).parent / "napari" / "napari.yaml").read_text())
+    (reader,) = manifest["contributions"]["readers"]
+    assert any(fnmatch(name, pattern) for pattern in reader["filename_patterns"]) is offered
 
 
 def test_what_is_no_image_is_left_to_other_readers(tmp_path: Path) -> None:

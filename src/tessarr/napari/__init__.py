@@ -1,7 +1,7 @@
 """A reader of napari (npe2): arrays, OME-Zarr images with their levels, scales and units, and their labels.
 
 ``napari --plugin tessarr IMAGE.zarr`` opens a directory, an archive or a URL that `tessarr.open` takes. Each level is a dask
-array with one block per chunk, read when it is shown.
+array with one block per chunk (of shards: per inner chunk), read when it is shown.
 
 >>> import numpy as np, tempfile, tessarr
 >>> place = tempfile.mkdtemp() + "/a.zarr"
@@ -70,7 +70,7 @@ def read(path: str) -> list[LayerData]:
 def _lazy(array: Array) -> da.Array:
     import tessarr.dask
 
-    return tessarr.dask.from_array(array)
+    return tessarr.dask.from_array(array, "chunks")
 
 
 def _layer(group: Group, image: images.Image, stem: str, kind: Kind) -> LayerData:
