@@ -215,4 +215,9 @@ impl Array {
         let intervals = self.grid_axes.iter().zip(coords).map(|(axis, &i)| axis.interval(i));
         intervals.zip(&self.shape).map(|((start, size), &n)| size.min(n.saturating_sub(start))).collect()
     }
+
+    /// Return the lengths of the chunk at `coords`, of which the end of the array may cut off some.
+    pub fn lengths(&self, coords: &[usize]) -> Vec<usize> {
+        self.grid_axes.iter().zip(coords).map(|(axis, &i)| axis.interval(i).1).collect()
+    }
 }

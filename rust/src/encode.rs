@@ -48,56 +48,51 @@ fn fill_chunk(chain: &Chain, chunk: &mut [u8]) {
     copy(Memory::of(&chain.fill), 0, Memory::of_mut(chunk), 0, vec![axis], chain.item);
 }
 
-/// The part of a chunk that lies inside the array: per stored axis, at most the chunk's length.
-pub fn clipped(shape: &[usize], inside: &[usize]) -> Vec<usize> {
-    shape.iter().zip(inside).map(|(&n, &m)| n.min(m)).collect()
-}
-
 /// Append the encoded chunk of `old` (`None`: fill value) with `part` of the value merged into it; return whether
-/// there is anything to store. `part` and `inside` are in stored order.
+/// there is anything to store. `part` is in stored order.
+///
+/// What the end of the array cuts off stays too: another writer may have appended there.
 pub fn merge(
     chain: &Chain,
     old: Option<Source>,
     part: &Part,
-    inside: &[usize],
     options: WriteOptions,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
     match &chain.serializer {
-        ArrayToBytes::Shard(shard) => merge_shard(shard, old, part, inside, options, out),
-        ArrayToBytes::Bytes { .. } => merge_plain(chain, old, part, inside, options, out),
+        ArrayToBytes::Shard(shard) => merge_shard(shard, old, part, options, out),
+        ArrayToBytes::Bytes { .. } => merge_plain(chain, old, part, options, out),
     }
 }
 
-/// `part` and `inside` in the order in which `chain` stores its axes.
-pub fn stored_order(chain: &Chain, part: Part, inside: &[usize]) -> Result<(Part, Vec<usize>)> {
-    Ok(match &chain.order {
-        None => (part, inside.to_vec()),
-        Some(order) => (part.permuted(order)?, order.iter().map(|&axis| inside[axis]).collect()),
-    })
+/// `part` in the order in which `chain` stores its axes.
+pub fn stored_order(chain: &Chain, part: Part) -> Result<Part> {
+    match &chain.order {
+        None => Ok(part),
+        Some(order) => part.permuted(order),
+    }
 }
 
 fn merge_plain(
     chain: &Chain,
     old: Option<Source>,
     part: &Part,
-    inside: &[usize],
     options: WriteOptions,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
-    if encode_rows(chain, part, inside, options, out)? {
+    if encode_rows(chain, part, options, out)? {
         return Ok(true);
     }
-    with_merged(chain, old, part, inside, options, |chunk| encode_plain(chain, chunk, out))
+    with_merged(chain, old, part, options, |chunk| encode_plain(chain, chunk, out))
 }
 
 /// Append a chunk that `part` of the value covers and that is not contiguous there, encoded some rows at a time, so that what
 /// is copied stays in the processor's cache until it is encoded. Whether that was possible (see `decode::read_rows`); if not, or if the chunk may hold nothing but fill values, nothing was appended.
-fn encode_rows(chain: &Chain, part: &Part, inside: &[usize], options: WriteOptions, out: &mut Vec<u8>) -> Result<bool> {
+fn encode_rows(chain: &Chain, part: &Part, options: WriteOptions, out: &mut Vec<u8>) -> Result<bool> {
     let ([(Codec::Blosc(config), _)], Part::Box(axes)) = (&chain.after[..], part) else { return Ok(false) };
     let Some((level, row)) = chain.rows() else { return Ok(false) };
-    let whole = clipped(&chain.stored_shape, inside) == chain.stored_shape && part.covers(&chain.stored_shape);
-    if !whole || blosc::is_shared(chain.nbytes) || decode::contiguous(chain, part).is_some() {
+    if !part.covers(&chain.stored_shape) || blosc::is_shared(chain.nbytes) || decode::contiguous(chain, part).is_some()
+    {
         return Ok(false);
     }
     let fill = |begin: usize, rows: &mut [u8]| {
@@ -125,7 +120,6 @@ pub fn with_merged(
     chain: &Chain,
     old: Option<Source>,
     part: &Part,
-    inside: &[usize],
     options: WriteOptions,
     sink: impl FnOnce(&[u8]) -> Result<()>,
 ) -> Result<bool> {
@@ -140,7 +134,7 @@ pub fn with_merged(
             return Ok(true);
         }
     }
-    let mut chunk = chunk_of(chain, old, part, inside)?;
+    let mut chunk = chunk_of(chain, old, part)?;
     gather(chain, part, options.value, &mut chunk)?;
     if !options.keep_empty && is_fill(&chunk, &chain.fill) {
         return Ok(false);
@@ -151,13 +145,9 @@ pub fn with_merged(
 }
 
 /// A chunk to write `part` into: arbitrary where the part covers it, else the old values, else fill.
-fn chunk_of(chain: &Chain, old: Option<Source>, part: &Part, inside: &[usize]) -> Result<Scratch> {
+fn chunk_of(chain: &Chain, old: Option<Source>, part: &Part) -> Result<Scratch> {
     let mut chunk = scratch::take(chain.nbytes)?;
-    let clipped = clipped(&chain.stored_shape, inside);
-    if part.covers(&clipped) {
-        if clipped != chain.stored_shape {
-            fill_chunk(chain, &mut chunk);
-        }
+    if part.covers(&chain.stored_shape) {
         return Ok(chunk);
     }
     match old {
@@ -193,7 +183,6 @@ fn merge_shard(
     shard: &Shard,
     old: Option<Source>,
     part: &Part,
-    inside: &[usize],
     options: WriteOptions,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
@@ -213,9 +202,8 @@ fn merge_shard(
         let before = kept.iter().position(|stored| stored.number == at).map(|i| kept.swap_remove(i));
         let before = before.zip(old).map(|(stored, source)| source.part(stored.offset as usize, stored.len));
         let start = out.len();
-        let inner_inside = inner_inside(shard, &coords, inside);
-        let (part, inner_inside) = stored_order(&shard.inner, part, &inner_inside)?;
-        if merge(&shard.inner, before, &part, &inner_inside, options, out)? {
+        let part = stored_order(&shard.inner, part)?;
+        if merge(&shard.inner, before, &part, options, out)? {
             set_entry(&mut index, at, (start - begin) as u64, (out.len() - start) as u64);
             any = true;
         } else {
@@ -242,12 +230,6 @@ fn merge_shard(
         allocate::append(out, &packed)?;
     }
     Ok(true)
-}
-
-/// How much of inner chunk `coords` lies inside the array, given how much of the shard does (both in stored order).
-pub fn inner_inside(shard: &Shard, coords: &[usize], inside: &[usize]) -> Vec<usize> {
-    let starts = coords.iter().zip(&shard.inner.shape).map(|(&i, &n)| i * n);
-    starts.zip(inside).map(|(start, &n)| n.saturating_sub(start)).collect()
 }
 
 /// An inner chunk that a shard holds.

@@ -154,7 +154,17 @@ impl WritePlan {
             return Err(PyIndexError::new_err("no such part"));
         }
         let (coords, part) = plan.get(number)?;
-        Ok((PyTuple::new(py, &coords)?, array.key(&coords), part.covers(&array.inside(&coords))))
+        Ok((PyTuple::new(py, &coords)?, array.key(&coords), part.covers(&array.lengths(&coords))))
+    }
+
+    /// Whether the end of the array cuts the chunk of part `number`, and the selection covers all else of it.
+    fn is_cut(&self, number: usize) -> PyResult<bool> {
+        let Planned { array, plan, .. } = &self.0;
+        if number >= plan.len() {
+            return Err(PyIndexError::new_err("no such part"));
+        }
+        let (coords, part) = plan.get(number)?;
+        Ok(part.covers(&array.inside(&coords)) && !part.covers(&array.lengths(&coords)))
     }
 
     /// Encode the parts `first..stop`, on idle threads too. `None`: the selection does not cover one of their chunks.
@@ -248,7 +258,7 @@ fn encode_covered(
 }
 
 fn is_covered(array: &Array, plan: &Plan, number: usize) -> bool {
-    plan.get(number).is_ok_and(|(coords, part)| part.covers(&array.inside(&coords)))
+    plan.get(number).is_ok_and(|(coords, part)| part.covers(&array.lengths(&coords)))
 }
 
 /// See `WritePlan::stage_covered`.
@@ -289,10 +299,10 @@ fn stage(
     if !chain.after.is_empty() || !matches!(chain.serializer, ArrayToBytes::Bytes { .. }) {
         return Ok(encode(array, plan, number, value, None)?.is_none_or(|new| write(&key, &new)));
     }
-    let (part, inside) = stored_order(&chain, part, &array.inside(&coords))?;
+    let part = stored_order(&chain, part)?;
     let options = encode::WriteOptions { value, keep_empty: array.write_empty };
     let mut is_written = true;
-    let merged = encode::with_merged(&chain, None, &part, &inside, options, |chunk| {
+    let merged = encode::with_merged(&chain, None, &part, options, |chunk| {
         is_written = write(&key, chunk);
         Ok(())
     });
@@ -309,10 +319,10 @@ fn encode(
 ) -> Result<Option<Vec<u8>>> {
     let (coords, part) = plan.get(number)?;
     let chain = array.chain_at(&coords)?;
-    let (part, inside) = stored_order(&chain, part, &array.inside(&coords))?;
+    let part = stored_order(&chain, part)?;
     let options = encode::WriteOptions { value, keep_empty: array.write_empty || old.is_some() && array.keep_updated };
     let mut out = Vec::new();
-    match merge(&chain, old.map(Source::whole), &part, &inside, options, &mut out) {
+    match merge(&chain, old.map(Source::whole), &part, options, &mut out) {
         Ok(any) => Ok(any.then_some(out)),
         Err(error) => Err(error.at(&coords, &array.key(&coords))),
     }

@@ -1,7 +1,7 @@
 //! Write a selection to local files; `chunk_job` distributes chunks and inner chunks over threads.
 //!
-//! A chunk that the selection covers is replaced without reading. Any other chunk is merged with the stored value, under
-//! the lock of its file. Encoded inner chunks go to the new file of a shard in the order in which threads finish them,
+//! A chunk that the selection covers is replaced without reading. Any other chunk, one that the end of the array cuts too, is
+//! merged with the stored value, under the lock of its file. Encoded inner chunks go to the new file of a shard in the order in which threads finish them,
 //! unless the shard has a write order.
 
 use std::cell::RefCell;
@@ -59,7 +59,6 @@ struct OpenShard {
     order: Vec<usize>,
     coords: Vec<usize>,
     key: String,
-    inside: Vec<usize>,
     /// The old shard, and its inner chunks by number (`None` when it is replaced whole).
     old: Option<(Object, Vec<Option<Stored>>)>,
     path: Arc<Path>,
@@ -144,11 +143,11 @@ impl ChunkWork for WriteWork {
         let (coords, part) = self.plan.get(number)?;
         let chain = self.array.chain_at(&coords)?;
         let key = self.array.key(&coords);
-        let inside = self.array.inside(&coords);
-        let covers = part.covers(&inside);
-        let (part, inside) = stored_order(&chain, part, &inside)?;
+        let covers = part.covers(&self.array.lengths(&coords));
+        let is_cut = !covers && part.covers(&self.array.inside(&coords));
+        let part = stored_order(&chain, part)?;
         let path = self.array.path(&key).ok_or_else(|| Error::new("internal", "no local files"))?;
-        let chunk = ChunkWrite { chain, coords, key, path, part, inside };
+        let chunk = ChunkWrite { chain, coords, key, path, part, is_cut };
         self.store(job, &chunk, covers, poll).map_err(|error| error.at(&chunk.coords, &chunk.key))
     }
 
@@ -170,9 +169,11 @@ impl WriteWork {
         if covers {
             return self.replace(job, chunk, None, None, &mut *poll);
         }
+        let mut keeps = true;
         for attempt in 0.. {
             let old = Local::find(chunk.path.clone(), false)?;
             let version = old.as_ref().map(|local| local.version);
+            let old = old.filter(|_| keeps);
             // Freeing a replaced shard takes the kernel nearly as long as copying it: do it on an idle thread.
             let large = old.as_ref().filter(|local| local.version.size() >= ROOM).and_then(Local::opened);
             let _release = ReleaseOnDrop(large);
@@ -185,6 +186,8 @@ impl WriteWork {
                         return Err(error.got(format!("{ROUNDS} times")));
                     }
                 }
+                // What cannot be decoded has no rows of others to keep.
+                Err(Error::Fault(fault)) if keeps && chunk.is_cut && fault.codec.is_some() => keeps = false,
                 done => return done,
             }
         }
@@ -212,11 +215,11 @@ impl WriteWork {
                 file.write_at(elements, 0)?;
                 file.finish(place, if_match)
             };
-            let any = encode::with_merged(&chunk.chain, source, &chunk.part, &chunk.inside, self.options, store)?;
+            let any = encode::with_merged(&chunk.chain, source, &chunk.part, self.options, store)?;
             return if any { Ok(()) } else { remove(path, place, if_match) };
         }
         with_buffer(|encoded| {
-            if !merge(&chunk.chain, source, &chunk.part, &chunk.inside, self.options, encoded)? {
+            if !merge(&chunk.chain, source, &chunk.part, self.options, encoded)? {
                 return remove(path, place, if_match);
             }
             let file = Replacement::begin(path, place)?;
@@ -250,7 +253,6 @@ impl WriteWork {
             plan,
             coords: chunk.coords.clone(),
             key: chunk.key.clone(),
-            inside: chunk.inside.clone(),
             old: None,
             path: chunk.path.clone(),
             file: OnceLock::new(),
@@ -284,14 +286,15 @@ impl Drop for ReleaseOnDrop {
     }
 }
 
-/// A chunk to write; `part` and `inside` are in stored order.
+/// A chunk to write; `part` is in stored order.
 struct ChunkWrite {
     chain: Arc<Chain>,
     coords: Vec<usize>,
     key: String,
     path: Arc<Path>,
     part: Part,
-    inside: Vec<usize>,
+    /// Whether the end of the array cuts the chunk, and all else of it is written.
+    is_cut: bool,
 }
 
 impl OpenShard {
@@ -382,10 +385,9 @@ impl OpenShard {
             let at = shard.number(&coords);
             let old = self.old.as_ref().and_then(|(object, stored)| Some((object, stored[at]?)));
             let old = old.map(|(object, chunk)| Source::Stored { object, offset: chunk.offset, len: chunk.len });
-            let inside = encode::inner_inside(shard, &coords, &self.inside);
-            let (part, inside) = stored_order(&shard.inner, part, &inside)?;
+            let part = stored_order(&shard.inner, part)?;
             let start = arena.len();
-            if merge(&shard.inner, old, &part, &inside, options, arena)? {
+            if merge(&shard.inner, old, &part, options, arena)? {
                 entries.push((at, start as u64, (arena.len() - start) as u64));
             } else {
                 arena.truncate(start);

@@ -161,8 +161,8 @@ fn chunks_and_shards_are_written_and_read_in_parts() {
     for chain in chains() {
         let mut stored = Vec::new();
         let how = WriteOptions { value: room(value.clone()), keep_empty: false };
-        let (ordered, inside) = stored_order(&chain, everything(), &[12, 12]).expect("an order");
-        assert!(merge(&chain, None, &ordered, &inside, how, &mut stored).expect("a chunk"));
+        let ordered = stored_order(&chain, everything()).expect("an order");
+        assert!(merge(&chain, None, &ordered, how, &mut stored).expect("a chunk"));
         for part in some() {
             let options = ReadOptions { out: few, keep: true };
             decode::read(&chain, Source::Read(&stored), &part, options).expect("a part");
@@ -172,8 +172,8 @@ fn chunks_and_shards_are_written_and_read_in_parts() {
             }
             let (old, mut merged) = (Some(Source::Read(&stored)), Vec::new());
             let how = WriteOptions { value: change, keep_empty: false };
-            let (ordered, inside) = stored_order(&chain, part.clone(), &[12, 12]).expect("an order");
-            assert!(merge(&chain, old, &ordered, &inside, how, &mut merged).expect("a change"));
+            let ordered = stored_order(&chain, part.clone()).expect("an order");
+            assert!(merge(&chain, old, &ordered, how, &mut merged).expect("a change"));
             let mut expected = value.clone();
             for (at, _) in selected(&part) {
                 expected[at..at + 2].fill(9);

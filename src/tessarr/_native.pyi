@@ -123,6 +123,9 @@ class WritePlan:
     def part(self, number: int) -> tuple[tuple[int, ...], str, bool]:
         """Return coords and key of a chunk, and whether the selection covers it."""
 
+    def is_cut(self, number: int) -> bool:
+        """Whether the end of the array cuts a chunk, and the selection covers all else of it."""
+
     def encode_covered(self, first: int, stop: int) -> list[tuple[str, bytes | None]] | None:
         """Encode chunks: their keys and values (`None`: nothing is to be stored). `None`: the selection does not cover one."""
 

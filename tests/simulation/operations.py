@@ -110,6 +110,13 @@ def write_shard(store: Any, number: int) -> Generator[None, None, Any]:
     array[number % 8] = number
 
 
+def write_tail(store: Any, number: int) -> Generator[None, None, Any]:
+    """Write all elements of the last chunk, which the end of the array cuts."""
+    array = _open(store, "a")
+    yield
+    array[CHUNK:6] = number
+
+
 def set_attribute(store: Any, number: int) -> Generator[None, None, Any]:
     """Set an attribute that no other client sets."""
     array = _open(store, "a")
@@ -368,7 +375,8 @@ _PUBLISHING: tuple[Operation, ...] = (publish, publish_merge, publish_sum)
 _LATER: tuple[Operation, ...] = (*_TRANSACTIONS, append_to_shard, create_other, replace_root)
 
 ALL: dict[str, Operation] = {
-    operation.__name__: operation for operation in (*_FIRST, *_LATER, *_PUBLISHING, publish_nodes, transact_swap)
+    operation.__name__: operation
+    for operation in (*_FIRST, *_LATER, *_PUBLISHING, publish_nodes, transact_swap, write_tail)
 }
 LATER = frozenset(operation.__name__ for operation in _LATER)
 """Operations whose pairs come after all others, so that the numbers in the log stay those of the same pairs."""
@@ -378,6 +386,8 @@ NEWEST = frozenset({"publish_nodes"})
 """Operations whose pairs come after those of `LAST`, likewise."""
 LOCAL = frozenset({"transact_swap"})
 """Operations of local files alone, whose pairs come after those of `NEWEST`."""
+TAIL = frozenset({"write_tail"})
+"""Operations whose pairs come after those of `LOCAL`."""
 TRANSACTIONS = frozenset(operation.__name__ for operation in _TRANSACTIONS)
 
 ATOMIC = frozenset(
@@ -394,6 +404,7 @@ ATOMIC = frozenset(
             *_PUBLISHING,
             publish_nodes,
             transact_swap,
+            write_tail,
         ),
     }
 )

@@ -96,6 +96,13 @@ def test_a_transaction_finds_no_node_in_consolidated_metadata_that_is_gone(names
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("other", ["append", "append_many", "shrink", "grow"])
+def test_who_writes_all_of_the_last_chunk_keeps_what_others_append_there(other: str, kind: str) -> None:
+    for zarr_format in (2, 3):
+        assert wrong(World(kind, zarr_format), "write_tail", other)[:1] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_arrays_of_two_formats_are_not_created_at_one_path(kind: str, zarr_format: int) -> None:
     assert wrong(World(kind, zarr_format), "create", "create_other")[:1] == []

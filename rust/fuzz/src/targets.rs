@@ -301,7 +301,7 @@ fn read_and_update(chain: &Chain, input: &[u8], which: u8, (all, few): (Memory<'
     let _ = decode::read(chain, source, &part, ReadOptions { out: few, keep: true });
     let mut merged = Vec::new();
     let how = WriteOptions { value: few, keep_empty: which & 64 > 0 };
-    let stored = merge(chain, Some(source), &part, &chain.shape, how, &mut merged);
+    let stored = merge(chain, Some(source), &part, how, &mut merged);
     if whole.is_ok() && matches!(stored, Ok(true)) {
         // What is made of a readable chunk is readable.
         let how = ReadOptions { out: all, keep: false };
@@ -316,7 +316,7 @@ fn member(name: String, chain: Chain) -> Member {
     let seed = |which| {
         let how = WriteOptions { value, keep_empty: false };
         let mut seed = vec![which];
-        assert!(merge(&chain, None, &everything(&chain.shape), &chain.shape, how, &mut seed).expect("a chunk"));
+        assert!(merge(&chain, None, &everything(&chain.shape), how, &mut seed).expect("a chunk"));
         seed
     };
     let seeds = (0..3).map(seed).collect();

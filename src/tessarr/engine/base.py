@@ -76,6 +76,9 @@ class ChunkWrite(NamedTuple):
     key: str
     covers: bool
     """Whether the whole chunk is replaced."""
+    is_cut: bool
+    """Whether the end of the array cuts the chunk, and all else of it is written. Beyond the end may be rows that another writer
+    appended: they stay."""
     change: Change
     """Makes the new value from the old one; ``None``: the chunk is all fill value."""
 

@@ -2,7 +2,7 @@
 
 A chunk that is covered is replaced without being read. Any other change is merged into the stored value in one
 `Store.splice`, so that concurrent writers of one chunk or shard lose nothing; and no merge that began before a replacement
-overwrites it (`replace`). To a remote store many values are in flight concurrently, while at most as many chunks as processors
+overwrites it (`replace`). A chunk that the end of the array cuts is never covered: beyond the end may be rows of an append. To a remote store many values are in flight concurrently, while at most as many chunks as processors
 are encoded at a time.
 """
 
@@ -16,14 +16,14 @@ from typing import cast
 import numpy as np
 
 from tessarr.common.segments import Piece, Stored, flat, join, pieces_nbytes
-from tessarr.engine.base import ChunkWrite, WritePlan
+from tessarr.engine.base import Change, ChunkWrite, WritePlan
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.pool import for_each
 from tessarr.engine.processors import processors
 from tessarr.engine.run import LITTLE_NBYTES, batch_nbytes
-from tessarr.errors import BaseZarrError, StoreError
+from tessarr.errors import BaseZarrError, CodecError, StoreError
 from tessarr.stores.functions import notices_writes, replace
-from tessarr.stores.protocols import Remote, SetMany
+from tessarr.stores.protocols import ConditionalSet, Remote, SetMany
 from tessarr.types import Buffer, Coords
 
 
@@ -80,7 +80,7 @@ def store_chunk(bound: BoundArray, write: ChunkWrite, forget: Callable[[str], ob
     """Carry out one write."""
     with changing(bound, write.coords, write.key, forget):
         if not write.covers:
-            bound.store.splice(write.key, write.change)
+            bound.store.splice(write.key, _merging(write))
         else:
             pieces = write.change(None)
             replace(bound.store, write.key, None if pieces is None else whole(pieces))
@@ -91,20 +91,42 @@ async def _store_async(
 ) -> None:
     from tessarr.stores.remote.loop import in_caller_thread, in_thread
 
+    is_created = write.is_cut and isinstance(
+        bound.store, ConditionalSet
+    )  # at no more requests, where nothing is stored
     with changing(bound, write.coords, write.key, forget):
-        if not write.covers:
-            await bound.store.splice_async(write.key, write.change)
+        if not write.covers and not is_created:
+            await bound.store.splice_async(write.key, _merging(write))
             return
         async with encoding:
             pieces = await in_thread(write.change, None)
         value = None if pieces is None else whole(pieces)
         del pieces  # which are as large
-        if not notices_writes(bound.store):
+        if is_created:
+            if value is None or not await bound.store.set_if_not_exists_async(write.key, value):
+                await bound.store.splice_async(write.key, _merging(write))
+        elif not notices_writes(bound.store):
             await in_caller_thread(replace, bound.store, write.key, value)
         elif value is None:
             await bound.store.delete_async(write.key)
         else:
             await bound.store.set_async(write.key, value)
+
+
+def _merging(write: ChunkWrite) -> Change:
+    """Return the change that merges into a stored value. One that cannot be decoded has no rows beyond the end to keep."""
+    if not write.is_cut:
+        return write.change
+
+    def change(old: Stored | None) -> list[Piece] | None:
+        try:
+            return write.change(old)
+        except CodecError:
+            if old is None:
+                raise
+            return write.change(None)
+
+    return change
 
 
 @contextmanager

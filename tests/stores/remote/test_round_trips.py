@@ -312,6 +312,13 @@ def test_chunks_are_written_side_by_side(store: Store, cost: Any) -> None:
     assert rounds == 1
 
 
+def test_a_new_chunk_that_the_end_of_the_array_cuts_is_written_by_one_request(store: Store, cost: Any) -> None:
+    array = tessarr.create_array(store, name="cut", shape=(6,), chunks=(4,), dtype="i4", fill_value=0)
+    assert cost(lambda: array.__setitem__(..., 1)) == ({"PUT": 2}, 1)
+    array[...] = 2
+    assert array[...].tolist() == [2] * 6
+
+
 def test_rounds_do_not_depend_on_congestion_before(store: Store, cost: Any) -> None:
     """A timeout on a busy machine halves the concurrency limit, so that 64 requests would be two rounds."""
     array = plain_array(store)

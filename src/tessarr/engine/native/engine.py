@@ -288,7 +288,9 @@ class _WritePlan:
 
     def __iter__(self) -> Iterator[ChunkWrite]:
         for number in range(len(self._native)):
-            yield ChunkWrite(*self._native.part(number), partial(self._change, number))
+            coords, key, covers = self._native.part(number)
+            is_cut = not covers and self._native.is_cut(number)
+            yield ChunkWrite(coords, key, covers, is_cut, partial(self._change, number))
 
     def encode_covered(self, first: int, stop: int) -> Sequence[tuple[str, Buffer | None]] | None:
         try:

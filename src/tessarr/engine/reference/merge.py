@@ -51,7 +51,10 @@ class ChunkWrites:
     def __iter__(self) -> Iterator[ChunkWrite]:
         for part in self._parts:
             covers = part.covers and not self._fields
-            yield ChunkWrite(part.coords, self._bound.key(part.coords), covers, self._change(part))
+            is_cut = covers and part.local.shape != self._bound.chunk_shape(part.coords)
+            yield ChunkWrite(
+                part.coords, self._bound.key(part.coords), covers and not is_cut, is_cut, self._change(part)
+            )
 
     def stage_covered(self, first: int, stop: int, files: object) -> None:
         """See `tessarr.engine.base.WritePlan`: chunks are encoded one at a time, so that none is staged."""
