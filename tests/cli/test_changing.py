@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import shutil
+import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator
@@ -248,6 +249,13 @@ def test_doctor_finds_a_setting_that_is_none(run: Run, monkeypatch: pytest.Monke
     ran = run("doctor")
     assert ran.code == 1
     assert "TESSARR_ENGIEN" in ran.out
+
+
+def test_doctor_under_the_alias_finds_nothing_wrong_and_does_not_warn(tmp_path: Path) -> None:
+    code = "import sys, tessarr.as_zarr; tessarr.as_zarr.install(); from tessarr.cli import main; sys.exit(main(['doctor']))"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "PROBLEM" not in ran.stdout
+    assert (ran.returncode, ran.stderr) == (0, "")
 
 
 def test_doctor_says_which_changed_settings_have_no_effect(run: Run) -> None:

@@ -67,6 +67,10 @@ def test_arrays_are_read_where_zfpy_breaks_numcodecs(tmp_path: Path, engine: str
     ]
     assert "has no codec 'zfpy'" in fault
     assert "numcodecs.zfpy raises ValueError(" in fault
+    report = _run("from tessarr.__main__ import main; main(['doctor'])", release.parent).stdout
+    problems = [line for line in report.splitlines() if "PROBLEM" in line]
+    assert len(problems) == 1, problems
+    assert "the package zfpy 1.0.1.post0 breaks numcodecs.zfpy, which raises ValueError: invalid literal" in problems[0]
 
 
 def test_a_package_that_cannot_be_imported_at_all_is_named(tmp_path: Path) -> None:

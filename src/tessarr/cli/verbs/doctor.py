@@ -8,6 +8,7 @@ import platform
 import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -26,7 +27,9 @@ from tessarr.errors import MissingDependencyError, TessarrError
 from tessarr.settings import DEFAULTS, PREFIXES, WITHOUT_EFFECT, config
 from tessarr.types import AnyArray, JSONObject
 
-_REQUIRED = {"numpy": "numpy", "numcodecs": "numcodecs", "google-crc32c": "google_crc32c"}
+_REQUIRED = {"numpy": "numpy", "numcodecs": "tessarr.common.numcodecs", "google-crc32c": "google_crc32c"}
+_VARIABLES = ("native", "as_zarr")
+"""Environment variables of tessarr that are no settings: ``TESSARR_NATIVE``, ``TESSARR_AS_ZARR``."""
 _OPTIONAL = {
     "rich": ("rich", "cli"),
     "obstore": ("obstore", "cloud"),
@@ -180,11 +183,28 @@ def _packages(problems: list[str], needing: list[str]) -> dict[str, object]:
     for name, found in required.items():
         if found is None:
             problems.append(f"the package {name} is not installed; pip install {name}")
+    problems += _left_out_of_numcodecs()
     optional = {
         name: {"version": _installed(name, module, problems, needing), "extra": extra}
         for name, (module, extra) in _OPTIONAL.items()
     }
     return {"required": required, "optional": optional}
+
+
+def _left_out_of_numcodecs() -> list[str]:
+    """Name the modules of numcodecs that cannot be imported, and the distributions for which they are."""
+    try:
+        from tessarr.common.numcodecs import LEFT_OUT
+    except MissingDependencyError:
+        return []  # numcodecs itself cannot be imported, which is said of it
+    found = []
+    for module, error in LEFT_OUT.items():
+        part = module.rpartition(".")[2]
+        name = {"msgpacks": "msgpack", "zarr3": "zarr"}.get(part, part)
+        with suppress(PackageNotFoundError):
+            name = f"{name} {version(name)}"
+        found.append(f"the package {name} breaks {module}, which raises {type(error).__name__}: {error}")
+    return found
 
 
 def _installed(name: str, module: str, problems: list[str], needing: list[str]) -> str | None:
@@ -320,11 +340,11 @@ def _try(name: str) -> str:
     import tempfile
     import warnings
 
-    found = sample(name)
-    assert found is not None
-    arguments, values = found
     with tempfile.TemporaryDirectory(prefix="tessarr-doctor-") as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        found = sample(name)
+        assert found is not None
+        arguments, values = found
         array = tessarr.create_array(folder, **arguments)
         array[...] = values
         stored = np.asarray(tessarr.open_array(folder, mode="r")[...])
@@ -340,7 +360,11 @@ def _settings(problems: list[str]) -> dict[str, object]:
     for name in variables:
         prefix = next(prefix for prefix in PREFIXES if name.startswith(prefix))
         top = name.removeprefix(prefix).lower().split("__")[0]
-        if prefix == "TESSARR_" and top not in {known.replace("-", "_") for known in DEFAULTS} and top != "native":
+        if (
+            prefix == "TESSARR_"
+            and top not in {known.replace("-", "_") for known in DEFAULTS}
+            and top not in _VARIABLES
+        ):
             problems.append(f"the environment variable {name} names no setting")
     idle = [name for name in changed if name in WITHOUT_EFFECT]
     return {"changed": changed, "without_effect": idle, "environment": variables}
