@@ -117,6 +117,11 @@ class Store(AsMapping):
         """Whether consolidated metadata in the store may be used."""
         return True
 
+    @property
+    def may_hold_v1(self) -> bool:
+        """Whether the key of Zarr v1 is requested where no format is given; stores of zarr-python's contract may refuse it."""
+        return True
+
     # -- identity ----------------------------------------------------------------------------------------------
 
     @property

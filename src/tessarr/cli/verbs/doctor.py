@@ -29,7 +29,7 @@ from tessarr.types import AnyArray, JSONObject
 
 _REQUIRED = {"numpy": "numpy", "numcodecs": "tessarr.common.numcodecs", "google-crc32c": "google_crc32c"}
 _VARIABLES = ("native", "as_zarr")
-"""Environment variables of tessarr that are no settings: ``TESSARR_NATIVE``, ``TESSARR_AS_ZARR``."""
+"""Environment variables of tessarr that set none of the settings: ``TESSARR_NATIVE``, ``TESSARR_AS_ZARR``."""
 _OPTIONAL = {
     "rich": ("rich", "cli"),
     "obstore": ("obstore", "cloud"),

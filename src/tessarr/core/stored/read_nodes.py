@@ -87,7 +87,7 @@ async def _read_steps(
     store: Store, paths: Sequence[str], zarr_format: ZarrFormat | None, kind: Kind | None, beside: list[str]
 ) -> tuple[list[NodeMetadata | None], list[Buffer | None]]:
     asked = kind if isinstance(store, Remote) else None
-    wanted = [(path, _names(not path, zarr_format, asked)) for path in paths]  # type: ignore[arg-type]  # hashable
+    wanted = [(path, _names_at(store, path, zarr_format, asked)) for path in paths]
     requests = [request for path, names in wanted for request in requests_of(path, names)]
     try:
         found = await fetch_settled_steps(store, [*requests, *map(Fetch, beside)] if beside else requests, paths)
@@ -141,6 +141,10 @@ async def _read_v3_only_steps(
         raise refusal
     found = dict(zip(wanted, answers, strict=True))
     return [found.get(request) for request in requests]
+
+
+def _names_at(store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None) -> tuple[str, ...]:
+    return _names(not path and store.may_hold_v1, zarr_format, kind)  # type: ignore[arg-type]  # hashable
 
 
 @lru_cache
@@ -215,6 +219,15 @@ async def require_node_steps(
     return await expect_kind_steps(found, store, path, zarr_format, kind)
 
 
+async def _of_other_kind_steps(store: Store, path: str, kind: Kind) -> NodeMetadata | None:
+    """Read a node by the documents that were not requested when none of `kind` was found."""
+    known = _names_at(store, path, None, kind)
+    names = tuple(name for name in _names_at(store, path, None, None) if name not in known)
+    found = await fetch_settled_steps(store, requests_of(path, names), [path])
+    stored = {name: answer[0] for name, answer in zip(names, found, strict=True) if answer is not None}
+    return parsed(store, Entry(path, stored))
+
+
 async def expect_kind_steps(
     node: NodeMetadata | None, store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None
 ) -> NodeMetadata:
@@ -227,9 +240,10 @@ async def expect_kind_steps(
     missing = {"array": ArrayNotFoundError, "group": GroupNotFoundError}.get(wanted, NodeNotFoundError)
     other = None
     remote = isinstance(store, Remote)
-    if node is None and ((zarr_format and not remote) or (kind and not zarr_format and remote)):
+    if node is None and zarr_format and not remote:
         other = (await read_nodes_steps(store, [path]))[0]
-        node = other if zarr_format is None else None
+    elif node is None and kind and not zarr_format and remote:
+        node = await _of_other_kind_steps(store, path, kind)
     if node is not None:
         kind_there = "array" if isinstance(node, ArrayMetadata) else "group"
         got = f"{'an' if kind_there == 'array' else 'a'} {kind_there}"

@@ -71,6 +71,11 @@ class ZarrPythonStore(AsyncFetchingStore):
         return super().has_ability(ability)
 
     @property
+    def may_hold_v1(self) -> bool:
+        """``False``: zarr-python 3 reads no Zarr v1."""
+        return False
+
+    @property
     def supports_consolidated_metadata(self) -> bool:
         """Whether the zarr-python store supports consolidated metadata."""
         return bool(getattr(self.store, "supports_consolidated_metadata", True))

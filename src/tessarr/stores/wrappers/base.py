@@ -59,6 +59,11 @@ class WrapperStore(Store):
         return self.store.supports_consolidated_metadata
 
     @property
+    def may_hold_v1(self) -> bool:
+        """The wrapped store's."""
+        return self.store.may_hold_v1
+
+    @property
     def url(self) -> str:
         """The wrapped store's URL."""
         return self.store.url
