@@ -1,4 +1,4 @@
-"""The end of an array cuts its last chunks: who writes all of them that he knows of keeps what another writer appended there."""
+"""The end of an array cuts its last chunks: writing all of them that is known keeps what another writer appended there."""
 
 from __future__ import annotations
 
@@ -66,7 +66,11 @@ def test_a_transaction_that_writes_the_last_chunk_conflicts_with_an_append(tmp_p
     tessarr.create_group(tmp_path).create_array("a", data=np.array(OLD, "i4"), chunks=(4,), fill_value=0)
     other = tessarr.open_array(tmp_path, path="a", mode="r+")
 
-    with pytest.raises(tessarr.errors.ConflictError), tessarr.transaction(tmp_path) as transaction:
-        transaction.group["a"][4:6] = 5  # type: ignore[index]
-        Context().run(other.append, [71, 72, 73])
+    def change() -> None:
+        with tessarr.transaction(tmp_path) as transaction:
+            transaction.group["a"][4:6] = 5  # type: ignore[index]
+            Context().run(other.append, [71, 72, 73])
+
+    with pytest.raises(tessarr.errors.ConflictError):
+        change()
     assert tessarr.open_array(tmp_path, path="a")[:].tolist() == [*OLD, 71, 72, 73]

@@ -1,4 +1,4 @@
-"""What appears where a transaction moves, replaces or removes everything is a conflict, and so is what it has only read (I5)."""
+"""What appears where a transaction moves, replaces or removes everything is a conflict, and what it has only read too (I5)."""
 
 from __future__ import annotations
 

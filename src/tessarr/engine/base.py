@@ -77,8 +77,8 @@ class ChunkWrite(NamedTuple):
     covers: bool
     """Whether the whole chunk is replaced."""
     is_cut: bool
-    """Whether the end of the array cuts the chunk, and all else of it is written. Beyond the end may be rows that another writer
-    appended: they stay."""
+    """Whether the end of the array cuts the chunk, and all else of it is written. Rows beyond the end, which another writer may
+    have appended, stay."""
     change: Change
     """Makes the new value from the old one; ``None``: the chunk is all fill value."""
 

@@ -2,8 +2,8 @@
 
 A chunk that is covered is replaced without being read. Any other change is merged into the stored value in one
 `Store.splice`, so that concurrent writers of one chunk or shard lose nothing; and no merge that began before a replacement
-overwrites it (`replace`). A chunk that the end of the array cuts is never covered: beyond the end may be rows of an append. To a remote store many values are in flight concurrently, while at most as many chunks as processors
-are encoded at a time.
+overwrites it (`replace`). A chunk that the end of the array cuts is never covered: beyond the end may be rows of an append.
+To a remote store many values are in flight concurrently, while at most as many chunks as processors are encoded at a time.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def _hold(holders: list[patch]) -> None:
 
 
 def unpatch() -> None:
-    """Undo the patch, whoever made it; no effect if there is none.
+    """Undo the patch, with all blocks that hold it; no effect if there is none.
 
     Raises `PatchError`, and changes nothing, where another package replaced the same functions after the patch: its
     replacements may still call ours.
