@@ -201,6 +201,7 @@ TABLE: dict[registry.Point, dict[str, str]] = {
 }
 FUNCTIONS = {
     "zarr.codecs": "tessarr.codecs.zarr_python:load",
+    "tessarr.ArraySpec": "tessarr.facade.zarr3.core.array_spec:ArraySpec",
     "tessarr.AsyncArray": "tessarr.core.asynchronous.async_array:AsyncArray",
     "tessarr.AsyncGroup": "tessarr.core.asynchronous.async_group:AsyncGroup",
     "tessarr.create": "tessarr.core.creation.arrays:create",

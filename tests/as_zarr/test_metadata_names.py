@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 import tessarr
 from tessarr.codecs import BytesCodec, GzipCodec, TransposeCodec
 from tessarr.dtype import DateTime64, Int32, VariableLengthUTF8
-from tessarr.facade.zarr3.core.buffer import Buffer
+from tessarr.facade.zarr3.core.array_spec import ArrayConfig
+from tessarr.facade.zarr3.core.buffer import Buffer, default_buffer_prototype
 from tessarr.facade.zarr3.core.chunk_grids import RegularChunkGrid
 from tessarr.facade.zarr3.core.chunk_key_encodings import DefaultChunkKeyEncoding, V2ChunkKeyEncoding
 from tessarr.facade.zarr3.core.codec_pipeline import BatchedCodecPipeline, codecs_from_list
@@ -17,6 +19,23 @@ from tessarr.facade.zarr3.core.metadata.v2 import ArrayV2Metadata
 from tessarr.facade.zarr3.core.sync_group import get_node
 from tessarr.facade.zarr3.metadata.migrate_v3 import _convert_array_metadata
 from tessarr.storage import MemoryStore
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_fields_of_metadata_are_replaced_as_those_of_zarr_python(zarr_format: int) -> None:
+    options: dict[str, Any] = {"attributes": {"a": 1}, "fill_value": 7, "zarr_format": zarr_format}
+    options |= {"dimension_names": ["x", "y"], "shards": (4, 4)} if zarr_format == 3 else {"order": "F"}
+    metadata = tessarr.create_array({}, shape=(8, 8), chunks=(2, 2), dtype="i4", **options).metadata
+    assert dataclasses.replace(metadata) == metadata
+    changed = dataclasses.replace(metadata, attributes={"b": 2}, shape=(6, 8))
+    assert (changed.attributes, changed.shape) == ({"b": 2}, (6, 8))
+    assert changed.to_dict() == {**metadata.to_dict(), "attributes": {"b": 2}, "shape": changed.to_dict()["shape"]}
+    assert metadata.attributes == {"a": 1}
+    assert {"shape", "attributes", "fill_value"} < {field.name for field in dataclasses.fields(metadata)}
+    with pytest.raises(TypeError, match="no_field"):
+        dataclasses.replace(metadata, no_field=1)
+    spec: Any = metadata.get_chunk_spec((0, 0), ArrayConfig(), default_buffer_prototype())
+    assert (spec.shape, spec.dtype, spec.fill_value) == ((4, 4) if zarr_format == 3 else (2, 2), metadata.dtype, 7)
 
 
 def test_a_node_is_opened_by_its_path_or_not_found() -> None:

@@ -17,9 +17,11 @@ Source: ``zarr.core.metadata`` of zarr-python 3.0 to 3.4, whose names, argument 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
+from tessarr import registry
 from tessarr.codecs.base import Codec
 from tessarr.codecs.sharding import ShardingCodec
 from tessarr.common.warn import report
@@ -42,6 +44,13 @@ class _PublicMetadata:
     _model: ArrayMetadata
     _formats: ClassVar[tuple[int, ...]]
     _fields: ClassVar[tuple[str, ...]]
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[object]]]
+
+    def __init_subclass__(cls) -> None:
+        """Let `dataclasses.replace` and `dataclasses.fields` know the arguments of the class, as they know zarr-python's."""
+        cls.__dataclass_fields__ = {
+            field.name: field for field in dataclasses.fields(dataclasses.make_dataclass("_", cls._fields))
+        }
 
     @classmethod
     def _of(cls, model: ArrayMetadata) -> Self:
@@ -140,6 +149,14 @@ class _PublicMetadata:
     def _sharding(self) -> ShardingCodec | None:
         codecs = self._model.codecs
         return codecs[0] if len(codecs) == 1 and isinstance(codecs[0], ShardingCodec) else None
+
+    def get_chunk_spec(self, _chunk_coords: Sequence[int], array_config: object, prototype: object) -> object:
+        """Return zarr-python's description of a stored chunk (a shard, where there are shards), an ``ArraySpec``.
+
+        Raises `NotImplementedError` when chunks differ in shape.
+        """
+        spec = registry.higher("tessarr.ArraySpec")
+        return spec(self._model.chunks, self.dtype, self.fill_value, array_config, prototype)
 
     def encode_chunk_key(self, chunk_coords: Sequence[int]) -> str:
         """Return the key of a chunk, relative to the array."""
