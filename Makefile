@@ -19,6 +19,8 @@ PACKAGING := build/packaging
 CIBUILDWHEEL := build/cibuildwheel
 RUST := $(shell find rust -name target -prune -o -type f \( -name '*.rs' -o -name '*.toml' -o -name 'Cargo.lock' \) -print 2>/dev/null)
 JOBS ?= 2
+# Many tests wait for servers and other processes: more of them run at once than there are processors.
+TEST_JOBS ?= 3
 FIXTURES ?= $(if $(wildcard ../shared/fixtures),../shared/fixtures,tests/fixtures)
 SECONDS_PER_TARGET ?= 60
 
@@ -83,7 +85,7 @@ demo: $(if $(wildcard $(STAMP)),$(STAMP),$(DEMO)) ## a tour: convert, read, writ
 
 test: $(STAMP) ## everything CI asks for
 	$(MAKE) --no-print-directory -j 2 check-rust check-python check-pyright servers
-	$(PY) -m pytest -q -n $(JOBS) </dev/null
+	$(PY) -m pytest -q -n $(TEST_JOBS) </dev/null
 
 test-busy: $(STAMP) servers ## the whole suite, TIMES=5 times, beside BUSY=4 busy processes (TESTS="tests/stores")
 	$(PY) scripts/busy.py --times $(or $(TIMES),5) --busy $(or $(BUSY),4) --jobs $(JOBS) -- $(TESTS) </dev/null
