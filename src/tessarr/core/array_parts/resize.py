@@ -12,6 +12,7 @@ Source: Zarr v3.1 core, "Resizing" (non-normative); decisions V3-RESIZE-01…06.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -197,6 +198,8 @@ async def change_shape_steps(
         # Where no lock excludes other writers, the shape may be stored already, and the response lost.
         if attempts == 1 or isinstance(array._store, Lock) or document.get("shape") != members["shape"]:
             _compare(array, document.get("shape"), old_shape)
+        if metadata.zarr_format != 3 and "fill_value" in document:
+            document = {**document, "fill_value": _strict(document["fill_value"])}
         return {**document, **members}
 
     def closed(document: Document) -> Document:
@@ -357,12 +360,18 @@ def _compare(array: Array, stored: Any, shape: Shape) -> None:
 def shape_members(metadata: ArrayMetadata) -> dict[str, object]:
     """Serialise the members of a document that change with the shape."""
     members: dict[str, object] = {"shape": list(metadata.shape)}
-    if metadata.zarr_format != 3:  # old documents may hold a bare NaN as fill value, which must not be written again
-        fill = metadata.fill_value
-        members["fill_value"] = None if fill is None else metadata.data_type.dump_fill(fill, metadata.zarr_format)
     if hasattr(metadata.chunk_grid, "covering"):
         members["chunk_grid"] = metadata.chunk_grid.to_json()
     return members
+
+
+def _strict(fill: object) -> object:
+    """Return a stored fill value with strings in the place of bare NaN and infinity, which are not JSON."""
+    if isinstance(fill, list):
+        return [_strict(one) for one in fill]
+    if isinstance(fill, float) and not math.isfinite(fill):
+        return "NaN" if math.isnan(fill) else "Infinity" if fill > 0 else "-Infinity"
+    return fill
 
 
 async def _fill_edges_steps(array: Array, kept: Shape) -> None:
