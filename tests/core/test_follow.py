@@ -177,6 +177,38 @@ def test_another_change_is_an_error_that_names_both(store: Any, change: Callable
     assert follower.position["row"] == 5
 
 
+def remove(store: Any) -> None:
+    tessarr.open_array(store, mode="r+").store.delete("zarr.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "error"), [(shrink, ConflictError), (retype, ConflictError), (remove, ArrayNotFoundError)]
+)
+@pytest.mark.parametrize("is_async", [False, True])
+def test_rows_that_were_there_at_the_last_look_are_not_handed_out_after_another_change(
+    store: Any, change: Callable[[Any], None], error: type[Exception], is_async: bool
+) -> None:
+    follower = made(store, 5).follow(timeout=0, max_rows=2)
+    assert next(follower)[1][:, 0].tolist() == [0, 1]
+    change(store)
+    for _ in range(2):  # it stays an error
+        with pytest.raises(error):
+            asyncio.run(anext(follower)) if is_async else next(follower)
+    assert follower.position["row"] == 2
+
+
+def test_rows_of_several_arrays_are_not_handed_out_after_one_of_them_was_shortened() -> None:
+    group = tessarr.create_group(MemoryStore())
+    for name in ("a", "b"):
+        group.create_array(name, data=np.arange(1, 7), chunks=(2,))
+    follower = group.follow(["a", "b"], timeout=0, max_rows=2)
+    next(follower)
+    tessarr.open_array(group.store, path="b", mode="r+").resize((3,))
+    with pytest.raises(ConflictError):
+        next(follower)
+    assert follower.position["row"] == 2
+
+
 def test_an_array_that_is_gone_is_an_error(store: Any) -> None:
     z = made(store, 5)
     follower = z.follow(timeout=0, start=-1)

@@ -19,7 +19,7 @@ from tessarr.core.claims.settle import resolve_steps
 from tessarr.core.stored.read_nodes import parsed
 from tessarr.core.stored.walk import Entry
 from tessarr.core.streams.watch import Event, Watch
-from tessarr.errors import ArrayNotFoundError, ConflictError
+from tessarr.errors import ArrayNotFoundError, ConflictError, TessarrError
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.fetch import Fetch, Unchanged, Version, version_of
@@ -103,9 +103,9 @@ class _Source:
         if isinstance(found, Unchanged):
             return False
         data: Buffer | None = None if found is None else found[0]
-        self._version = None if found is None else version_of(found)
+        version = None if found is None else version_of(found)
         if data is not None and may_be_claimed(data):  # what the document is for readers depends on another value, too
-            self._version = None
+            version = None
             (answer,) = await resolve_steps(store, [Fetch(self.key)], [[data]])
             data = answer[0] if answer else None
         if data is None:
@@ -117,6 +117,7 @@ class _Source:
             node = node.with_attributes(array._metadata.attributes)
         self._require_growth(node)
         array._adopt(node)
+        self._version = version
         before, self.published = self.published, node.shape[self.axis]
         return self.published > before
 
@@ -244,6 +245,12 @@ class Follower(Generic[T]):
             published = min(ends)
         self._settled = max(self._settled, published)
 
+    async def _confirm_steps(self) -> None:
+        """Raise the error of an array that was shortened, replaced or removed while rows of it were read."""
+        for source in self._sources.values():
+            if await source.look_steps():
+                self._watch.changed()
+
     def _rows(self, *, last: bool) -> slice | None:
         """Return the rows of the next block; ``None`` while there are too few. `last`: there will be no more."""
         row, end = self._row, self._settled
@@ -278,7 +285,12 @@ class Follower(Generic[T]):
         began, rows = time.monotonic(), self._rows(last=False)
         while not self._is_stopped():
             if rows is not None:
-                block = self._read(rows)
+                try:
+                    block = self._read(rows)
+                except TessarrError:
+                    run_steps(self._confirm_steps())
+                    raise
+                run_steps(self._confirm_steps())
                 self._row = rows.stop
                 return rows, block
             run_steps(self._look_steps())
@@ -297,7 +309,12 @@ class Follower(Generic[T]):
         began, rows = time.monotonic(), self._rows(last=False)
         while not self._is_stopped():
             if rows is not None:
-                block = await self._read_async(rows)
+                try:
+                    block = await self._read_async(rows)
+                except TessarrError:
+                    await run_steps_async(self._confirm_steps())
+                    raise
+                await run_steps_async(self._confirm_steps())
                 self._row = rows.stop
                 return rows, block
             await run_steps_async(self._look_steps())
