@@ -13,7 +13,7 @@
     ├── ArrayIndexError (IndexError) ── BoundsCheckError, NegativeStepError, VindexInvalidSelectionError
     ├── StoreError (OSError) ── ReadOnlyError (PermissionError, ValueError), ConflictError, DurabilityError,
     │                          ForbiddenPlaceError (PermissionError), PendingCommitError, JournalError,
-    │                          SnapshotChangedError;
+    │                          SnapshotChangedError, StaleConsolidatedError;
     │                          ConflictError ── PendingAppendError, StaleNodeError (NodeNotFoundError too)
     ├── TransactionError, FailedTasksError (RuntimeError)
     ├── UnsupportedOperationError (NotImplementedError)
@@ -417,6 +417,15 @@ class DurabilityError(StoreError):
     """
 
     kind = "durability"
+
+
+class StaleConsolidatedError(StoreError):
+    """A change was made and is visible, but consolidated metadata above could not be updated; do not repeat the change.
+
+    `tessarr.consolidate_metadata` or ``tessarr repair`` writes the consolidated metadata again.
+    """
+
+    kind = "stale_consolidated"
 
 
 class UnsupportedOperationError(TessarrError, NotImplementedError):

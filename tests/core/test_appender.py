@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tessarr
-from tessarr.errors import BaseZarrError, ReadOnlyError, StoreError, UnsupportedOperationError
-from tessarr.storage import MappingStore
+from tessarr.errors import (
+    BaseZarrError,
+    DurabilityError,
+    ReadOnlyError,
+    StaleConsolidatedError,
+    StoreError,
+    UnsupportedOperationError,
+)
+from tessarr.storage import LocalStore, MappingStore
 from tessarr.stores.memory.store import MemoryStore
 from tests.simulation.simulator import Bucket, Client
+from tests.waiting import PATIENCE_S
 
 
 @pytest.fixture(params=["memory", "shared"])
@@ -148,3 +160,127 @@ def test_appends_are_refused_where_nothing_excludes_another_process() -> None:
 
 def test_appends_to_a_dictionary_hold_a_lock_of_the_process() -> None:
     assert made(MappingStore({})).append(rows(0)) == (1, 2)
+
+
+def published_late(z: Any) -> tuple[Any, Any]:
+    """An appender whose rows are published before an error, and the error."""
+    out = tessarr.appender(z, batch=100)
+    out.append([1, 2, 3])
+    with pytest.raises(StoreError) as raised:
+        out.flush()
+    return out, raised.value
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+def test_rows_that_could_not_be_synced_are_not_appended_twice(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tessarr.config.set({"engine": engine}):
+        tessarr.create_array(tmp_path, shape=(0,), chunks=(4,), dtype="i4")
+        z = tessarr.open_array(LocalStore(tmp_path, durable=True), mode="r+")
+        replace = LocalStore.update
+
+        def update(self: LocalStore, key: str, change: Any) -> None:
+            replace(self, key, change)
+            if key == "zarr.json":
+                raise DurabilityError("the value is in place, but its directory could not be synced")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(LocalStore, "update", update)
+            out, error = published_late(z)
+    assert isinstance(error, DurabilityError)
+    assert "do not append them again" in error.__notes__[0]
+    assert out.pending == 0
+    assert out.flush() == (3,)
+    assert tessarr.open_array(tmp_path, mode="r")[:].tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_rows_of_which_consolidated_metadata_were_not_updated_are_not_appended_twice(
+    store: Any, zarr_format: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = tessarr.create_group(store, zarr_format=zarr_format)
+    group.create_array("a", shape=(0,), chunks=(4,), dtype="i4")
+    tessarr.consolidate_metadata(store)
+    z = tessarr.open_array(store, path="a", mode="r+")
+    update = type(store).update
+
+    def fail(self: Any, key: str, change: Any) -> None:
+        if key in ("zarr.json", ".zmetadata"):
+            raise StoreError("the disk is full", key=key)
+        update(self, key, change)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(store), "update", fail)
+        out, error = published_late(z)
+    assert isinstance(error, StaleConsolidatedError)
+    assert "tessarr repair" in str(error)
+    assert out.pending == 0
+    assert out.flush() == (3,)
+    assert tessarr.open_array(store, path="a", mode="r")[:].tolist() == [1, 2, 3]
+
+
+def test_after_the_block_nothing_is_collected(store: Any) -> None:
+    with tessarr.appender(made(store), batch=100) as out:
+        out.append(rows(0))
+    with pytest.raises(RuntimeError, match="has ended"):
+        out.append(rows(1))
+    assert out.pending == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_forked_child_publishes_nothing(tmp_path: Path) -> None:
+    z = made(str(tmp_path))
+    with tessarr.appender(z, batch=100) as out:
+        out.append(rows(7))
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                out.__exit__(None, None, None)
+                out.append(rows(8))
+            except RuntimeError as error:
+                code = 0 if "another process" in str(error) else 2
+            finally:
+                os._exit(code)
+        assert os.waitpid(child, 0)[1] == 0
+    assert stored(str(tmp_path)) == [7]
+
+
+def test_two_threads_do_not_use_one_appender_at_once(store: Any) -> None:
+    z = made(store)
+    out = tessarr.appender(z, batch=1)
+    began, go_on = threading.Event(), threading.Event()
+    as_elements = type(z)._as_elements
+
+    def slow(self: Any, *arguments: Any) -> Any:
+        began.set()
+        assert go_on.wait(PATIENCE_S)
+        return as_elements(self, *arguments)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(type(z), "_as_elements", slow)
+        thread = threading.Thread(target=out.append, args=(rows(0),))
+        thread.start()
+        assert began.wait(PATIENCE_S)
+        with pytest.raises(RuntimeError, match="another thread or task"):
+            out.append(rows(1))
+        go_on.set()
+        thread.join()
+    assert stored(store) == [0]
+
+
+def test_options_are_checked_before_rows_are_collected(store: Any) -> None:
+    z = made(store)
+    assert tessarr.appender(z, batch=np.int64(5)).batch == 5  # type: ignore[arg-type]
+    for options in ({"on_hole": "x"}, {"expire": "a"}, {"expire": float("nan")}, {"expire": -1}):
+        with pytest.raises(ValueError, match=r"on_hole|expire"):
+            tessarr.appender(z, **options)
+        with pytest.raises(ValueError, match=r"on_hole|expire"):
+            z.append(rows(0), **options)
+    shared = Client("a", Bucket())
+    v1 = {"zarr_format": 1, "shape": [0], "chunks": [2], "dtype": "<i4", "fill_value": 0, "order": "C"}
+    shared.set("meta", json.dumps({**v1, "compression": None, "compression_opts": None}).encode())
+    shared.set("attrs", b"{}")
+    with pytest.raises(UnsupportedOperationError, match="Zarr v1"):
+        tessarr.appender(tessarr.open_array(shared, mode="r+"))

@@ -14,8 +14,12 @@ import pytest
 import tessarr
 from tessarr.common.strict_json import dumps
 from tessarr.core.array_parts import region_io
+from tessarr.core.asynchronous import clock
 from tessarr.errors import ConflictError, UnsupportedOperationError, ZarrUserWarning
+from tessarr.metadata.reservations import MEMBER
 from tessarr.storage import LocalStore, MemoryStore
+from tessarr.tools.check import check
+from tessarr.tools.repair import repair
 from tests.simulation.simulator import Bucket, Client
 from tests.waiting import until, until_async
 
@@ -224,3 +228,38 @@ def test_what_a_cancelled_append_sent_does_not_arrive_in_another_s_rows() -> Non
     found = tessarr.open_array(store, mode="r")[...].tolist()
     assert found[stop - 4 : stop] == [2] * 4
     assert 1 not in found
+
+
+def test_a_resize_in_zarr_2_keeps_the_fill_value_that_another_handle_stored(store: Any) -> None:
+    a, b = two(store, 2, rows=10)
+    b.fill_value = 9
+    a.resize((12,))
+    assert tessarr.open_array(store, mode="r")[8:].tolist() == [1, 1, 9, 9]
+
+
+@pytest.mark.parametrize(("token", "text"), [("NaN", "NaN"), ("-Infinity", "-Infinity"), ("0.5", 0.5), ("null", None)])
+def test_a_resize_in_zarr_2_stores_no_bare_nan(token: str, text: object) -> None:
+    store = MemoryStore()
+    tessarr.create_array(store, shape=(4,), chunks=(2,), dtype="f8", fill_value=7.25, zarr_format=2)
+    store.set(".zarray", bytes(store.get(".zarray") or b"").replace(b"7.25", token.encode()))
+    tessarr.open_array(store, mode="r+").resize((6,))
+    assert json.loads(bytes(store.get(".zarray") or b""))["fill_value"] == text
+
+
+@pytest.mark.parametrize("begun_s", [-(10**4), 10**7])
+def test_a_resize_that_did_not_end_is_found_whatever_the_clock_of_its_machine_said(begun_s: int) -> None:
+    store = Client("a", Bucket())
+    tessarr.create_array(store, data=np.arange(6), chunks=(4,))
+    document = json.loads(bytes(store.get("zarr.json") or b""))
+    closed = ["dead", clock.CLOCK.now() + begun_s]
+    store.set(
+        "zarr.json", dumps({**document, MEMBER: {"must_understand": False, "axis": 0, "stop": 6, "closed": closed}})
+    )
+    z = tessarr.open_array(store, mode="r+")
+    with pytest.raises(ConflictError, match="a resize of / has not ended"):
+        z.append([6], on_hole="error", expire=60)
+    report = check(store)
+    assert [finding.rule for finding in report.findings if finding.rule.startswith("APPEND")] == ["APPEND-CLOSED"]
+    assert "end what appends and resizes have left" in str(report)
+    repair(report, store, dry_run=False)
+    assert z.append([6]) == (7,)

@@ -102,6 +102,10 @@ class Reservations:
             if abs(now - region.since) >= expire_s and (before is None or region.start < before)
         )
 
+    def is_left_closed(self, now: int, expire_s: float) -> bool:
+        """Whether a resize closed the array `expire_s` seconds ago or earlier, or in the future, by a clock that is wrong."""
+        return self.closed is not None and abs(now - self.closed[1]) >= expire_s
+
     def to_json(self, length: int) -> dict[str, Any] | None:
         """Return the member for an axis of that length; ``None`` when there is nothing to record."""
         if not self.reserved and not self.voided and not self.closed and self.stop == length:

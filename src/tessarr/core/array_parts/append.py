@@ -16,17 +16,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import numpy.typing as npt
 
 from tessarr.core import open_transactions
 from tessarr.core.array_parts.append_reserved import (
     EXPIRE_S,
+    Appended,
     HolePolicy,
     OnHole,
     append_reserved_steps,
-    fit_elements,
 )
 from tessarr.core.array_parts.region_io import (
+    fit_elements,
     hold_shape_lock_steps,
     note_append,
     note_end,
@@ -35,13 +37,13 @@ from tessarr.core.array_parts.region_io import (
     with_shape,
     write_call,
 )
+from tessarr.core.array_parts.reservation_io import refuse_format_1
 from tessarr.core.array_parts.resize import change_shape_steps, must_reserve
+from tessarr.core.stored import read_nodes
 from tessarr.engine.bound import bind
-from tessarr.errors import (
-    ConflictError,
-    UnsupportedOperationError,
-)
+from tessarr.errors import ConflictError, StaleConsolidatedError, StoreError, UnsupportedOperationError
 from tessarr.metadata import reservations
+from tessarr.metadata.array import ArrayMetadata
 from tessarr.settings import config
 from tessarr.stores.functions import notices_writes
 from tessarr.stores.protocols import Lock
@@ -61,6 +63,8 @@ async def append_steps(
     store's locks reach all writers or its updates use compare-and-swap. In such a store the returned shape ends with
     `data`; other appends may have added rows after `data`.
 
+    A `DurabilityError` with a note, and a `StaleConsolidatedError`, mean that `data` is in the array.
+
     `on_hole` is the policy for an earlier append on another machine that does not end: ``"wait"`` for that append (after
     `expire_s` seconds with a warning); ``"void"``: after `expire_s` seconds fill its region with fill value and continue;
     ``"error"``: raise `ConflictError` then, or `PendingAppendError` when `data` is stored already.
@@ -69,17 +73,34 @@ async def append_steps(
     changed the array meanwhile, `UnsupportedOperationError` where appends cannot be made safe (Zarr v1,
     stores without locks and conditional writes).
     """
-    array._require_writable()
-    if on_hole not in ("wait", "void", "error"):
-        raise ValueError(f"on_hole must be 'wait', 'void' or 'error', not {on_hole!r}")
-    holes = HolePolicy(on_hole, expire_s)
-    require_exclusion(array)
+    shape, late = await publish_steps(array, data, axis, check_append(array, on_hole, expire_s))
+    if late is not None:
+        raise late
+    return shape
+
+
+async def publish_steps(array: Array, data: npt.ArrayLike, axis: int, holes: HolePolicy) -> Appended:
+    """Append as `append_steps` does, and return the error of a step that comes after `data` is in the array."""
     if must_reserve(array):
         return await append_reserved_steps(array, data, axis, holes)
     return await hold_shape_lock_steps(array, _append_locked_steps(array, data, axis, holes))
 
 
-def require_exclusion(array: Array) -> None:
+def check_append(array: Array, on_hole: OnHole, expire_s: float) -> HolePolicy:
+    """Raise the errors of `append_steps` that need no data; return the policy for earlier appends."""
+    array._require_writable()
+    if on_hole not in ("wait", "void", "error"):
+        raise ValueError(f"on_hole must be 'wait', 'void' or 'error', not {on_hole!r}")
+    given: object = expire_s
+    if not isinstance(given, int | float | np.number) or not given >= 0:  # a NaN is never reached
+        raise ValueError(f"expire must be a number of seconds, at least 0, not {expire_s!r}")
+    _require_exclusion(array)
+    if must_reserve(array):
+        refuse_format_1(array)
+    return HolePolicy(on_hole, expire_s)
+
+
+def _require_exclusion(array: Array) -> None:
     """Raise `UnsupportedOperationError` where another process could append to the same rows, and nothing shows it."""
     excluded = must_reserve(array) or isinstance(array._store, Lock) or config.get("append.one_process")
     if excluded or (array._keeps_versions and notices_writes(array._store)):  # the commit detects another append
@@ -105,7 +126,7 @@ def _refuse_in_transaction(array: Array) -> None:
         )
 
 
-async def _append_locked_steps(array: Array, data: npt.ArrayLike, axis: int, holes: HolePolicy) -> Shape:
+async def _append_locked_steps(array: Array, data: npt.ArrayLike, axis: int, holes: HolePolicy) -> Appended:
     """Append while the lock of the shape is held."""
     await array._require_current_steps()
     await array._refresh_steps()
@@ -121,7 +142,31 @@ async def _append_locked_steps(array: Array, data: npt.ArrayLike, axis: int, hol
         note_append(array, axis, start, new_shape[axis])
         await write_call(array, bound, rows_from(new_shape, axis, start), values)
         await array._require_current_steps()  # a migration that has ended meanwhile does not see the new shape
-    await change_shape_steps(array, metadata, old_shape)
+    late: StoreError | None = None
+    try:
+        await change_shape_steps(array, metadata, old_shape)
+    except ConflictError:
+        raise
+    except StoreError as error:
+        if not await _is_published_steps(array, new_shape, error):
+            raise
+        late = error
     note_end(array)
     await array._adopt_steps(metadata, state)
-    return new_shape
+    return new_shape, late
+
+
+async def _is_published_steps(array: Array, new_shape: Shape, error: StoreError) -> bool:
+    """Return whether `new_shape` was stored before `error`, in which a note says so."""
+    if isinstance(error, StaleConsolidatedError):
+        return True
+    try:
+        number = array._metadata.zarr_format
+        (stored,) = await read_nodes.read_nodes_steps(array._store, [array.path], number, ArrayMetadata)
+    except StoreError as second:
+        error.add_note(f"whether the rows are in the array is unknown, because its shape could not be read: {second}")
+        return False
+    published = array.shape != new_shape and isinstance(stored, ArrayMetadata) and stored.shape == new_shape
+    if published:
+        error.add_note("the rows are in the array: do not append them again")
+    return published

@@ -11,34 +11,50 @@ from __future__ import annotations
 
 import random
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy.typing as npt
 
 from tessarr.common.warn import warn
-from tessarr.core.array_parts.region_io import bind_region, fill_late_steps, filled, with_length, with_shape, write_call
+from tessarr.core.array_parts.region_io import (
+    bind_region,
+    fill_late_steps,
+    filled,
+    fit_elements,
+    with_length,
+    with_shape,
+    write_call,
+)
 from tessarr.core.array_parts.reservation_io import (
     Document,
     change_reservations_steps,
     metadata_of,
     read_reservations_steps,
-    refuse_format_1,
 )
 from tessarr.core.array_parts.resize import reopen_steps, shape_members
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call, run_steps
 from tessarr.engine.bound import RuntimeOptions
-from tessarr.errors import BaseZarrError, ConflictError, PendingAppendError, StoreError, ZarrRuntimeWarning
+from tessarr.errors import (
+    ConflictError,
+    DurabilityError,
+    PendingAppendError,
+    StaleConsolidatedError,
+    StoreError,
+    ZarrRuntimeWarning,
+)
 from tessarr.metadata import reservations
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.reservations import Region, Reservations
 from tessarr.stores.protocols import ConditionalSet, Remote, Update
 from tessarr.stores.wrappers.creating import CreatingStore, Tenure
-from tessarr.types import AnyArray, AnyDType, Shape
+from tessarr.types import AnyArray, Shape
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
 
+Appended: TypeAlias = tuple[Shape, StoreError | None]
+"""The new shape, and the error of a step that comes after the rows are in the array."""
 OnHole = Literal["wait", "void", "error"]
 """Policy for a region that another append reserved and does not publish."""
 EXPIRE_S = 600.0
@@ -54,33 +70,13 @@ class HolePolicy(NamedTuple):
     expire_s: float
 
 
-def fit_elements(array: Array, data: npt.ArrayLike, axis: int, shape: Shape, dtype: AnyDType) -> tuple[AnyArray, int]:
-    """Convert `data` to elements that fit after `shape`. Returns the elements, and `axis` counted from the front.
-
-    Raises `BaseZarrError` when the number of axes or another length than that of `axis` differs.
-    """
-    values = array._as_elements(data, dtype)
-    if not -len(shape) <= axis < len(shape):
-        raise BaseZarrError("no such axis", path=array.name, expected=f"an axis below {len(shape)}", got=axis)
-    axis %= len(shape)
-    if values.ndim != len(shape) or with_length(shape, axis, 0) != with_length(values.shape, axis, 0):
-        raise BaseZarrError(
-            "the data does not fit the array on every other axis",
-            path=array.name,
-            expected=f"shape {shape} except along axis {axis}",
-            got=values.shape,
-        )
-    return values, axis
-
-
-async def append_reserved_steps(array: Array, data: npt.ArrayLike, axis: int, holes: HolePolicy) -> Shape:
+async def append_reserved_steps(array: Array, data: npt.ArrayLike, axis: int, holes: HolePolicy) -> Appended:
     """Append to a region that is reserved first."""
-    refuse_format_1(array)
     await array._require_current_steps()
     values, axis = fit_elements(array, data, axis, array.shape, array.dtype)
     if not values.shape[axis]:
-        return array.shape
-    owner = clock.CLOCK.owner()
+        return array.shape, None
+    owner, late = clock.CLOCK.owner(), None
     attempt = clock.Attempt()
     region: Region | None = None
     earlier: set[tuple[int, int]] | None
@@ -97,6 +93,7 @@ async def append_reserved_steps(array: Array, data: npt.ArrayLike, axis: int, ho
         if not is_published or region is None:
             raise
         earlier = None  # published, though the response was lost
+        late = error if isinstance(error, DurabilityError | StaleConsolidatedError) else None
     except BaseException:  # cancelled or interrupted: this task can await nothing more
         attempt.cancelled = True
         clock.CLOCK.run_detached(release_steps(array, axis, owner, None, attempt), attempt)
@@ -116,7 +113,7 @@ async def append_reserved_steps(array: Array, data: npt.ArrayLike, axis: int, ho
             got=str(error),
             hint="Do not append the data again; readers see it once the earlier appends have ended",
         ) from error
-    return with_length(array.shape, axis, region.stop)
+    return with_length(array.shape, axis, region.stop), late
 
 
 def _earlier_regions(region: Region, pending: Reservations) -> set[tuple[int, int]]:
@@ -446,7 +443,7 @@ async def _end_abandoned_steps(array: Array, expire_s: float) -> bool:
     holes = pending.abandoned(now, expire_s)
     for region in holes:
         await _void_steps(array, pending.axis, region)
-    if pending.closed is None or now - pending.closed[1] < expire_s:
+    if not pending.is_left_closed(now, expire_s):
         return bool(holes) or tuple(document["shape"]) != array.shape
     await reopen_steps(array, pending.closed)
     return True
@@ -470,7 +467,7 @@ class _BackOff:
         """Apply the policy to abandoned regions (before `mine`). Returns whether a region was voided."""
         expire_s = self._holes.expire_s
         holes = pending.abandoned(clock.CLOCK.now(), expire_s, None if mine is None else mine.start)
-        closed = pending.closed is not None and clock.CLOCK.now() - pending.closed[1] >= expire_s
+        closed = pending.is_left_closed(clock.CLOCK.now(), expire_s)
         if not holes and not closed:
             return False
         if self._holes.policy == "void" and holes:

@@ -20,6 +20,7 @@ from itertools import product
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from tessarr.core.array_parts.reservation_io import Document, metadata_of, read_reservations_steps
 from tessarr.core.asynchronous import clock
@@ -27,7 +28,7 @@ from tessarr.core.asynchronous.sans_io import Call, Steps, run_steps, store_call
 from tessarr.core.stored import read_nodes
 from tessarr.core.stored.shape_locks import hold_shape_locks_steps, shape_key, shape_note
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
-from tessarr.errors import ConflictError
+from tessarr.errors import BaseZarrError, ConflictError
 from tessarr.indexing.selection import Outer
 from tessarr.metadata import reservations
 from tessarr.metadata.array import ArrayMetadata
@@ -37,7 +38,7 @@ from tessarr.stores.local.trouble import trouble
 from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import Delete, Remote
 from tessarr.stores.wrappers.creating import CreatingStore, Tenure
-from tessarr.types import AnyArray, Coords, Shape
+from tessarr.types import AnyArray, AnyDType, Coords, Shape
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -63,6 +64,25 @@ def with_shape(metadata: ArrayMetadata, shape: Shape) -> ArrayMetadata:
     grid = metadata.chunk_grid
     grown = getattr(grid, "covering", None)
     return metadata.with_(shape=shape, chunk_grid=grown(shape) if grown else grid)
+
+
+def fit_elements(array: Array, data: npt.ArrayLike, axis: int, shape: Shape, dtype: AnyDType) -> tuple[AnyArray, int]:
+    """Convert `data` to elements that fit after `shape`. Returns the elements, and `axis` counted from the front.
+
+    Raises `BaseZarrError` when the number of axes or another length than that of `axis` differs.
+    """
+    values = array._as_elements(data, dtype)
+    if not -len(shape) <= axis < len(shape):
+        raise BaseZarrError("no such axis", path=array.name, expected=f"an axis below {len(shape)}", got=axis)
+    axis %= len(shape)
+    if values.ndim != len(shape) or with_length(shape, axis, 0) != with_length(values.shape, axis, 0):
+        raise BaseZarrError(
+            "the data does not fit the array on every other axis",
+            path=array.name,
+            expected=f"shape {shape} except along axis {axis}",
+            got=values.shape,
+        )
+    return values, axis
 
 
 def bind_region(

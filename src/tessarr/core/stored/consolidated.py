@@ -15,7 +15,7 @@ from tessarr.common.warn import Diagnostic, report, warn
 from tessarr.core.asynchronous.sans_io import run_steps, store_call
 from tessarr.core.claims.settle import update_settled_steps
 from tessarr.core.stored.walk import Entry, block_of, read_entries, walk
-from tessarr.errors import TessarrError, ZarrRuntimeWarning
+from tessarr.errors import DurabilityError, StaleConsolidatedError, StoreError, TessarrError, ZarrRuntimeWarning
 from tessarr.metadata import consolidated, formats, serialize
 from tessarr.metadata.consolidated import FIELD, V2_KEY, Changes, Consolidated
 from tessarr.metadata.group import GroupMetadata
@@ -103,10 +103,22 @@ async def follow_change_steps(
 
     With `replaced` all nodes below `path` were deleted, except those written at the paths `below`. Finding the documents with
     consolidated metadata (called one of `names`) costs one request, and nothing more where no group is consolidated. They are
-    looked for after the change, because another writer may consolidate meanwhile.
+    looked for after the change, because another writer may consolidate meanwhile. Raises `StaleConsolidatedError`.
     """
     paths = [path] if below is None else below
-    await _follow_steps(store, paths, names, [path] if replaced else [])
+    try:
+        await _follow_steps(store, paths, names, [path] if replaced else [])
+    except DurabilityError:
+        raise
+    except StoreError as error:
+        raise StaleConsolidatedError(
+            "the change is stored, but consolidated metadata could not be updated",
+            store=store.url,
+            path=f"/{path}",
+            key=error.key,
+            got=str(error),
+            hint="Do not repeat the change: consolidate_metadata or `tessarr repair` writes the consolidated metadata again",
+        ) from error
     _follow_outside(store, paths, [path] if replaced else [])
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import operator
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from tessarr.core.array_parts.append import append_steps, require_exclusion
-from tessarr.core.array_parts.append_reserved import EXPIRE_S, OnHole, fit_elements
+from tessarr.core.array_parts.append import check_append, publish_steps
+from tessarr.core.array_parts.append_reserved import EXPIRE_S, HolePolicy, OnHole
+from tessarr.core.array_parts.region_io import fit_elements
 from tessarr.core.asynchronous.sans_io import async_variant, run_steps, run_steps_async, sans_io
 from tessarr.errors import PendingAppendError
 from tessarr.types import AnyArray
@@ -22,19 +28,21 @@ if TYPE_CHECKING:
 class Appender:
     """Collect rows to append to an array, and publish them in batches. Made by `appender`.
 
-    One thread or task at a time may use an appender; each writer makes another one.
+    One thread or task at a time may use an appender, in the process that made it; each writer makes another one. Other uses are
+    `RuntimeError`, and so is an append after the end of the block.
     """
 
-    def __init__(self, array: Array, batch: int, axis: int, on_hole: OnHole, expire: float) -> None:
+    def __init__(self, array: Array, batch: int, axis: int, holes: HolePolicy) -> None:
         self.array = array
         """The array to append to."""
         self.axis = range(array.ndim)[axis]
         """The axis to append along, counted from the front."""
         self.batch = batch
         """Number of rows from which on `append` publishes."""
-        self._holes: tuple[OnHole, float] = (on_hole, expire)
+        self._holes = holes
         self._pieces: list[AnyArray] = []
         self._pending = 0
+        self._process, self._is_closed, self._in_use = os.getpid(), False, threading.Lock()
 
     @property
     def pending(self) -> int:
@@ -48,31 +56,60 @@ class Appender:
         `data` has the array's number of axes, and the array's lengths on all axes but `axis`. Raises the errors of
         `Array.append`.
         """
-        values, _ = fit_elements(self.array, data, self.axis, self.array.shape, self.array.dtype)
-        self._pieces.append(np.array(values))
-        self._pending += values.shape[self.axis]
-        if self._pending >= self.batch:
-            await self._flush_steps()
+        with self._using():
+            if self._is_closed:
+                raise RuntimeError(
+                    "the block of this appender has ended: make another one with tessarr.appender(array)"
+                )
+            values, _ = fit_elements(self.array, data, self.axis, self.array.shape, self.array.dtype)
+            self._pieces.append(np.array(values))
+            self._pending += values.shape[self.axis]
+            if self._pending >= self.batch:
+                await self._flush_steps()
 
     @sans_io
     async def flush(self) -> Shape:
         """Publish all rows that were appended so far. Returns the shape, which ends with these rows.
 
-        After an error the rows are still collected, and not in the array: another flush retries. Only after a
-        `PendingAppendError` the rows are stored, and will be in the array.
+        After an error the rows are still collected, and not in the array: another flush retries. Those of which `pending` is 0
+        come after the rows were stored: `PendingAppendError`, `StaleConsolidatedError`, and `DurabilityError` with a note.
         """
-        return await self._flush_steps()
+        with self._using():
+            return await self._flush_steps()
+
+    @contextmanager
+    def _using(self) -> Iterator[None]:
+        """Raise `RuntimeError` where another thread or task uses the appender at this moment, or in another process."""
+        if os.getpid() != self._process:
+            raise RuntimeError("this appender is of another process, which publishes its rows: make another one here")
+        if not self._in_use.acquire(blocking=False):
+            raise RuntimeError("another thread or task uses this appender: make one for each")
+        try:
+            yield
+        finally:
+            self._in_use.release()
+
+    async def _end_steps(self, is_error: bool) -> None:
+        """End the block: publish the rest, unless there was an error, or the block ends in a forked process."""
+        if os.getpid() != self._process:
+            return
+        with self._using():
+            self._is_closed = True
+            if not is_error:
+                await self._flush_steps()
 
     async def _flush_steps(self) -> Shape:
         if not self._pending:
             return self.array.shape
         values = self._pieces[0] if len(self._pieces) == 1 else np.concatenate(self._pieces, axis=self.axis)
         try:
-            shape = await append_steps(self.array, values, self.axis, *self._holes)
+            shape, late = await publish_steps(self.array, values, self.axis, self._holes)
         except PendingAppendError:
             self._pieces, self._pending = [], 0  # stored: another flush must not store it twice
             raise
         self._pieces, self._pending = [], 0
+        if late is not None:
+            raise late
         return shape
 
     append_async = async_variant(append)
@@ -84,8 +121,7 @@ class Appender:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
-            run_steps(self._flush_steps())
+        run_steps(self._end_steps(kind is not None))
 
     async def __aenter__(self) -> Self:
         return self
@@ -93,8 +129,7 @@ class Appender:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
-            await run_steps_async(self._flush_steps())
+        await run_steps_async(self._end_steps(kind is not None))
 
     def __repr__(self) -> str:
         return f"<Appender of {self.array!r} axis={self.axis} batch={self.batch} pending={self._pending}>"
@@ -112,7 +147,10 @@ def appender(
     If the length of the array and the batch are multiples of the chunk length (with shards: the shard length) along `axis`,
     no chunk is written twice.
 
-    Raises `ValueError` for a batch below 1, `IndexError` when the array has no such axis, `ReadOnlyError`, and
+    A process that forks within the block publishes nothing in the child.
+
+    Raises `ValueError` for a batch below 1, another `on_hole` or `expire`, `IndexError` when the array has no such
+    axis, `ReadOnlyError`, and
     `UnsupportedOperationError` where `Array.append` does.
 
     >>> import numpy as np
@@ -126,9 +164,11 @@ def appender(
     >>> z.shape
     (250, 2)
     """
-    array._require_writable()
-    require_exclusion(array)
-    given: object = batch
-    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+    holes = check_append(array, on_hole, expire)
+    try:
+        number = 0 if isinstance(batch, bool) else operator.index(batch)
+    except TypeError:
+        number = 0
+    if number < 1:
         raise ValueError(f"batch must be a positive number of rows, got {batch!r}")
-    return Appender(array, batch, axis, on_hole, expire)
+    return Appender(array, number, axis, holes)

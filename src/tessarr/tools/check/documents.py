@@ -114,7 +114,7 @@ def _appends(entry: Entry, metadata: ArrayMetadata, reserved: Buffer | None) -> 
             f"rows {length} to {pending.published()} of axis {pending.axis} are published; the shape is {length} still"
         )
         yield Finding("APPEND-BEHIND", message, entry.path, key, fix=_ALIVE, action=action)
-    if pending.closed is not None and clock.CLOCK.now() - pending.closed[1] >= EXPIRE_S:
+    if pending.is_left_closed(clock.CLOCK.now(), EXPIRE_S):
         yield Finding("APPEND-CLOSED", "a resize did not end; appends wait", entry.path, key, fix=_ALIVE, action=action)
     for region in pending.voided:
         message = f"rows {region.start} to {region.stop} of axis {pending.axis} were reserved and never stored"

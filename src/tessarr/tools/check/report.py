@@ -127,7 +127,7 @@ class Action:
             "consolidate": f"consolidate /{self.key} again",
             "create_group": f"create the group /{self.key}",
             "separator": f"set dimension_separator to {self.detail!r} in {self.key}",
-            "end_appends": f"fill rows that were reserved in {self.key} and not stored",
+            "end_appends": f"end what appends and resizes have left in {self.key}",
             "end_transaction": f"end the transaction of the record {self.key}",
             "leftovers": "remove hidden temporary files that stopped writers left",
             "quarantine": f"move the damaged {self.key} away; its values become the fill value",

@@ -169,7 +169,7 @@ def _unfinished(store: Store, path: str, grace: timedelta, idle: Idle, dry_run: 
             yield _garbage("transactions", f"/{key}", 1, int(removed))
         elif finding.rule == "TRANSACTION-LEFT":
             data = store.get(key)
-            over = data is not None and clock.CLOCK.now() - Record.parse(data, key).since >= expire_s
+            over = data is not None and abs(clock.CLOCK.now() - Record.parse(data, key).since) >= expire_s
             yield _garbage(
                 "transactions", f"/{key}", 1, int(over and not dry_run and run_steps(end_left_steps(store, key)))
             )
