@@ -155,8 +155,8 @@ class Config:
         `values` maps names with dots to values; a dictionary is merged into its branch. In keywords two
         underscores stand for a dot (``array__order="F"``).
 
-        Raises `KeyError`, with near matches, for a top-level name that does not exist, and `BaseZarrError` for the default
-        codecs of zarr-python 3.0.
+        Raises `KeyError`, with near matches, for a top-level name that does not exist, which `tessarr.as_zarr` accepts, and
+        `BaseZarrError` for the default codecs of zarr-python 3.0.
         """
         wanted = list(_leaves(values or {})) + [([*name.split("__")], value) for name, value in named.items()]
         with self._lock:
@@ -167,7 +167,7 @@ class Config:
                         f"the setting {'.'.join(parts)!r} has no effect",
                         hint="zarr-python 3.1 removed it. Give filters, serializer and compressors to create_array",
                     )
-                if _spelled(tree, parts[0]) not in tree:
+                if _spelled(tree, parts[0]) not in tree and _lookup(tree, ["zarr_python", "arguments"]) is not True:
                     raise KeyError(_unknown(".".join(parts), tree))
                 before.append((parts, _lookup(tree, parts)))
                 tree = _replaced(tree, parts, value)

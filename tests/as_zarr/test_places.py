@@ -256,3 +256,20 @@ def test_stubs_are_written_again_and_replace_nothing_else(tmp_path: Path) -> Non
     printed = run("-m", "tessarr.as_zarr", "--stubs", "typings", cwd=tmp_path, check=False)
     assert "FileExistsError" in printed
     assert (tmp_path / "typings" / "zarr" / "own.pyi").exists()
+
+
+@pytest.mark.parametrize("module", ["tessarr.as_zarr", "tessarr.zarr_python"])
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [(["--nonsense", "x.py"], "unknown option --nonsense"), (["x.py"], "no such script: x.py"), (["-m"], "-m needs")],
+)
+def test_wrong_arguments_are_answered_by_the_usage(
+    module: str, arguments: list[str], problem: str, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(problem)
+    assert f"usage: python -m {module}" in done.stderr
+    assert "Traceback" not in done.stderr

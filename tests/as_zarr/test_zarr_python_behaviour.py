@@ -755,3 +755,36 @@ def test_the_level_of_log_messages_is_set() -> None:
         assert logger.level == logging.ERROR
     finally:
         logger.setLevel(before)
+
+
+def test_any_setting_can_be_set_under_the_alias(as_zarr: None) -> None:
+    with config.set({"my.thing": 1}):
+        assert config.get("my.thing") == 1
+    assert config.get("my.thing", None) is None
+
+
+def test_the_directory_of_a_store_is_shown_as_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = tessarr.facade.zarr3.storage.LocalStore("d")
+    assert (store.root, str(store)) == (Path("d"), "file://d")
+    tessarr.create_group(store)
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    asyncio.run(store._open())
+    assert [*Path().iterdir()] == []
+    assert isinstance(tessarr.open_group(store), tessarr.Group)
+    assert pickle.loads(pickle.dumps(store)).root == Path("d")
+    assert store.with_read_only(True).root == Path("d")  # type: ignore[attr-defined]
+
+
+def test_a_name_that_no_node_may_have_says_what_is_reserved() -> None:
+    with pytest.raises(errors.NodeNameError, match='begins with "__zarr", which is reserved'):
+        tessarr.create_group({}, path="__zarr_foo")
+
+
+def test_a_number_that_is_not_json_is_named_by_its_document() -> None:
+    values = {".zgroup": b'{"zarr_format": 2}', ".zattrs": b'{"a": NaN}'}
+    with config.set({"attributes.allow_nan": True}):
+        tessarr.open_group(values, mode="r")
+    with pytest.raises(ValueError, match=r"metadata\['.zattrs'\].a is nan"):
+        tessarr.consolidate_metadata(values)

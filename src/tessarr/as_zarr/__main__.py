@@ -14,13 +14,14 @@ usage: python -m tessarr.as_zarr [--v2] (SCRIPT | -m MODULE | -c CODE) [ARGUMENT
        python -m tessarr.as_zarr [--v2] --stubs DIRECTORY"""
 
 
-def main(arguments: list[str]) -> int | str:
+def main(arguments: list[str]) -> int:
     """Run the script, module or code that `arguments` name. Child processes inherit the alias with the same version."""
     version: Literal[2, 3] = 2 if arguments[:1] == ["--v2"] else 3
     arguments = arguments[version == 2 :]
     if arguments[:1] == ["--stubs"]:
         if len(arguments) != 2:
-            return USAGE
+            print(USAGE, file=sys.stderr)  # noqa: T201 - errors of a command go there
+            return 2
         from tessarr.as_zarr.stubs import write_stubs
 
         print(f"{len(write_stubs(arguments[1], version))} stubs in {os.path.join(arguments[1], 'zarr')}")  # noqa: T201

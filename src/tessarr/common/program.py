@@ -8,13 +8,22 @@ import sys
 from collections.abc import Callable
 
 
-def run_program(arguments: list[str], usage: str, prepare: Callable[[], object]) -> int | str:
-    """Run what `arguments` name, after `prepare`; gives what `sys.exit` is to be given: a number, or `usage`."""
+def run_program(arguments: list[str], usage: str, prepare: Callable[[], object]) -> int:
+    """Run what `arguments` name, after `prepare`. Returns the exit status: 2, with `usage` on stderr, for wrong arguments."""
     if not arguments or arguments[0] in ("-h", "--help"):
         print(usage)  # noqa: T201 - the output is requested
         return 0 if arguments else 2
-    if arguments[0] in ("-m", "-c") and len(arguments) < 2:
-        return usage
+    first = arguments[0]
+    problem = ""
+    if first in ("-m", "-c"):
+        problem = "" if len(arguments) > 1 else f"{first} needs an argument"
+    elif first.startswith("-"):
+        problem = f"unknown option {first}"
+    elif not os.path.exists(first):
+        problem = f"no such script: {first}"
+    if problem:
+        print(f"{problem}\n{usage}", file=sys.stderr)  # noqa: T201 - errors of a command go there
+        return 2
     prepare()
     if arguments[0] == "-m":
         sys.argv = arguments[1:]

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, Self, TypeAlias
 
 import numpy as np
@@ -187,10 +188,16 @@ def dumps(document: object, *, indent: int | None = 2, sort_keys: bool = False, 
             raise
         (*where, value) = found
         raise ValueError(
-            f"{'.'.join(map(str, where)) or 'the value'} is {value}, and JSON has no NaN or infinity. Store a text, or set "
+            f"{_named(where) or 'the value'} is {value}, and JSON has no NaN or infinity. Store a text, or set "
             '`tessarr.config.set({"attributes.allow_nan": True})`, which writes it as zarr-python does'
         ) from error
     return text.encode()
+
+
+def _named(where: Sequence[object]) -> str:
+    """Name the member at `where`: ``a.b``, and ``a['.zattrs'].b`` where a part is not a word."""
+    parts = [f".{part}" if re.fullmatch(r"[\w-]+", str(part)) else f"[{part!r}]" for part in where]
+    return "".join(parts).removeprefix(".")
 
 
 class _OtherValueError(Exception):

@@ -224,7 +224,7 @@ def _v3_name_problem(name: str) -> str | None:
     if not name.strip("."):
         return "it is only periods"
     if is_reserved_name(name):
-        return _RESERVED
+        return _RESERVED if is_strict() else _RESERVED.replace("__", "__zarr")
     if name == "zarr.json":
         return "it is the name of the metadata document"
     return None

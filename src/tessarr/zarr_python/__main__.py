@@ -11,7 +11,7 @@ from tessarr.zarr_python import patch, stats
 USAGE = "usage: python -m tessarr.zarr_python [--strict] [--stats] (SCRIPT | -m MODULE | -c CODE) [ARGUMENT …]"
 
 
-def main(arguments: list[str]) -> int | str:
+def main(arguments: list[str]) -> int:
     """Run the program that `arguments` name."""
     options = set()
     while arguments[:1] in (["--strict"], ["--stats"]):

@@ -20,10 +20,16 @@ class LocalStore(InnerStore):
             raise TypeError(f"'root' must be a string or Path instance. Got an instance of {type(root)} instead.")
         super().__init__(ours.LocalStore(root, read_only=read_only))
         self._is_open = False
+        self._root_as_given = Path(root)
 
     @property
     def root(self) -> Path:
-        """The directory."""
+        """The directory, as it was given; that of a store that was made of a path is absolute."""
+        given: Path | None = vars(self).get("_root_as_given")
+        return self._directory if given is None else given
+
+    @property
+    def _directory(self) -> Path:
         return Path(self._inner.root)  # type: ignore[attr-defined]
 
     @classmethod
@@ -39,13 +45,13 @@ class LocalStore(InnerStore):
 
     def _make_root(self) -> None:
         if not self.read_only:
-            self.root.mkdir(parents=True, exist_ok=True)
-        if not self.root.exists():
+            self._directory.mkdir(parents=True, exist_ok=True)
+        if not self._directory.exists():
             raise FileNotFoundError(f"{self.root} does not exist")
 
     async def delete(self, key: str) -> None:
         """Remove `key`, or every key below it where it is a directory."""
-        if await asyncio.to_thread((self.root / key).is_dir):
+        if await asyncio.to_thread((self._directory / key).is_dir):
             await self.delete_dir(key)
         else:
             await super().delete(key)
@@ -61,12 +67,13 @@ class LocalStore(InnerStore):
             dest_root = Path(dest_root)
         await asyncio.to_thread(self._rename, dest_root)
         self._set_inner(ours.LocalStore(dest_root, read_only=self.read_only))
+        self._root_as_given = dest_root
 
     def _rename(self, dest_root: Path) -> None:
         os.makedirs(dest_root.parent, exist_ok=True)
         if os.path.exists(dest_root):
             raise FileExistsError(f"Destination root {dest_root} already exists.")
-        self.root.rename(dest_root)
+        self._directory.rename(dest_root)
 
     def __str__(self) -> str:
         return f"file://{self.root.as_posix()}"
