@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import xarray as xr
 
 import tessarr
 import tessarr.xarray
+from tessarr.errors import ConflictError
 from tessarr.xarray.lazy_array import LazyArray
 
 
@@ -111,3 +113,31 @@ def test_what_is_read_from_elsewhere_is_read_once(place: Path, tmp_path: Path, m
     tree.to_dataset().tessarr.to_zarr(tmp_path / "one.zarr", encoding={"rain": {"dtype": "i2", "_FillValue": -1}})
     assert sorted(read) == ["first", "rain"]
     xr.testing.assert_identical(tessarr.xarray.open_datatree(tmp_path / "tree.zarr").load(), tree.load())
+
+
+def test_an_append_to_variables_of_other_lengths_changes_nothing(place: Path) -> None:
+    tessarr.open_array(place, path="first", mode="r+").append([1, 2])
+    before = files(place)
+    with pytest.raises(ValueError, match=r"other lengths along append_dim='time'.*'first': 12"):
+        numbered(10, 5).tessarr.to_zarr(place, append_dim="time")
+    assert files(place) == before
+    tessarr.open_array(place, path="first", mode="r+").resize((10,))
+    numbered(10, 5).tessarr.to_zarr(place, append_dim="time")
+    assert xr.open_dataset(place, engine="tessarr").sizes["time"] == 15
+
+
+def test_an_append_in_a_transaction_extends_all_variables_or_none(place: Path) -> None:
+    with tessarr.transaction(place) as tx:
+        numbered(10, 5).tessarr.to_zarr(tx.group.store, append_dim="time")
+    assert xr.open_dataset(place, engine="tessarr")["time"].values.tolist() == [*range(15)]
+
+    def append_meanwhile() -> None:
+        with tessarr.transaction(place) as tx:
+            numbered(20, 5).tessarr.to_zarr(tx.group.store, append_dim="time")
+            outside = contextvars.Context()
+            outside.run(lambda: tessarr.open_array(place, path="first", mode="r+").append([1]))
+
+    with pytest.raises(ConflictError):
+        append_meanwhile()
+    group = tessarr.open_group(place, mode="r")
+    assert {name: array.shape[0] for name, array in group.arrays()} == {"first": 16, "rain": 15, "time": 15}

@@ -217,6 +217,12 @@ class TessarrStore(ZarrStore):
             return {}
         stored = {name: self.open_store_variable(name) for name in variables}
         stored, _, _ = conventions.decode_cf_variables(stored, {})
+        lengths = {name: one.sizes[self._append_dim] for name, one in stored.items() if self._append_dim in one.dims}
+        if len({*lengths.values()}) > 1:
+            raise ValueError(
+                f"the stored variables have other lengths along append_dim={self._append_dim!r}: {lengths}. An append of "
+                "another process has not ended, or failed: resize the longer ones once none is running"
+            )
         alike = {}
         for name, variable in variables.items():
             _validate_datatypes_for_zarr_append(name, stored[name], variable)
