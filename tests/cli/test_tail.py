@@ -46,6 +46,16 @@ def test_a_position_is_kept_between_runs(run: Run, log: Path, tmp_path: Path) ->
     assert run("tail", log, "--position", saved).out == "12: [7 8]\n"
 
 
+@pytest.mark.parametrize("content", [b'{"arrays": ["/"], "ax', b"12", b"\xff"])
+def test_a_damaged_position_is_named_and_kept(run: Run, log: Path, tmp_path: Path, content: bytes) -> None:
+    saved = tmp_path / "seen.json"
+    saved.write_bytes(content)
+    result = run("tail", log, "--position", saved)
+    assert (result.code, result.out) == (2, "")
+    assert f"{saved} holds no saved position" in result.err
+    assert saved.read_bytes() == content
+
+
 def test_rows_that_are_appended_are_printed_until_an_interrupt(log: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = [sys.executable, "-m", "tessarr", "tail", str(log), "-f", "-n", "1", "--json", "--poll", "0.05"]

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from typing import cast
 
 from tessarr.cli.places import open_array
 from tessarr.cli.printing import OK, add_place, add_verb, jsonable
@@ -59,10 +60,22 @@ def run(arguments: argparse.Namespace) -> int:
 def _start(arguments: argparse.Namespace) -> Start:
     rows: int = arguments.rows
     if arguments.position and os.path.exists(arguments.position):
-        with open(arguments.position, encoding="utf-8") as file:
-            saved: Position = json.load(file)
-        return saved
+        return _saved(arguments.position)
     return -1 - max(0, rows)
+
+
+def _saved(path: str) -> Position:
+    """Read a position. Raises `ValueError` with the name of the file where it holds none."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            saved: object = json.load(file)
+        if not isinstance(saved, dict):
+            raise ValueError(f"got {saved!r}")
+    except ValueError as error:
+        raise ValueError(
+            f"{path} holds no saved position: {error}. Remove the file to begin with the last rows (-n)"
+        ) from error
+    return cast("Position", saved)
 
 
 def _save(path: str, position: Position) -> None:
