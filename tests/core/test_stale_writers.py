@@ -255,6 +255,25 @@ def test_attributes_of_an_array_that_is_deleted_meanwhile_are_not_those_of_the_n
     assert dict(tessarr.open_array(bucket.connect("third"), path="a", mode="r").attrs) == {}
 
 
+def test_attributes_of_an_array_that_is_moved_meanwhile_move_with_it_and_the_error_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    root: Any = tessarr.create_group(MemoryStore(), zarr_format=2)
+    array = root.create_array("a", data=[1])
+    settle = metadata_io.settle_attributes_steps
+
+    async def late(*arguments: Any) -> Any:
+        with tessarr.transaction(root.store) as tx:
+            tx.group.move("a", "b")
+        return await settle(*arguments)
+
+    monkeypatch.setattr(metadata_io, "settle_attributes_steps", late)
+    with pytest.raises(StaleNodeError, match=r"moved or replaced meanwhile.*its new attributes may have moved with it"):
+        array.attrs["x"] = 1
+    assert [*root] == ["b"]
+    assert dict(root["b"].attrs) == {"x": 1}
+
+
 @pytest.mark.parametrize("kind", STORES)
 def test_a_group_that_was_migrated_meanwhile_makes_no_node_that_nobody_finds(kind: str, tmp_path: Path) -> None:
     store = STORES[kind](tmp_path / "data.zarr")

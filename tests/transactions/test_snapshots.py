@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr.core.stored import consolidated, move
 from tessarr.errors import NodeNotFoundError, ReadOnlyError, SnapshotChangedError, UnsupportedOperationError
 from tessarr.storage import LMDBStore, LocalStore, MappingStore, MemoryStore, PrefixStore, SQLiteStore, ZipStore
 from tessarr.stores.base import Store
@@ -103,6 +104,39 @@ def test_what_was_read_before_and_what_is_read_after_are_of_one_moment(tmp_path:
         assert u[...].tolist() == [1] * 8
     with pytest.raises(ValueError, match="has ended"):
         t[0]
+
+
+def test_a_snapshot_that_has_ended_lists_nothing(tmp_path: Path) -> None:
+    root = filled(tmp_path / "a")
+    with tessarr.snapshot(tmp_path / "a") as before:
+        root.create_group("g")
+    with pytest.raises(ValueError, match="has ended"):
+        sorted(before)
+    with pytest.raises(ValueError, match="has ended"):
+        list(before.store.list())
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_node_that_was_moved_is_not_read_at_its_old_path_by_consolidated_metadata(
+    zarr_format: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, taken = MemoryStore(), list[Any]()
+    root = tessarr.create_group(store, zarr_format=zarr_format)
+    root.create_array("a", data=[-1, -2, -3])
+    tessarr.consolidate_metadata(store)
+    follow = consolidated.follow_change_steps
+
+    async def late(*arguments: Any, **options: Any) -> None:
+        taken.append(tessarr.snapshot(store))  # between the renaming and the new consolidated metadata
+        await follow(*arguments, **options)
+
+    monkeypatch.setattr(move, "follow_change_steps", late)
+    tessarr.open_group(store, mode="r+").move("a", "b")
+    found: Any = taken[0]
+    assert sorted(found) == ["b"]
+    assert found["b"][:].tolist() == [-1, -2, -3]
+    with pytest.raises(KeyError):
+        found["a"]
 
 
 @pytest.mark.parametrize(

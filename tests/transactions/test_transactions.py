@@ -408,8 +408,10 @@ def test_a_deleted_group_is_gone_at_once(place: Store) -> None:
 def test_a_damaged_journal_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     z = tessarr.create_array(tmp_path / "a.zarr", data=np.arange(4), chunks=(2,))
     journal = tmp_path / "a.zarr" / ".tessarr-journal"
-    journal.write_bytes(b'{"tessarr_journal":1,"id":"0","directory":"1"}\nnot a step\n')
-    for mode in ("r", "r+"):
+    header = b'{"tessarr_journal":1,"id":"0","directory":"1"}\n'
+    nested = b"[" * 100_000
+    for mode, content in itertools.product(("r", "r+"), (header + b"not a step\n", nested, header + nested)):
+        journal.write_bytes(content)
         with pytest.raises(JournalError, match="damaged, and nothing of it was carried out") as caught:
             tessarr.open_array(tmp_path / "a.zarr", mode=mode)
         assert "Rename the file" in str(caught.value)

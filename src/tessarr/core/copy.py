@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from tessarr.core import open_transactions
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import async_variant
 from tessarr.core.creation.arrays import write_values
@@ -203,6 +204,7 @@ def copy_store(
     drop = _matcher(excludes, False, flags)
     settle_below(from_store, from_prefix)
     if not dry_run:
+        open_transactions.refuse_outside(to_store, to_path)
         settle_below(to_store, to_prefix)
     names = sorted(key[len(from_prefix) :] for key in from_store.list_prefix(from_prefix))
     names = [name for name in names if keep(name) and not drop(name)]

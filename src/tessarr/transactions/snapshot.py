@@ -58,7 +58,8 @@ def snapshot(
     store, here, _ = locate(place, path, None, storage_options)
     run_steps(require_node_steps(store, here, None, None))  # completes a transaction of a process that ended
     owned = not isinstance(getattr(place, "_node", place), Store | StorePath | Node)
-    return open_node(_taken(store, here, owned), mode="r", path=here)
+    # Consolidated metadata are written after the documents that they copy: the moment may be between the two.
+    return open_node(_taken(store, here, owned), mode="r", path=here, use_consolidated=False)
 
 
 def _taken(store: Store, path: str, owned: bool) -> Store:

@@ -18,12 +18,14 @@ ARCHITECTURE.md, "Transactions", says how; ``docs/transactions.md``, what is pro
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Literal, NamedTuple, Self, TypeAlias
 
 from tessarr.common.json_merge import both_changed, merged
+from tessarr.common.warn import warn
 from tessarr.core import open_transactions
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import async_variant, run_steps, run_steps_async
@@ -128,8 +130,8 @@ class Transaction:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Commit; after an exception, change nothing."""
-        if self._state == "ended":
+        """Commit; after an exception, change nothing, and in a forked process leave the transaction to its own."""
+        if self._state == "ended" or self._leaves_it(kind):
             return
         if kind is None:
             self.commit()
@@ -139,13 +141,25 @@ class Transaction:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Commit in a thread; after an exception, change nothing."""
-        if self._state == "ended":
+        """Commit in a thread; after an exception, change nothing, as ``with`` does."""
+        if self._state == "ended" or self._leaves_it(kind):
             return
         if kind is None:
             await self.commit_async()
         else:
             self.abort()
+
+    def _leaves_it(self, kind: type[BaseException] | None) -> bool:
+        """Whether an exception, `SystemExit` for one, leaves the block in a forked process."""
+        return kind is not None and self._process != os.getpid()
+
+    def __del__(self) -> None:
+        """Release a place whose transaction was neither committed nor aborted, and change nothing."""
+        if getattr(self, "_state", "new") != "open" or self._process != os.getpid() or sys.is_finalizing():
+            return
+        self._owns = False  # the store ends by itself: closing it may wait
+        self._end()
+        warn(f"a transaction of {self._store.url} was dropped before its end, and nothing was changed", ResourceWarning)
 
     def commit(self) -> Commit:
         """Make the changes, and end the transaction.

@@ -8,6 +8,7 @@ from functools import partial
 
 from tessarr.common import strict_json
 from tessarr.common.warn import report
+from tessarr.core import open_transactions
 from tessarr.core.asynchronous.sans_io import run_steps
 from tessarr.core.stored.metadata_io import change_steps, put_document_steps, require_document
 from tessarr.core.stored.read_nodes import NodeMetadata, require_node_steps
@@ -38,6 +39,7 @@ async def consolidate_steps(store: Store, path: str, zarr_format: int | None, me
     The documents are read again after they were written, until nothing has changed: a writer that looked for consolidated
     metadata before there were any has not updated them, and one that looks later does.
     """
+    open_transactions.refuse_outside(store, path)
     group = await require_node_steps(store, path, zarr_format, GroupMetadata)  # type: ignore[arg-type]  # no such node
     number = group.zarr_format
     written = None

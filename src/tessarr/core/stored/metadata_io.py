@@ -433,8 +433,7 @@ async def settle_attributes_steps(
 ) -> ZarrFormat | None:
     """Look after a change of attributes whether a migration has finished during it, as `migrated_to_steps`.
 
-    Raises `StaleNodeError` where the node of Zarr v1 or v2 is gone, and removes its attributes: the next node at `path` would
-    have them. `changed`: the metadata with the attributes that were written.
+    Raises `StaleNodeError` where the node is gone, and removes its attributes, those of `changed`: the next would have them.
     """
     keys = formats.KEYS[changed.zarr_format]
     if keys.attributes is None:
@@ -444,7 +443,8 @@ async def settle_attributes_steps(
     if not present:
         written = serialize.dumps({keys.attributes: changed.attributes})[keys.attributes]
         await swap_settled_steps(store, prefix_of(path) + keys.attributes, written, None)
-        raise _stale(store, path, "the node was deleted or replaced meanwhile")
+        hint = "If it was moved, its new attributes may have moved with it: open the hierarchy again"
+        raise _stale(store, path, "the node was deleted, moved or replaced meanwhile", hint=hint)
     return next((newer[key] for key in present if key in newer), None)
 
 
@@ -468,8 +468,9 @@ def _newer_documents(metadata: NodeMetadata, found_at: str | None) -> dict[str, 
     return {prefix_of(found_at or "") + name: n for n in numbers for name in formats.KEYS[n][:2] if name}
 
 
-def _stale(store: Store, path: str, what: str, got: object = None) -> StaleNodeError:
-    hint = "Nothing was changed: open the hierarchy again"
+def _stale(
+    store: Store, path: str, what: str, got: object = None, hint: str = "Nothing was changed: open the hierarchy again"
+) -> StaleNodeError:
     return StaleNodeError(what, store=store.url, path=f"/{path}", got=got, hint=hint)
 
 

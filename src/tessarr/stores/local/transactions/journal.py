@@ -259,7 +259,10 @@ def _dumps(value: dict[str, object]) -> bytes:
 
 
 def _loads(line: bytes) -> dict[str, object]:
-    found = json.loads(line)
+    try:
+        found = json.loads(line)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
     if not isinstance(found, dict):
         raise TypeError("a line is not a JSON object")
     return found

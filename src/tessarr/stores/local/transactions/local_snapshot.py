@@ -119,8 +119,7 @@ class LocalSnapshot(ConditionalStore):
     def _value(self, key: str) -> FileValue | None:
         """Open the file that the key had; ``None``: there was none."""
         check_key(key)
-        if not self._end.alive:
-            raise ValueError("the snapshot has ended")
+        self._require_open()
         path = path_of(self._base, key)
         try:
             self._look_for_journals(os.path.dirname(path))
@@ -130,6 +129,10 @@ class LocalSnapshot(ConditionalStore):
         except OSError as error:
             raise trouble("read", self.url, key, error) from error
         return None if found is None else FileValue(*found)
+
+    def _require_open(self) -> None:
+        if not self._end.alive:
+            raise ValueError("the snapshot has ended")
 
     def _open(self, path: str) -> tuple[int, os.stat_result] | None:
         try:
@@ -201,6 +204,7 @@ class LocalSnapshot(ConditionalStore):
         return Listing(sorted(prefix + name for name in files), sorted(f"{prefix}{name}/" for name in folders))
 
     def _children(self, prefix: str) -> tuple[_List[str], _List[str]]:
+        self._require_open()
         try:
             return keep.children_at(self._living, path_of(self._base, prefix))
         except keep.ChangedError:

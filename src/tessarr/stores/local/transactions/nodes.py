@@ -93,5 +93,5 @@ def _describes_array(base: str, folder: str) -> bool:
         return False
     try:
         return bool(json.loads(data)["node_type"] == "array")
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return False
