@@ -175,6 +175,8 @@ def triples() -> list[tuple[World, tuple[str, str, str]]]:
 
 
 def _rank(names: tuple[str, ...]) -> int:
+    if not operations.BESIDE.isdisjoint(names):
+        return 6
     if not operations.TAIL.isdisjoint(names):
         return 5
     if not operations.LOCAL.isdisjoint(names):

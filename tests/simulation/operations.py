@@ -364,6 +364,31 @@ def publish_nodes(store: Any, number: int) -> Generator[None, None, Any]:
         return tx.group["g/b"].append(np.full(3, number, "i4"))
 
 
+def tx_move(store: Any, number: int) -> Generator[None, None, Any]:
+    """Move an array, and set an attribute of another node, in a transaction; each client elsewhere."""
+    yield
+    with tessarr.transaction(store) as tx:
+        tx.group.move("a", f"x{number}")
+        tx.group["g"].attrs[f"x{number}"] = number
+
+
+def tx_delete_group(store: Any, number: int) -> Generator[None, None, Any]:
+    """Delete a group with what is in it, and set an attribute of the root, in a transaction."""
+    yield
+    with tessarr.transaction(store) as tx:
+        with suppress(KeyError):  # another client may have done it
+            del tx.group["g"]
+        tx.group.attrs[f"d{number}"] = number
+
+
+def read_snapshot(store: Any, number: int) -> Generator[None, None, Any]:
+    """Read two arrays, as far as they are there, in a snapshot."""
+    yield
+    with tessarr.snapshot(store) as found:
+        root: Any = found
+        return [root[path][...].tolist() if path in root else None for path in ("a", "g/b")]
+
+
 _FIRST: tuple[Operation, ...] = (
     *(append, append_many, grow, shrink, write_part, write_element, write_chunk, clear_chunk, clear_part),
     *(write_shard, set_attribute, set_same_attribute, create, create_below, create_group, require, overwrite),
@@ -373,10 +398,12 @@ _FIRST: tuple[Operation, ...] = (
 _TRANSACTIONS: tuple[Operation, ...] = (transact, transact_append, transact_nodes, transact_merge, transact_read)
 _PUBLISHING: tuple[Operation, ...] = (publish, publish_merge, publish_sum)
 _LATER: tuple[Operation, ...] = (*_TRANSACTIONS, append_to_shard, create_other, replace_root)
+_MOVING: tuple[Operation, ...] = (tx_move, tx_delete_group)
+_BESIDE: tuple[Operation, ...] = (*_MOVING, read_snapshot)
 
 ALL: dict[str, Operation] = {
     operation.__name__: operation
-    for operation in (*_FIRST, *_LATER, *_PUBLISHING, publish_nodes, transact_swap, write_tail)
+    for operation in (*_FIRST, *_LATER, *_PUBLISHING, publish_nodes, transact_swap, write_tail, *_BESIDE)
 }
 LATER = frozenset(operation.__name__ for operation in _LATER)
 """Operations whose pairs come after all others, so that the numbers in the log stay those of the same pairs."""
@@ -388,7 +415,9 @@ LOCAL = frozenset({"transact_swap"})
 """Operations of local files alone, whose pairs come after those of `NEWEST`."""
 TAIL = frozenset({"write_tail"})
 """Operations whose pairs come after those of `LOCAL`."""
-TRANSACTIONS = frozenset(operation.__name__ for operation in _TRANSACTIONS)
+BESIDE = frozenset(operation.__name__ for operation in _BESIDE)
+"""Operations whose pairs come after those of `TAIL`."""
+TRANSACTIONS = frozenset(operation.__name__ for operation in (*_TRANSACTIONS, *_MOVING))
 
 ATOMIC = frozenset(
     {
@@ -405,6 +434,7 @@ ATOMIC = frozenset(
             publish_nodes,
             transact_swap,
             write_tail,
+            *_BESIDE,
         ),
     }
 )

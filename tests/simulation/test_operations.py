@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
+import tessarr
 from tessarr.errors import ConflictError
 from tests.simulation import cases, operations
 from tests.simulation.cases import Priorities, World
 from tests.simulation.oracle import UNREADABLE, Case, Oracle
-from tests.simulation.simulator import Bucket, Replay, Seeded, run
+from tests.simulation.simulator import Bucket, Replay, Seeded, exhaustive, run
 
 KINDS = ("memory", "local", "object")
 SEEDS = range(1_000_000, 1_000_000 + 120 * cases.SCHEDULES, cases.SCHEDULES + 1)
@@ -88,6 +90,42 @@ def test_a_root_that_is_exchanged_loses_nothing(other: str) -> None:
     judge = cases.oracle(world, ("transact_swap", other))
     outcomes = [run(Priorities(seed, length=600), judge.programs, bucket=cases.maker(world)()) for seed in range(20)]
     assert [told for outcome in outcomes if (told := judge.judge(outcome))] == []
+
+
+def create_inside(store: Any, number: int) -> Iterator[None]:
+    """Create an array in a group that others delete."""
+    group = tessarr.open_group(store, path="g", mode="r+")
+    yield
+    group.create_array("in", data=np.full(number, number, "i4"), chunks=(operations.CHUNK,), fill_value=0)
+
+
+def write_new_chunk(store: Any, number: int) -> Iterator[None]:
+    """Write a part of a chunk that is not stored yet, of an array that others move."""
+    array = tessarr.open_array(store, path="a", mode="r+")
+    array.resize((12,))
+    yield
+    array[9:11] = number
+
+
+@pytest.mark.parametrize("kind", ["memory", "local"])
+@pytest.mark.parametrize(("name", "other"), [("tx_move", write_new_chunk), ("tx_delete_group", create_inside)])
+def test_what_others_store_where_a_transaction_removes_everything_is_not_lost(name: str, other: Any, kind: str) -> None:
+    judge = Oracle(Case(((operations.ALL[name], 7), (other, 10)), cases.maker(World(kind)), kind))
+    outcomes = exhaustive(judge.programs, cases.maker(World(kind)), preemptions=1)
+    assert [(outcome.schedule, told) for outcome in outcomes if (told := judge.judge(outcome))][:1] == []
+
+
+@pytest.mark.parametrize("kind", ["memory", "local"])
+@pytest.mark.parametrize("other", ["write_part", "append", "set_attribute", "read_snapshot"])
+def test_a_transaction_that_moves_an_array_loses_nothing(other: str, kind: str) -> None:
+    for consolidated in (False, True) if kind == "memory" else (False,):
+        assert wrong(World(kind, consolidated=consolidated), "tx_move", other)[:1] == []
+
+
+@pytest.mark.parametrize("other", ["move", "transact", "tx_delete_group"])
+def test_a_snapshot_reads_two_arrays_of_one_moment(other: str) -> None:
+    for consolidated in (False, True):
+        assert wrong(World("memory", consolidated=consolidated), "read_snapshot", other)[:1] == []
 
 
 @pytest.mark.parametrize("names", [("move", "transact"), ("delete", "transact_read")])
