@@ -119,7 +119,7 @@ def publish(manifest: Manifest, store: Store, path: str, milestones: Milestones)
     if whole:
         if is_node(store, ""):
             store.close()
-            put_in_place(sealed_name(work.url), target.url, old_of(work.url))
+            put_in_place(sealed_name(work.url), target.url, old_of(work.url), overwrite=manifest.overwrite)
         follow_directory(target.url)
     elif target != work:
         replace_node(store, place_of_sealed(store, work.path), target.path, milestones)

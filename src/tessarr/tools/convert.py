@@ -124,12 +124,15 @@ def convert(
         )  # fmt: skip
         plan, stored = _described(plan_tree(opened, choices), choices), None
         if not dry_run:
-            with staged(dest, path, overwrite=overwrite, storage_options=storage_options) as (store, at):
+            number = choices.zarr_format or 3
+            with staged(
+                dest, path, overwrite=overwrite, zarr_format=number, storage_options=storage_options
+            ) as staging:
                 carry_out = registry.higher("tessarr.plan.carry_out")
-                carry_out(plan, opened, store, at, verify=verify, jobs=max(1, jobs), progress=progress)
-                stored = _finish(plan, store, at, consolidate)
+                carry_out(plan, opened, staging, verify=verify, jobs=max(1, jobs), progress=progress)
                 if isinstance(opened, FilesSource):
                     opened.check_unchanged()
+                stored = _finish(plan, staging.store, staging.path, consolidate)
     finally:
         opened.close()
     return Report(

@@ -1,7 +1,8 @@
 """Stage new data, and move it to its destination only when it is complete.
 
-On a file system the data is written beside its destination, under a hidden name, and renamed; elsewhere it is written
-to a free path, or beside the node it replaces and moved at the end. After an error the written data is removed.
+On a file system the data is written beside its destination, under a hidden name, and renamed, without `overwrite` only to a
+free name; elsewhere it is written to a free path, whose documents are created first and only where none are, or beside the node
+it replaces and moved at the end. After an error what was written is removed, and nothing that another client has made.
 A process that is killed leaves the hidden ``.NAME.*.partial`` behind, and the old data unchanged.
 """
 
@@ -12,45 +13,67 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from tessarr.core.locate import locate
 from tessarr.core.open import open as open_node
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.consolidated import follow_directory
+from tessarr.core.stored.create_nodes import take_back
 from tessarr.core.stored.move import move_node
+from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.walk import read_entries
 from tessarr.errors import BaseZarrError, NodeNotFoundError, StoreError, TessarrError, UnsupportedOperationError
+from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
-from tessarr.stores.path import ancestors, join, normalize_path, path_of_file_url
+from tessarr.stores.path import join, normalize_path, path_of_file_url
 from tessarr.stores.protocols import Delete
 from tessarr.stores.url import StoreLike, as_url, is_url, same_place, store_from
 from tessarr.stores.wrappers.base import WrapperStore
 from tessarr.stores.wrappers.prefix import PrefixStore
+from tessarr.types import ZarrFormat
 
 if TYPE_CHECKING:
     from tessarr.metadata.n5 import AxisOrder
 
 
+class Staging(NamedTuple):
+    """Where new nodes are written."""
+
+    store: Store
+    path: str
+    made: dict[str, NodeMetadata]
+    """The nodes that were created, by path: what is removed after an error. Their writer adds them."""
+
+    def create(self, nodes: Mapping[str, NodeMetadata]) -> None:
+        """Create nodes, by path below `path`, parents before children, none of which may be there."""
+        for below, metadata in nodes.items():
+            path = join(self.path, below)
+            metadata_io.create_node(self.store, path, metadata)
+            self.made[path] = metadata
+
+
 @contextmanager
 def staged(
-    dest: StoreLike, path: str = "", *, overwrite: bool = False, storage_options: Mapping[str, object] | None = None
-) -> Iterator[tuple[Store, str]]:
-    """Yield a store and a path in it to write new nodes to; leaving without an error puts them at `path` of `dest`.
+    dest: StoreLike, path: str = "", *, overwrite: bool = False, zarr_format: ZarrFormat = 3,
+    storage_options: Mapping[str, object] | None = None,
+) -> Iterator[Staging]:  # fmt: skip
+    """Yield where to write new nodes of a format; leaving without an error puts them at `path` of `dest`.
 
-    Raises `BaseZarrError` when something is at the destination and not `overwrite`, or when it is not Zarr data.
+    Raises `BaseZarrError` when something is at the destination, before or after, and not `overwrite`, or when it is not Zarr
+    data.
     """
     dest, path = from_above(dest, normalize_path(path), overwrite=overwrite, storage_options=storage_options)
     local = local_path(dest)
     if local is not None and not path and not os.path.islink(local):
         with _staged_local(local, overwrite) as store:
-            yield store, ""
+            yield Staging(store, "", {})
         return
     store, here, _ = locate(dest, path, None, storage_options)
     if isinstance(store, Delete):
-        with _within(store, here, overwrite) as at:
-            yield store, at
+        with _within(store, here, overwrite, zarr_format) as staging:
+            yield staging
         return
     raise UnsupportedOperationError(
         "this store cannot remove written data if something fails",
@@ -125,9 +148,7 @@ def _check_local(final: str, overwrite: bool) -> None:
     if empty:
         return
     if not overwrite:
-        raise BaseZarrError(
-            "something is at the destination", store=final, hint="Replace it with overwrite=True (--overwrite)"
-        )
+        raise _in_the_way(final)
     try:
         open_node(final, mode="r").close()
     except (NodeNotFoundError, StoreError) as error:
@@ -138,6 +159,12 @@ def _check_local(final: str, overwrite: bool) -> None:
         ) from error
     except TessarrError:
         return  # damaged Zarr data may be replaced
+
+
+def _in_the_way(final: str) -> BaseZarrError:
+    return BaseZarrError(
+        "something is at the destination", store=final, hint="Replace it with overwrite=True (--overwrite)"
+    )
 
 
 @contextmanager
@@ -153,7 +180,7 @@ def _staged_local(path: str, overwrite: bool) -> Iterator[Store]:
         yield store
         store.close()
         with _naming(final):
-            put_in_place(partial, final, old_of(partial))
+            put_in_place(partial, final, old_of(partial), overwrite=overwrite)
         if os.path.isdir(final):
             follow_directory(final)
     except BaseException:
@@ -202,10 +229,14 @@ def _new_store(partial: str, *, zipped: bool) -> Store:
     return LocalStore(partial)
 
 
-def put_in_place(partial: str, final: str, old: str) -> None:
-    """Rename `partial` to `final`; the old data is at `old` meanwhile, is removed last, and restored if the rename fails."""
-    if not os.path.lexists(final):
-        os.rename(partial, final)
+def put_in_place(partial: str, final: str, old: str, *, overwrite: bool) -> None:
+    """Rename `partial` to `final`; the old data is at `old` meanwhile, is removed last, and restored if the rename fails.
+
+    Raises `BaseZarrError` for what may not be replaced (see `staged`), also where it has appeared meanwhile.
+    """
+    _check_local(final, overwrite)
+    if not overwrite or not os.path.lexists(final):
+        _rename_to_free(partial, final)
         _remove(old)  # where the process that began this was killed
         return
     os.rename(final, old)
@@ -215,6 +246,39 @@ def put_in_place(partial: str, final: str, old: str) -> None:
         os.rename(old, final)
         raise
     _remove(old)
+
+
+def _rename_to_free(partial: str, final: str) -> None:
+    """Rename `partial` to a name that is free, or that of an empty directory."""
+    with suppress(OSError):
+        os.rmdir(final)
+    try:
+        if os.path.isdir(partial):  # a directory takes the place of nothing but an empty directory
+            os.rename(partial, final)
+        elif _linked(partial, final):
+            os.unlink(partial)
+        else:
+            _check_local(final, overwrite=False)
+            os.rename(partial, final)
+    except OSError as error:
+        if error.errno in _TAKEN and os.path.lexists(final):
+            raise _in_the_way(final) from error
+        raise
+
+
+_TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR, errno.EACCES)
+"""Errors of a rename to a name that is not free; the last one is that of Windows."""
+
+
+def _linked(partial: str, final: str) -> bool:
+    """Give a file a second name, which must be free. Returns ``False`` where the file system has no links."""
+    try:
+        os.link(partial, final)
+    except FileExistsError:
+        raise
+    except (OSError, NotImplementedError):
+        return False
+    return True
 
 
 def old_of(partial: str) -> str:
@@ -256,19 +320,20 @@ def replaced_node_at(store: Store, path: str, overwrite: bool) -> bool:
 
 
 @contextmanager
-def _within(store: Store, path: str, overwrite: bool) -> Iterator[str]:
+def _within(store: Store, path: str, overwrite: bool, zarr_format: ZarrFormat) -> Iterator[Staging]:
     present = replaced_node_at(store, path, overwrite)
     at = f"{path}-{os.urandom(4).hex()}.partial" if present else path
     # Missing groups above are created, and removed again after an error.
-    above = read_entries(store, [*ancestors(at)])
-    first = next((entry.path for entry in above if entry.kind is None), at)
+    made: dict[str, NodeMetadata] = {
+        above: GroupMetadata(zarr_format=zarr_format) for above in metadata_io.require_ancestors(store, at, zarr_format)
+    }
     try:
-        yield at
+        yield Staging(store, at, made)
         if present:
             metadata_io.delete_node(store, path)
             move_node(store, at, path)
         store.close()
     except BaseException:
         with suppress(Exception):
-            metadata_io.delete_node(store, first)
+            take_back(store, made)
         raise

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from tessarr.common import strict_json
 from tessarr.core.asynchronous.sans_io import store_call
 from tessarr.core.stored import metadata_io, read_nodes
-from tessarr.core.stored.consolidated import follow_change_steps
+from tessarr.core.stored.consolidated import follow_change_steps, follow_changes
 from tessarr.core.stored.parse_cache import parse_document
 from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.walk import Entry, read_entries_steps
@@ -69,6 +69,25 @@ def _created(store: Store, path: str, metadata: NodeMetadata, overwrite: bool) -
         return present
     metadata_io.create_node(store, path, metadata, overwrite=overwrite)
     return metadata
+
+
+def take_back(store: Store, made: Mapping[str, NodeMetadata]) -> None:
+    """Remove nodes that were created just now, of which other clients may have changed or replaced some.
+
+    An array goes with its chunks. A group that another client has changed, or in which it has made something, stays.
+    """
+    for path in sorted(made, key=lambda path: (-path.count("/"), path == "")):
+        metadata = made[path]
+        documents = metadata_io.keyed_documents(path, metadata.documents())
+        if isinstance(metadata, ArrayMetadata):
+            own, data = list(documents.items())[-1]
+            stored = store.get(own)
+            if stored is not None and _is_same_node(data, stored):
+                metadata_io.delete_node(store, path)
+        elif all(key in documents for key in store.list_prefix(prefix_of(path))):
+            for key, data in reversed(documents.items()):
+                metadata_io.swap_document(store, key, data, None)
+            follow_changes(store, [path])
 
 
 async def describe_new_steps(store: Store, path: str, group: str) -> None:

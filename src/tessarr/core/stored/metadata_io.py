@@ -88,7 +88,7 @@ async def create_documents_steps(
     existing = None if beside else existing
     if existing is not None and not overwrite and not (keep and existing == "array"):
         raise _contains(store, path, existing)
-    made = await _create_ancestors_steps(store, path, zarr_format, kinds)
+    made, _ = await _create_ancestors_steps(store, path, zarr_format, kinds)
     clears = overwrite and store.supports_deletes and settings.get("zarr_python.overwrite_all")
     if overwrite and (existing is not None or clears):
         await hold_node_steps(store, path, _replace_steps(store, path, documents), entries[-1])
@@ -238,37 +238,37 @@ def _contains_error(kind: str) -> type[TessarrError]:
     return ContainsArrayError if kind == "array" else ContainsGroupError
 
 
-def require_ancestors(store: Store, path: str, zarr_format: ZarrFormat) -> None:
-    """Create the missing groups above `path`; existing groups are not written.
+def require_ancestors(store: Store, path: str, zarr_format: ZarrFormat) -> list[str]:
+    """Create the missing groups above `path`; existing groups are not written. Returns those that this call has created.
 
     Raises `ContainsArrayError` when a node above `path` is an array.
     """
 
-    async def steps() -> None:
-        kinds = await read_kinds_steps(store, path)
-        made = await _create_ancestors_steps(store, path, zarr_format, kinds)
-        if made:
-            await follow_change_steps(store, path, below=made)
+    async def steps() -> list[str]:
+        missing, own = await _create_ancestors_steps(store, path, zarr_format, await read_kinds_steps(store, path))
+        if missing:
+            await follow_change_steps(store, path, below=missing)
+        return own
 
-    run_steps(steps())
+    return run_steps(steps())
 
 
 async def _create_ancestors_steps(
     store: Store, path: str, zarr_format: ZarrFormat, kinds: Mapping[str, str | None]
-) -> list[str]:
-    """Create the missing groups above `path`, and return their paths, which consolidated metadata do not have yet."""
+) -> tuple[list[str], list[str]]:
+    """Create the missing groups above `path`. Returns their paths, which consolidated metadata lack, and those created here."""
     above = [] if zarr_format == 1 else [*ancestors(path)]
     missing = [ancestor for ancestor in above if kinds[ancestor] is None]
     for ancestor in above:
         if kinds[ancestor] == "array":
             message = f"A parent of '/{path}' is an array - only groups may have child nodes"
             raise ContainsArrayError(message, store=store.url, path=f"/{ancestor}")
-    if missing:
-        group = GroupMetadata(zarr_format=zarr_format)
-        documents = [item for ancestor in missing for item in keyed_documents(ancestor, group.documents()).items()]
-        # Concurrently for remote stores only: elsewhere a crash should leave parents without children, not the reverse.
-        await gather_calls([store_call(store, "set_if_not_exists", *item) for item in documents])
-    return missing
+    documents = GroupMetadata(zarr_format=zarr_format).documents() if missing else {}
+    items = [item for ancestor in missing for item in keyed_documents(ancestor, documents).items()]
+    # Concurrently for remote stores only: elsewhere a crash should leave parents without children, not the reverse.
+    created = await gather_calls([store_call(store, "set_if_not_exists", *item) for item in items])
+    own = dict.fromkeys(key.rpartition("/")[0] for (key, _), new in zip(items, created, strict=True) if new)
+    return missing, [*own]
 
 
 def delete_node(store: Store, path: str) -> None:

@@ -21,18 +21,15 @@ from tessarr.errors import UnsupportedOperationError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.cost import FOR_FLIGHT, FOR_THREADS, InFlight, Sizes, choose_box
 from tessarr.plan.manifest import Manifest, Place, PlannedNode
-from tessarr.plan.publish import write_documents
 from tessarr.plan.strategies.cast import cast, check_cast
 from tessarr.plan.strategies.regroup import can_regroup
 from tessarr.plan.strategies.strategy import Name, choose, direct, regrouping
 from tessarr.plan.task import Worker, can_sweep
-from tessarr.stores.base import Store
 from tessarr.stores.local.store import LocalStore
-from tessarr.stores.path import join
 from tessarr.stores.url import StoreLike
 from tessarr.tools.copy_tree import Choices, Planned, TreePlan, plan_tree
 from tessarr.tools.sources.base import Source, SourceArray, SourceGroup
-from tessarr.tools.staging import local_path
+from tessarr.tools.staging import Staging, local_path
 from tessarr.types import AnyDType, Progress, Shape
 
 AT_ONCE = 64 << 20
@@ -118,18 +115,18 @@ def _reads_by_itself(found: object) -> bool:
 
 
 def carry_out(
-    tree: TreePlan, source: Source, store: Store, path: str, *, verify: bool, jobs: int, progress: Progress | None
+    tree: TreePlan, source: Source, staging: Staging, *, verify: bool, jobs: int, progress: Progress | None
 ) -> None:
-    """Write every node at and below `path`: the tasks of a conversion, `jobs` at once, in this process.
+    """Write every node: the tasks of a conversion, `jobs` at once, in this process.
 
-    Documents come first: the place is not the final one. The first error ends it. Raises `BaseZarrError` where values read
-    back differ.
+    Documents come first: the place is not the final one, or free. The first error ends it. Raises `BaseZarrError` where values
+    read back differ.
     """
     nodes = tuple(_in_one_process(planned, AT_ONCE // jobs) for planned in tree.nodes)
-    place = Place("", path)
+    place = Place("", staging.path)
     manifest = Manifest("", "convert", Place(""), source.kind, "", place, place, False, verify, nodes)
-    write_documents(store, {join(path, node.path): node.metadata for node in nodes})
-    worker, done, total = Worker(manifest, source, store, path), 0, tree.nbytes
+    staging.create({node.path: node.metadata for node in nodes})
+    worker, done, total = Worker(manifest, source, staging.store, staging.path), 0, tree.nbytes
     sizes = {planned.path: planned.source.itemsize for planned in tree.nodes if isinstance(planned.source, SourceArray)}
 
     def work(task: int) -> tuple[int, str]:

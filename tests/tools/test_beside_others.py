@@ -1,0 +1,107 @@
+"""What another client makes at the destination of a tool, while the tool works, is neither replaced nor removed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.errors import BaseZarrError, CodecError, ContainsArrayError
+from tessarr.storage import MemoryStore
+from tessarr.stores.base import Fetch
+from tessarr.tools.convert import convert
+
+
+class Source(MemoryStore):
+    """A store that calls `meanwhile` once, when chunk 1 is read."""
+
+    meanwhile: Callable[[], object] | None = None
+
+    def fetch(self, requests: Sequence[Fetch]) -> Any:
+        if self.meanwhile is not None and any("c/1" in request.key for request in requests):
+            do, self.meanwhile = self.meanwhile, None
+            do()
+        return super().fetch(requests)
+
+
+def source(meanwhile: Callable[[], object], *, broken: bool = False) -> tessarr.Array:
+    """Make an array of 40 numbers that are not the fill value."""
+    store = Source()
+    tessarr.create_array(store, data=np.arange(1, 41), chunks=(4,))
+    if broken:
+        store.set("c/1", b"junk")
+    store.meanwhile = meanwhile
+    return tessarr.open_array(store, mode="r")
+
+
+def test_a_failing_conversion_keeps_what_others_made_below_the_groups_that_it_made(tmp_path: Path) -> None:
+    for zarr_format in (2, 3):
+        root = tessarr.create_group(tmp_path / str(zarr_format), zarr_format=zarr_format)
+        z = source(lambda: root.create_array("new/theirs", data=[7]), broken=True)  # noqa: B023
+        with pytest.raises(CodecError):
+            convert(z, tmp_path / str(zarr_format), path="new/mine", zarr_format=zarr_format)
+        assert [path for path, _ in root.members(max_depth=None)] == ["new", "new/theirs"]
+
+
+def test_a_failing_conversion_keeps_the_array_that_replaced_its_own(tmp_path: Path) -> None:
+    root = tessarr.create_group(tmp_path)
+    z = source(lambda: root.create_array("mine", data=[7], chunks=(1,), overwrite=True), broken=True)
+    with pytest.raises(CodecError):
+        convert(z, tmp_path, path="mine")
+    assert tessarr.open_array(tmp_path / "mine", mode="r")[:].tolist() == [7]
+
+
+def test_a_conversion_that_fails_at_a_node_of_others_keeps_it(tmp_path: Path) -> None:
+    class Late(MemoryStore):
+        """A store in which another client creates the node when its group has been made."""
+
+        late = True
+
+        def set_if_not_exists(self, key: str, value: Any) -> bool:
+            if key == "new/mine/zarr.json" and self.late:
+                self.late = False
+                tessarr.create_array(self, name="new/mine", data=[7])
+            return super().set_if_not_exists(key, value)
+
+    store = Late()
+    tessarr.create_group(store)
+    with pytest.raises(ContainsArrayError):
+        convert(source(lambda: None), store, path="new/mine")
+    assert tessarr.open_array(store, path="new/mine")[:].tolist() == [7]
+
+
+@pytest.mark.parametrize("name", ["q.zarr", "q.zip"])
+def test_a_conversion_replaces_no_data_that_appeared_meanwhile(name: str, tmp_path: Path) -> None:
+    place = tmp_path / name
+
+    def store(values: list[int]) -> None:
+        if name.endswith(".zip"):
+            tessarr.save_array(place, np.array(values))
+        else:
+            tessarr.create_array(place, data=values)
+
+    with pytest.raises(BaseZarrError, match="something is at the destination"):
+        convert(source(lambda: store([7, 7, 7])), place)
+    assert tessarr.open_array(place, mode="r")[:].tolist() == [7, 7, 7]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_conversion_replaces_no_directory_of_others_that_is_not_zarr(overwrite: bool, tmp_path: Path) -> None:
+    def make() -> None:
+        (tmp_path / "q").mkdir()
+        (tmp_path / "q" / "thesis.txt").write_text("x")
+
+    with pytest.raises(BaseZarrError, match="not Zarr" if overwrite else "something is at the destination"):
+        convert(source(make), tmp_path / "q", overwrite=overwrite)
+    assert [path.name for path in tmp_path.rglob("*")] == ["q", "thesis.txt"]
+
+
+def test_a_conversion_may_take_an_empty_directory(tmp_path: Path) -> None:
+    for name in ("q.zarr", "q.zip"):
+        convert(source((tmp_path / name).mkdir), tmp_path / name)
+        assert tessarr.open_array(tmp_path / name, mode="r")[0] == 1
