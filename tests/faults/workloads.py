@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 import tessarr
-from tessarr.core.stored.consolidated import is_staged
-from tessarr.core.stored.walk import walk
+from tessarr.core.stored.walk import is_staged, walk
 from tessarr.storage import LocalStore
 from tessarr.stores.local.lock import JOURNAL
 from tessarr.stores.local.transactions import commit, late

@@ -21,7 +21,7 @@ from tessarr.plan.markers import FOLDER, Milestones, Ranges, Receipt, done_in, m
 from tessarr.plan.publish import options_at, reopenable_url
 from tessarr.plan.sources import options_of_source, save_files, table_path
 from tessarr.plan.strategies.ready import EndOfStage, Hands, Ready, ReadyOneByOne
-from tessarr.plan.task import Work, Worker
+from tessarr.plan.task import Begins, Work, Worker
 from tessarr.stores.base import Store
 from tessarr.stores.path import join, prefix_of
 from tessarr.stores.url import StoreLike, store_from
@@ -208,6 +208,8 @@ class Plan:
         if self._milestones.reached(_FINISHED):
             return
         context, count = executor_from(executor, slots)
+        if len(self._done) < self.tasks and isinstance(work := self._opened(), Begins):
+            work.begin()
         failed: dict[int, BaseException] = {}
         unmarked: list[Receipt] = []
         marked_at = time.monotonic()

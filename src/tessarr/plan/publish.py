@@ -7,21 +7,24 @@ no client that goes on, or was stopped and is woken up, can write there. What ki
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from math import inf
 from typing import NamedTuple
 
 from tessarr.core.array import Array
-from tessarr.core.creation.shorthands import consolidate_metadata, create_hierarchy
+from tessarr.core.claims.claimed_places import claim_place, is_claimed, refuse_node, release_place
+from tessarr.core.creation.shorthands import consolidate_metadata
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.consolidated import follow_changes, follow_directory
+from tessarr.core.stored.create_nodes import describes
 from tessarr.core.stored.move import move_node
+from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.walk import read_entries, walk
-from tessarr.errors import UnsupportedOperationError
-from tessarr.metadata.array import ArrayMetadata
+from tessarr.errors import ConflictError, UnsupportedOperationError
 from tessarr.metadata.group import GroupMetadata
 from tessarr.plan.manifest import Manifest, Place
 from tessarr.plan.markers import Milestones
@@ -31,7 +34,7 @@ from tessarr.stores.local.store import LocalStore
 from tessarr.stores.local.tree import remove_leftovers
 from tessarr.stores.path import join, normalize_path, prefix_of
 from tessarr.stores.url import StoreLike, overlaps, store_from
-from tessarr.tools.staging import check_free, local_path, old_of, put_in_place, replaced_node_at
+from tessarr.tools.staging import beside_node, check_free, local_path, old_of, put_in_place, replaced_node_at
 
 
 class Destination(NamedTuple):
@@ -66,7 +69,7 @@ def destination(
         return Destination(Place(final), Place(work), LocalStore(work, durable=durable), "")
     store, here, _ = locate(dest, path, "a", storage_options)
     present = replaced_node_at(store, here, overwrite)
-    at = f"{here}-{plan_id}.partial" if here and (present or isinstance(store, LocalStore)) else here
+    at = beside_node(here, plan_id) if here and (present or isinstance(store, LocalStore)) else here
     url = reopenable_url(store)
     return Destination(Place(url, here), Place(url, at), store, at)
 
@@ -101,6 +104,20 @@ def check_apart(source: object, found: Destination) -> None:
         )
 
 
+def begin(manifest: Manifest, store: Store, path: str) -> None:
+    """Look at the target of a plan before its first task, and claim it where tasks write to the place of the result itself.
+
+    May be repeated. Raises `ConflictError` where another client has made something there, or has claimed it.
+    """
+    target, work = manifest.target, manifest.work
+    if target == work:
+        claim_place(store, path, manifest.id, overwrite=manifest.overwrite)
+    elif not manifest.overwrite and target is not None and target.path:
+        refuse_node(store, target.path)
+    elif not manifest.overwrite and target is not None:
+        check_free(target.url)
+
+
 def publish(manifest: Manifest, store: Store, path: str, milestones: Milestones) -> None:
     """Write the documents of a plan whose tasks are done, and put its result in place. May be stopped, and repeated."""
     target, work = manifest.target, manifest.work
@@ -114,6 +131,14 @@ def publish(manifest: Manifest, store: Store, path: str, milestones: Milestones)
             seal_directory(work.url)
         elif target != work:
             path = seal(store, path)
+        elif not milestones.reached("documenting"):
+            if manifest.tasks and not is_claimed(store, path, manifest.id):
+                raise ConflictError(
+                    "another client has removed or replaced what the tasks wrote", store=store.url, path=f"/{path}",
+                    hint="Make the plan again",
+                )  # fmt: skip
+            refuse_node(store, path)
+            milestones.reach("documenting")
         _write(manifest, store, path)
         milestones.reach("documented")
     if whole:
@@ -122,7 +147,9 @@ def publish(manifest: Manifest, store: Store, path: str, milestones: Milestones)
             put_in_place(sealed_name(work.url), target.url, old_of(work.url), overwrite=manifest.overwrite)
         follow_directory(target.url)
     elif target != work:
-        replace_node(store, place_of_sealed(store, work.path), target.path, milestones)
+        replace_node(store, place_of_sealed(store, work.path), target.path, milestones, overwrite=manifest.overwrite)
+    else:
+        release_place(store, path, manifest.id)
 
 
 def _write(manifest: Manifest, store: Store, path: str) -> None:
@@ -180,6 +207,8 @@ def discard(manifest: Manifest, storage_options: Mapping[str, object] | None = N
         below = (manifest.intermediates, manifest.files) if target == work else ("",)
         for name in below:
             store.delete_prefix(prefix_of(join(here, name)))
+        if target == work:
+            release_place(store, here, manifest.id)
         if target != work and isinstance(store, LocalStore):
             store.delete_prefix(prefix_of(sealed_name(here)))
     else:
@@ -187,22 +216,50 @@ def discard(manifest: Manifest, storage_options: Mapping[str, object] | None = N
             shutil.rmtree(left, ignore_errors=True)
 
 
-def write_documents(store: Store, nodes: Mapping[str, ArrayMetadata | GroupMetadata]) -> None:
-    """Write the documents of nodes, by path, of which some may have been written before. May be repeated."""
-    missing = {entry.path: entry for entry in read_entries(store, list(nodes)) if not entry.formats}
-    # consolidated metadata may lack those that were there
-    follow_changes(store, [path for path in nodes if path not in missing])
-    # of a node whose creation was stopped: in v2 attributes come first
-    store.delete_many(entry.prefix + name for entry in missing.values() for name in entry.values)
-    for _ in create_hierarchy(store=store, nodes={at: nodes[at] for at in missing}):
-        pass
+def write_documents(store: Store, nodes: Mapping[str, NodeMetadata]) -> None:
+    """Write the documents of nodes, by path, parents first, of which some may have been written before. May be repeated.
+
+    Raises `ConflictError` for a document that describes another node.
+    """
+    entries = {entry.path: entry for entry in read_entries(store, list(nodes))}
+    for path, entry in entries.items():
+        if entry.formats and not describes(entry, nodes[path]):
+            raise _another_node(store, path)
+        if not entry.formats:  # of a node whose creation was stopped: in v2 attributes come first
+            store.delete_many(entry.prefix + name for name in entry.values)
+    top = next(iter(nodes), "")
+    if top in nodes:
+        metadata_io.require_ancestors(store, top, nodes[top].zarr_format)
+    for path in [path for path, entry in entries.items() if not entry.formats]:
+        for key, data in metadata_io.keyed_documents(path, nodes[path].documents()).items():
+            if not metadata_io.put_document(store, key, data, overwrite=False) and bytes(store.get(key) or b"") != data:
+                raise _another_node(store, path)
+    for entry in read_entries(store, list(nodes)):
+        if not describes(entry, nodes[entry.path]):
+            raise _another_node(store, entry.path)
+    follow_changes(store, list(nodes))  # consolidated metadata may lack also those that were there
 
 
-def replace_node(store: Store, work: str, target: str, milestones: Milestones, cleared: str = "cleared") -> None:
+def _another_node(store: Store, path: str) -> ConflictError:
+    hint = "Remove it or move it away, then finish the plan again, or make the plan again with another target"
+    return ConflictError("another client has created a node at the target", store=store.url, path=f"/{path}", hint=hint)
+
+
+_CHUNK = re.compile(r"c|(c\.)?\d+(\.\d+)*")
+
+
+def replace_node(
+    store: Store, work: str, target: str, milestones: Milestones, cleared: str = "cleared", *, overwrite: bool
+) -> None:
     """Put the node at `work` in the place of the one at `target`. May be stopped, and repeated; `cleared` names a step of it.
 
-    Without the old node, a node at `target` has been moved whole: documents are moved last.
+    Without the old node, a node at `target` has been moved whole: documents are moved last. Without `overwrite` there may be
+    nothing at `target` but chunks that a writer has left without a document, else `ConflictError` is raised.
     """
+    if not overwrite and is_node(store, work):
+        there = store.list_prefix(prefix_of(target))
+        if any(_CHUNK.fullmatch(key.rpartition("/")[2]) is None for key in there):
+            raise _another_node(store, target)
     if milestones.reached(cleared) and is_node(store, target):
         metadata_io.delete_node(store, work)
         follow_changes(store, [entry.path for entry in walk(store, target)])

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from threading import Lock
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.cost import Sizes, Sweep
 from tessarr.plan.manifest import Manifest, PlannedNode
 from tessarr.plan.markers import Milestones, Receipt, digest_of
-from tessarr.plan.publish import publish
+from tessarr.plan.publish import begin, publish
 from tessarr.plan.sources import files_of
 from tessarr.plan.strategies.cast import cast
 from tessarr.plan.strategies.intermediate import in_order, keys_of_block, open_intermediate, pieces_of
@@ -54,6 +54,15 @@ class Work(Protocol):
         ...
 
 
+@runtime_checkable
+class Begins(Protocol):
+    """The work of a plan that claims its target, or looks at it, before its first task."""
+
+    def begin(self) -> None:
+        """Look at the target. Raises `ConflictError` where another client has made something there. May be repeated."""
+        ...
+
+
 class Worker:
     """The work of a plan whose tasks write boxes of elements."""
 
@@ -69,6 +78,10 @@ class Worker:
         self._threads = min(filter(None, limits), default=0)
         flights = [node.strategy.in_flight for node in manifest.nodes if node.strategy is not None]
         self._in_flight = min(filter(None, flights), default=0)
+
+    def begin(self) -> None:
+        """Look at the target, and claim it. May be repeated."""
+        begin(self.manifest, self.store, self.path)
 
     def run(self, task: int, *, marked: bool = True) -> Receipt:
         """Carry out a task. Raises `BaseZarrError` where the values read back differ from those written."""

@@ -124,11 +124,9 @@ def convert(
         )  # fmt: skip
         plan, stored = _described(plan_tree(opened, choices), choices), None
         if not dry_run:
-            number = choices.zarr_format or 3
-            with staged(
-                dest, path, overwrite=overwrite, zarr_format=number, storage_options=storage_options
-            ) as staging:
-                carry_out = registry.higher("tessarr.plan.carry_out")
+            carry_out, number = registry.higher("tessarr.plan.carry_out"), choices.zarr_format or 3
+            place = staged(dest, path, overwrite=overwrite, zarr_format=number, storage_options=storage_options)
+            with place as staging:
                 carry_out(plan, opened, staging, verify=verify, jobs=max(1, jobs), progress=progress)
                 if isinstance(opened, FilesSource):
                     opened.check_unchanged()

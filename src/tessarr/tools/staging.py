@@ -27,7 +27,7 @@ from tessarr.core.stored.walk import read_entries
 from tessarr.errors import BaseZarrError, NodeNotFoundError, StoreError, TessarrError, UnsupportedOperationError
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
-from tessarr.stores.path import join, normalize_path, path_of_file_url
+from tessarr.stores.path import join, normalize_path, path_of_file_url, prefix_of
 from tessarr.stores.protocols import Delete
 from tessarr.stores.url import StoreLike, as_url, is_url, same_place, store_from
 from tessarr.stores.wrappers.base import WrapperStore
@@ -294,6 +294,16 @@ def _remove(path: str) -> None:
             os.unlink(path)
 
 
+def beside_node(path: str, number: str) -> str:
+    """Return where the node at `path` is made that takes its place when it is complete: no member of the group there.
+
+    >>> beside_node("g/a", "0123abcd")
+    'g/.a-0123abcd.partial'
+    """
+    group, _, name = path.rpartition("/")
+    return f"{prefix_of(group)}.{name}-{number}.partial"
+
+
 def node_at(store: Store, path: str, overwrite: bool) -> bool:
     """Return whether there is a node at `path`, where `overwrite` allows it."""
     present = read_entries(store, [path])[0].kind is not None
@@ -322,7 +332,7 @@ def replaced_node_at(store: Store, path: str, overwrite: bool) -> bool:
 @contextmanager
 def _within(store: Store, path: str, overwrite: bool, zarr_format: ZarrFormat) -> Iterator[Staging]:
     present = replaced_node_at(store, path, overwrite)
-    at = f"{path}-{os.urandom(4).hex()}.partial" if present else path
+    at = beside_node(path, os.urandom(4).hex()) if present else path
     # Missing groups above are created, and removed again after an error.
     made: dict[str, NodeMetadata] = {
         above: GroupMetadata(zarr_format=zarr_format) for above in metadata_io.require_ancestors(store, at, zarr_format)

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from tessarr.common.warn import Diagnostic, report, warn
 from tessarr.core.asynchronous.sans_io import run_steps, store_call
 from tessarr.core.claims.settle import update_settled_steps
-from tessarr.core.stored.walk import Entry, block_of, read_entries, walk
+from tessarr.core.stored.walk import Entry, block_of, is_staged, read_entries, walk
 from tessarr.errors import DurabilityError, StaleConsolidatedError, StoreError, TessarrError, ZarrRuntimeWarning
 from tessarr.metadata import consolidated, formats, serialize
 from tessarr.metadata.consolidated import FIELD, V2_KEY, Changes, Consolidated
@@ -137,11 +137,6 @@ def follow_directory(path: str) -> None:
         _follow_outside(store, [entry.path for entry in entries if found in entry.formats], [""])
 
 
-def is_staged(path: str) -> bool:
-    """Whether a path leads through a staging directory of a tool (``.….partial``)."""
-    return any(name.startswith(".") and name.endswith(".partial") for name in path.split("/"))
-
-
 def _follow_outside(store: Store, paths: Sequence[str], removed: Sequence[str]) -> None:
     """Apply the setting ``consolidated.above_root`` to the groups above the root of a local store.
 
@@ -199,6 +194,8 @@ def _holds_group(directory: str) -> bool:
 
 
 async def _follow_steps(store: Store, paths: Sequence[str], names: Sequence[str], removed: Sequence[str]) -> None:
+    paths = [path for path in paths if not is_staged(path)]
+    removed = [path for path in removed if not is_staged(path)]
     _note_changes(store, paths, removed)
     groups = {group for path in paths for group in ancestors(path)}
     above = dict.fromkeys(place for path in paths for place in [*ancestors(path), path])

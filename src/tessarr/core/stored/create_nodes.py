@@ -71,6 +71,18 @@ def _created(store: Store, path: str, metadata: NodeMetadata, overwrite: bool) -
     return metadata
 
 
+def describes(entry: Entry, metadata: NodeMetadata) -> bool:
+    """Whether what is stored is the node that `metadata` describes, whose attributes may have been changed since."""
+    documents = metadata_io.keyed_documents(entry.path, metadata.documents())
+    key, data = list(documents.items())[-1]
+    stored = entry.values.get(key.removeprefix(entry.prefix))
+    if stored is None or entry.formats != (metadata.zarr_format,):
+        return False
+    if not isinstance(metadata, ArrayMetadata):
+        return entry.kind == "group"
+    return entry.kind == "array" and layout_of(stored, "shape") == layout_of(data, "shape")
+
+
 def take_back(store: Store, made: Mapping[str, NodeMetadata]) -> None:
     """Remove nodes that were created just now, of which other clients may have changed or replaced some.
 
@@ -132,7 +144,8 @@ def _is_same_node(data: bytes, stored: Buffer) -> bool:
         return False
 
 
-def layout_of(document: Buffer) -> JSONObject:
-    """Return what does not change in the document of an array, or in one of Zarr v3, while it describes the same node."""
-    changing = ("attributes", "shape", consolidated.FIELD, reservations.MEMBER)
+def layout_of(document: Buffer, *further: str) -> JSONObject:
+    """Return what does not change in the document of an array, or in one of Zarr v3, while it describes the same node, and
+    `further` members."""
+    changing = {"attributes", "shape", consolidated.FIELD, reservations.MEMBER} - {*further}
     return {name: member for name, member in json.loads(bytes(document)).items() if name not in changing}

@@ -129,7 +129,7 @@ async def walk_below_steps(
             entry.prefix + name
             for entry in level
             for name in entry.children
-            if name and not (zarr_format == 3 and is_reserved_name(name))
+            if name and not is_staged(name) and not (zarr_format == 3 and is_reserved_name(name))
         ]
         entries = await read_entries_steps(store, below, names, v1=False)
         level = []
@@ -145,6 +145,11 @@ async def walk_below_steps(
                 level.append(entry)
         depth += 1
     return found
+
+
+def is_staged(path: str) -> bool:
+    """Whether a path leads through a place where a tool works (``.….partial``): what is there is no member of a group."""
+    return any(name.startswith(".") and name.endswith(".partial") for name in path.split("/"))
 
 
 def _is_of_an_extension(entry: Entry) -> bool:

@@ -13,6 +13,7 @@ from tessarr.plan.strategies.strategy import Name, Strategy
 from tessarr.plan.tiling import Tiling, ends_within, tiled
 from tessarr.stores.path import normalize_path
 from tessarr.tools.sources import kinds
+from tessarr.tools.staging import beside_node
 
 _OF_FILES = ("rechunk", "convert")
 """Operations whose source may be a file."""
@@ -48,7 +49,7 @@ def _check_places(target: Place | None, work: Place | None, number: str, *, writ
     if target is None or work is None or target == work:
         return
     if target.path:
-        beside = Place(target.url, f"{target.path}-{number}.partial")
+        beside = Place(target.url, beside_node(target.path, number))
     else:
         folder, name = os.path.split(target.url)
         beside = Place(os.path.join(folder, f".{name}.{number}.partial"))

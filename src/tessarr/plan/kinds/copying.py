@@ -18,7 +18,7 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.cost import Sizes, choose_box, innermost, longest_chunks
 from tessarr.plan.manifest import Manifest, PlannedNode
 from tessarr.plan.markers import Milestones, Receipt
-from tessarr.plan.publish import publish
+from tessarr.plan.publish import begin, publish
 from tessarr.plan.strategies.strategy import direct
 from tessarr.stores.base import Store
 from tessarr.stores.buffers import byte_view
@@ -99,6 +99,10 @@ class Copying:
         self._from, self._from_path = node._store, node._path
         self._to, self._to_path = store, path
         self._jobs = _REQUESTS if isinstance(node._store, Remote) or isinstance(store, Remote) else 1
+
+    def begin(self) -> None:
+        """Look at the target, and claim it. May be repeated."""
+        begin(self._manifest, self._to, self._to_path)
 
     def run(self, task: int, *, marked: bool = True) -> Receipt:
         """Copy the stored values of a box. Raises `BaseZarrError` where those read back differ."""

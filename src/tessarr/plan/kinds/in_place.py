@@ -28,6 +28,7 @@ from tessarr.tools.check import Level, check_documents
 from tessarr.tools.pyramid import Describing, Method, check_free, levels_of, open_writable
 from tessarr.tools.pyramid.levels import MIN_SIZE, Factors
 from tessarr.tools.sources.zarr import ZarrSource
+from tessarr.tools.staging import beside_node
 
 
 def pyramid(
@@ -69,7 +70,7 @@ def pyramid(
     given = Pyramid(
         levels=tuple(made), documents=(), method=chosen, missing=missing, labels=labels, convention=convention, name=name,
         places=tuple(
-            f"{one.name}-{number}.partial" if at.kind or isinstance(store, LocalStore) else one.name
+            beside_node(one.name, number) if at.kind or isinstance(store, LocalStore) else one.name
             for one, at in zip(made[1:], found, strict=True)
         ),
         axes=None if axes is None else tuple(axes), scale=None if scale is None else tuple(scale),

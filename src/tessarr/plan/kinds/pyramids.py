@@ -367,7 +367,9 @@ class Levels:
             milestones.reach("documented")
         for number, (level, place, _) in enumerate(new):
             if place != level:
-                replace_node(self._store, place_of_sealed(self._store, place), level, milestones, f"cleared{number}")
+                work = place_of_sealed(self._store, place)
+                overwrite = self._manifest.overwrite
+                replace_node(self._store, work, level, milestones, f"cleared{number}", overwrite=overwrite)
         described = pyramid.described(group, self._base)
         added = {key: value for key, value in described.items() if group.attrs.get(key) != value}
         if added:

@@ -3,7 +3,7 @@
 | name | is | needed while |
 |---|---|---|
 | ``.NAME.ID.partial`` beside a directory or file ``NAME`` | the new data | it is complete, and there is no ``NAME`` |
-| ``NAME-ID.partial`` beside a node | the new data | it is complete, and there is no ``NAME`` |
+| ``.NAME-ID.partial`` beside a node | the new data | it is complete, and there is no ``NAME`` |
 | the same with ``ID.sealed`` | the new data of a plan whose tasks are done | it is complete, and there is no ``NAME`` |
 | ``.NAME.ID.partial.old`` | the data that is being replaced | there is no ``NAME`` |
 | ``ID.stages`` | intermediate arrays of a plan | the plan goes on |
@@ -26,7 +26,7 @@ from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import prefix_of
 
 _BESIDE = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{8}(\.sealed)?\.partial(?P<old>\.old)?")
-_NODE = re.compile(r"(?P<name>.+)-[0-9a-f]{8}(\.sealed)?\.partial")
+_NODE = re.compile(r"\.?(?P<name>.+)-[0-9a-f]{8}(\.sealed)?\.partial")
 _STAGES = re.compile(r"[0-9a-f]{8}\.stages")
 
 

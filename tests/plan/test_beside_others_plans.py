@@ -1,0 +1,154 @@
+"""What another client makes at the target of a plan, while the plan is carried out, is neither replaced nor mixed with it."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+import tessarr.plan
+from tessarr.errors import BaseZarrError, ConflictError, ContainsGroupError
+from tessarr.storage import ANY, ConditionalStore, LocalStore, MemoryStore
+
+VALUES = np.arange(1, 41)
+
+
+class Bucket(ConditionalStore):
+    """A store that replaces one value conditionally, as object storage does."""
+
+    url = "bucket://"
+
+    def __init__(self) -> None:
+        self.held: dict[str, bytes] = {}
+
+    def get(self, key: str, part: Any = None) -> bytes | None:
+        value = self.held.get(key)
+        return value if value is None or part is None else value[slice(*part.bounds(len(value)))]
+
+    def version(self, key: str) -> str | None:
+        value = self.held.get(key)
+        return None if value is None else hashlib.sha256(value).hexdigest()
+
+    def set(self, key: str, value: Any, *, if_match: Any = ANY) -> None:
+        if if_match is not ANY and self.version(key) != if_match:
+            raise ConflictError("changed", key=key)
+        self.held[key] = bytes(value)
+
+    def delete(self, key: str) -> None:
+        self.held.pop(key, None)
+
+    def list(self, prefix: str = "") -> Any:
+        return iter([key for key in self.held if key.startswith(prefix)])
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> tessarr.Array:
+    return tessarr.create_array(tmp_path / "source", data=VALUES, chunks=(4,))
+
+
+@pytest.mark.parametrize("path", ["", "q"])
+@pytest.mark.parametrize("what", ["an array", "a text"])
+def test_a_plan_replaces_nothing_that_appeared_meanwhile(
+    source: tessarr.Array, path: str, what: str, tmp_path: Path
+) -> None:
+    place = tmp_path / "root" / "q"
+    tessarr.create_group(tmp_path / "root")
+    dest = tmp_path / "root" / ("" if path else "q")
+    tessarr.plan.rechunk(source, dest, path=path, chunks=(5,)).save(tmp_path / "plan")
+    tessarr.plan.load(tmp_path / "plan").run_part(1, 1)
+    if what == "an array":
+        tessarr.create_array(place, data=[7, 7, 7])
+    else:
+        place.mkdir()
+        (place / "thesis.txt").write_text("x")
+    before = {one: one.read_bytes() for one in place.rglob("*") if one.is_file()}
+    for _ in range(2):
+        with pytest.raises((BaseZarrError, ConflictError), match="at the (destination|target)"):
+            tessarr.plan.load(tmp_path / "plan").finish()
+        assert {one: one.read_bytes() for one in place.rglob("*") if one.is_file()} == before
+    assert list(tessarr.open_group(tmp_path / "root", mode="r")) == ["q"] * (what == "an array")
+    place.rename(tmp_path / "moved")
+    assert tessarr.plan.load(tmp_path / "plan").finish().finished
+    assert (tessarr.open_array(place, mode="r")[:] == VALUES).all()
+    assert [one.name for one in tmp_path.rglob("*.partial")] == []
+
+
+@pytest.mark.parametrize("store", [MemoryStore, Bucket])
+def test_a_plan_looks_at_its_target_before_its_first_task(source: tessarr.Array, store: Any) -> None:
+    where = store()
+    plan = tessarr.plan.rechunk(source, where, path="z", chunks=(10,))
+    theirs = tessarr.create_array(where, name="z", data=[7, 7, 7], chunks=(2,))
+    with pytest.raises(ConflictError, match="another client has created a node at the target"):
+        plan.run()
+    assert theirs[:].tolist() == [7, 7, 7]
+
+
+def test_a_plan_looks_at_a_directory_before_its_first_task(source: tessarr.Array, tmp_path: Path) -> None:
+    for dest, path in ((tmp_path / "q", ""), (LocalStore(tmp_path / "root"), "q")):
+        plan = tessarr.plan.rechunk(source, dest, path=path, chunks=(10,))
+        tessarr.create_array(dest, name=path or None, data=[7, 7, 7])
+        with pytest.raises((BaseZarrError, ConflictError)):
+            plan.run()
+        assert [one.name for one in tmp_path.rglob("*.partial")] == []
+
+
+@pytest.mark.parametrize("store", [MemoryStore, Bucket])
+def test_of_two_plans_with_one_new_target_the_second_writes_nothing(source: tessarr.Array, store: Any) -> None:
+    where = store()
+    one, other = (tessarr.plan.rechunk(source, where, path="z", chunks=(size,)) for size in (10, 7))
+    one.run_part(1, 1)
+    before = {key: bytes(where.get(key)) for key in where.list()}
+    for _ in range(2):
+        with pytest.raises(ConflictError, match="another client has claimed this place"):
+            other.run()
+    assert {key: bytes(where.get(key)) for key in where.list()} == before
+    assert one.finish().finished
+    made = tessarr.open_array(where, path="z", mode="r")
+    assert (made.chunks, made[:].tolist()) == ((10,), VALUES.tolist())
+    assert not [key for key in where.list() if "tessarr" in key]
+
+
+def test_a_plan_with_overwrite_takes_a_claimed_place_over_once(source: tessarr.Array) -> None:
+    where = MemoryStore()
+    plans = [tessarr.plan.rechunk(source, where, path="z", chunks=(size,), overwrite=True) for size in (10, 7)]
+    plans[0].run_part(1, 1)
+    plans[1].run_part(1, 1)
+    with pytest.raises(ConflictError, match="removed or replaced what the tasks wrote"):
+        plans[0].finish()
+    assert plans[1].finish().finished
+    made = tessarr.open_array(where, path="z", mode="r")
+    assert (made.chunks, made[:].tolist()) == ((7,), VALUES.tolist())
+
+
+def test_a_client_that_creates_a_node_where_a_plan_works_is_refused(source: tessarr.Array) -> None:
+    where = Bucket()
+    plan = tessarr.plan.rechunk(source, where, path="z", chunks=(10,))
+    plan.run_part(1, 1)
+    with pytest.raises(ContainsGroupError, match="another writer is creating"):
+        tessarr.create_array(where, name="z", data=[7, 7, 7])
+    assert plan.finish().finished
+    assert tessarr.open_array(where, path="z", mode="r")[:].tolist() == VALUES.tolist()
+
+
+def test_a_node_that_appears_before_the_documents_stays(source: tessarr.Array) -> None:
+    where = MemoryStore()
+    plan = tessarr.plan.rechunk(source, where, path="z", chunks=(10,))
+    plan.run_part(1, 1)
+    tessarr.create_array(where, name="z", data=[7, 7, 7], chunks=(3,), overwrite=True)
+    with pytest.raises(ConflictError):
+        plan.finish()
+    assert tessarr.open_array(where, path="z", mode="r")[:].tolist() == [7, 7, 7]
+
+
+def test_a_discarded_plan_releases_its_target(source: tessarr.Array, tmp_path: Path) -> None:
+    url = (tmp_path / "db.sqlite").as_uri().replace("file:", "sqlite:")
+    one, other = (tessarr.plan.rechunk(source, url, path="z", chunks=(size,)) for size in (10, 7))
+    one.run_part(1, 1)
+    with pytest.raises(ConflictError):
+        other.run()
+    one.discard()
+    assert other.run().finished
