@@ -67,7 +67,7 @@ def test_a_plan_replaces_nothing_that_appeared_meanwhile(
         (place / "thesis.txt").write_text("x")
     before = {one: one.read_bytes() for one in place.rglob("*") if one.is_file()}
     for _ in range(2):
-        with pytest.raises((BaseZarrError, ConflictError), match="at the (destination|target)"):
+        with pytest.raises((BaseZarrError, ConflictError), match=r"at the (destination|target)"):
             tessarr.plan.load(tmp_path / "plan").finish()
         assert {one: one.read_bytes() for one in place.rglob("*") if one.is_file()} == before
     assert list(tessarr.open_group(tmp_path / "root", mode="r")) == ["q"] * (what == "an array")

@@ -28,16 +28,15 @@ from tessarr.errors import UnsupportedOperationError
 from tessarr.metadata import n5_dialects
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
-from tessarr.stores.base import Store
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.path import prefix_of
 from tessarr.stores.url import StoreLike
 from tessarr.tools.copy_tree import Choices, ChunksChoice, TreePlan, format_of, plan_tree
 from tessarr.tools.files.joined import FilesSource
 from tessarr.tools.files.open import open_to_convert
-from tessarr.tools.sources.base import SourceArray, SourceGroup
+from tessarr.tools.sources.base import Source, SourceArray, SourceGroup
 from tessarr.tools.sources.zarr import ZarrSource
-from tessarr.tools.staging import axis_order_of, check_free, local_path, staged
+from tessarr.tools.staging import Staging, axis_order_of, check_free, local_path, staged
 from tessarr.types import JSONObject, Progress
 from tessarr.virtual.references import is_kerchunk, is_parquet, save_references
 
@@ -128,9 +127,7 @@ def convert(
             place = staged(dest, path, overwrite=overwrite, zarr_format=number, storage_options=storage_options)
             with place as staging:
                 carry_out(plan, opened, staging, verify=verify, jobs=max(1, jobs), progress=progress)
-                if isinstance(opened, FilesSource):
-                    opened.check_unchanged()
-                stored = _finish(plan, staging.store, staging.path, consolidate)
+                stored = _finish(plan, opened, staging, consolidate)
     finally:
         opened.close()
     return Report(
@@ -224,8 +221,11 @@ def _described(plan: TreePlan, choices: Choices) -> TreePlan:
     return plan
 
 
-def _finish(plan: TreePlan, store: Store, path: str, consolidate: bool) -> int | None:
-    """Consolidate if requested; return the bytes stored, if the store can list."""
+def _finish(plan: TreePlan, source: Source, staging: Staging, consolidate: bool) -> int | None:
+    """Check that the source is unchanged, and consolidate if requested; return the bytes stored, if the store can list."""
+    if isinstance(source, FilesSource):
+        source.check_unchanged()
+    store, path, _ = staging
     if consolidate and isinstance(plan.nodes[0].source, SourceGroup):
         consolidate_metadata(store, path=path or None)
     return store.getsize_prefix(prefix_of(path)) if store.supports_listing else None

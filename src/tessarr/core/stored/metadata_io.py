@@ -258,13 +258,14 @@ async def _create_ancestors_steps(
 ) -> tuple[list[str], list[str]]:
     """Create the missing groups above `path`. Returns their paths, which consolidated metadata lack, and those created here."""
     above = [] if zarr_format == 1 else [*ancestors(path)]
-    missing = [ancestor for ancestor in above if kinds[ancestor] is None]
     for ancestor in above:
         if kinds[ancestor] == "array":
             message = f"A parent of '/{path}' is an array - only groups may have child nodes"
             raise ContainsArrayError(message, store=store.url, path=f"/{ancestor}")
-    documents = GroupMetadata(zarr_format=zarr_format).documents() if missing else {}
-    items = [item for ancestor in missing for item in keyed_documents(ancestor, documents).items()]
+    if not (missing := [ancestor for ancestor in above if kinds[ancestor] is None]):
+        return [], []
+    group = GroupMetadata(zarr_format=zarr_format).documents()
+    items = [item for ancestor in missing for item in keyed_documents(ancestor, group).items()]
     # Concurrently for remote stores only: elsewhere a crash should leave parents without children, not the reverse.
     created = await gather_calls([store_call(store, "set_if_not_exists", *item) for item in items])
     own = dict.fromkeys(key.rpartition("/")[0] for (key, _), new in zip(items, created, strict=True) if new)
