@@ -281,7 +281,8 @@ class Array(VersionMethods, Exported):
         within `expire` seconds: ``"wait"``, with a warning; ``"void"``, fill its region with fill value; or ``"error"``.
 
         Raises `ValueError` when the lengths differ, `ReadOnlyError`, `ConflictError`, `PendingAppendError` (`data` is stored,
-        an earlier append is not), `UnsupportedOperationError` where appends cannot be made safe (Zarr v1).
+        an earlier append is not), `UnsupportedOperationError` where appends cannot be made safe (as of Zarr
+        v1 in object storage), `StaleConsolidatedError`, and `DurabilityError` with a note (`data` is in the array).
 
         >>> import tessarr
         >>> z = tessarr.create_array({}, shape=(2, 3), chunks=(2, 3), dtype="i4")

@@ -70,8 +70,8 @@ async def append_steps(
     ``"error"``: raise `ConflictError` then, or `PendingAppendError` when `data` is stored already.
 
     Raises `ValueError` when the lengths differ, `ReadOnlyError`, `ConflictError` when a writer that ignores reservations
-    changed the array meanwhile, `UnsupportedOperationError` where appends cannot be made safe (Zarr v1,
-    stores without locks and conditional writes).
+    changed the array meanwhile, `UnsupportedOperationError` where appends cannot be made safe (Zarr v1 in
+    object storage, stores without locks and conditional writes).
     """
     shape, late = await publish_steps(array, data, axis, check_append(array, on_hole, expire_s))
     if late is not None:
