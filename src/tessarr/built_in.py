@@ -214,10 +214,12 @@ FUNCTIONS = {
     "tessarr.plan.carry_out": "tessarr.plan.kinds.converting:carry_out",
     "tessarr.plan.check_values": "tessarr.plan.kinds.checking:check_values",
     "tessarr.plan.digest_at_once": "tessarr.plan.kinds.digesting:digest_at_once",
+    "tessarr.zarr_python.place_of": "tessarr.zarr_python.stores.unwrap:place_of",
 }
 """Functions that modules below them need: `load` makes a class of tessarr of what an entry point of another package names;
 `Array.create` calls `create`, which makes arrays, `Array.async_array` wraps an array in `AsyncArray`,
 `tessarr.stores.remote.loop` imports what reads chunks while the first requests of a process are in flight,
-`tessarr.tools` carries out the tasks of plans (convert, pyramid, check, digest), and collects what plans left (gc)."""
+`tessarr.tools` carries out the tasks of plans (convert, pyramid, check, digest), and collects what plans left (gc),
+`tessarr.stores.url` unwraps the stores of zarr-python's arrays and groups."""
 
 registry.add_built_in(TABLE, FUNCTIONS)

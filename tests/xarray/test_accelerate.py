@@ -111,6 +111,25 @@ def test_archives_of_zarr_python_are_read_without_its_event_loop(tmp_path: Path)
         xr.testing.assert_identical(fast.load(), ds)
 
 
+def test_arrays_in_the_tasks_of_a_graph_are_exchanged(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = xr.open_dataset(place, engine="zarr", chunks={}, inline_array=True)
+    assert accelerate.explain(opened) == {"a": FAST, "b": FAST, "y": "left alone: its values are in memory"}
+    opened.a.data.dask.to_dict()  # dask keeps the tasks
+    fast, seen = accelerate(opened), reads(monkeypatch)
+    assert (fast.a.data.name, fast.a.chunks) == (opened.a.data.name, opened.a.chunks)
+    xr.testing.assert_identical(fast.load(), opened.compute())
+    assert len(seen) == 3  # two blocks of a, one of b
+    xr.testing.assert_identical(accelerate(opened * 2).compute(), opened.compute() * 2)
+    assert len(seen) == 6
+
+
+@pytest.mark.parametrize("other", [np.zeros(3), "a.zarr", None])
+def test_other_objects_are_an_error_that_says_what_is_expected(other: Any) -> None:
+    for function in (accelerate, accelerate.explain):
+        with pytest.raises(TypeError, match="expected a dataset, a data array or a tree"):
+            function(other)
+
+
 def _adopted_array(fast: xr.Dataset) -> Any:
     """The tessarr array below a variable."""
     data: Any = fast.variables["a"]._data

@@ -121,6 +121,9 @@ def test_a_dataset_does_not_replace_the_place_that_it_is_read_from(tmp_path: Pat
     for derived in (opened, opened.isel(t=[1]), opened[["v"]] * 2 if chunks is not None else opened[["v"]]):
         with pytest.raises(tessarr.errors.BaseZarrError, match="variable 'v' is not loaded"):
             tessarr.xarray.to_zarr(derived, place, mode="w")
+    inline = xr.open_dataset(place, engine=engine, group="g", chunks={}, inline_array=True)
+    with pytest.raises(tessarr.errors.BaseZarrError, match="variable 'v' is not loaded"):
+        tessarr.xarray.to_zarr(inline, place, mode="w")
     tree = xr.DataTree.from_dict({"/": xr.Dataset(), "/below": opened})
     with pytest.raises(tessarr.errors.BaseZarrError, match="variable 'below/v' is not loaded"):
         tessarr.xarray.to_zarr(tree, place, mode="w")

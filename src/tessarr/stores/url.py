@@ -16,6 +16,7 @@ r"""Resolve a store-like value to a store, and tell whether two stores are over 
 | any other object with `get`, `set`, `delete` and `list` | `tessarr.stores.wrappers.four_methods` |
 | an fsspec map, a ``UPath``, an obstore (obspec) store | `FsspecStore`, `ObjectStore` |
 | a zarr-python ``Store`` (Icechunk's, too) or ``StorePath`` | `ZarrPythonStore` |
+| an array or group of zarr-python | its store, unwrapped where that is possible, else `ZarrPythonStore` |
 
 A string is a URL when it has ``://`` or ``::`` after a scheme of at least two letters, or begins with one of tessarr's schemes
 and a colon. Any other string is a path: ``C:\data``, ``a#b``, ``100%``. A leading ``~`` is the home directory. A path followed
@@ -111,6 +112,10 @@ _SHORT_URL = r"(?:file|memory|sqlite|lmdb|dbm|reference):"
 _STEPS = r"[^|]+\|(?:zip|zarr|zarr2|zarr3|icechunk|n5|neuroglancer-precomputed):"
 _OBSPEC = ("get", "get_async", "get_range", "get_ranges", "head", "put", "list_with_delimiter")
 """Methods of obspec's protocols that `ObjectStore` uses; an object with all of them is an obspec store."""
+_NODES = frozenset(
+    f"zarr.core.{name}" for name in ("array.Array", "array.AsyncArray", "group.Group", "group.AsyncGroup")
+)
+"""The classes of zarr-python's arrays and groups."""
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 
 
@@ -342,6 +347,9 @@ def _foreign(candidate: Any, read_only: bool) -> tuple[Store, str] | None:
         from tessarr.stores.remote.fsspec import FsspecStore
 
         return FsspecStore.from_upath(candidate, read_only=read_only), ""
+    elif kinds & _NODES:
+        store, path = registry.higher("tessarr.zarr_python.place_of")(candidate)
+        return (store.with_read_only(True) if read_only else store), path
     elif "zarr.storage._common.StorePath" in kinds:
         from tessarr.stores.virtual.zarr_python import ZarrPythonStore
 

@@ -2,7 +2,7 @@
 
 xarray wraps a stored array in nested objects: lazily indexed data around decoding steps around a wrapper of a `zarr.Array`.
 A copy of these with a tessarr array inside gives the same values. The graph of a dask array contains such nested objects;
-they are replaced under the same key, so that chunks and names stay.
+they are replaced under the same key, or in the tasks of the same layer, so that chunks and names stay.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from xarray.backends.common import BackendArray
 from xarray.backends.zarr import ZarrArrayWrapper
 
 from tessarr.xarray.lazy_array import LazyArray
+from tessarr.xarray.lazy_sources import inlined, is_of_xarray
 
 if TYPE_CHECKING:
+    from dask.blockwise import Blockwise
+
     from tessarr.core.array import Array
 
 Opened = TypeVar("Opened")
@@ -44,6 +47,8 @@ class _Accelerate:
         other data stays: loaded values, other engines, arrays that tessarr cannot open. `accelerate.explain` says which.
         The copy reads from the stores of `obj`: ``close`` of either closes them.
 
+        Raises `TypeError` for any other object.
+
         >>> import numpy as np, xarray as xr, tessarr.xarray
         >>> tessarr.xarray.accelerate.explain(xr.Dataset({"a": ("x", np.arange(3))}))
         {'a': 'left alone: its values are in memory'}
@@ -57,12 +62,16 @@ class _Accelerate:
             array = obj._from_temp_dataset(_exchanged(obj._to_temp_dataset()))
             array.set_close(obj._close)
             return array
+        _check_dataset(obj)
         dataset = _exchanged(obj)
         dataset.set_close(obj._close)  # type: ignore[attr-defined]
         return dataset
 
     def explain(self, obj: Any) -> dict[str, str]:
-        """Say for every variable, by name (in a tree by path), whether it reads through tessarr, or why not."""
+        """Say for every variable, by name (in a tree by path), whether it reads through tessarr, or why not.
+
+        Raises `TypeError` for an object that is not of xarray.
+        """
         if isinstance(obj, xarray.DataTree):
             return {
                 f"{node.path.rstrip('/')}/{name}": why
@@ -72,10 +81,18 @@ class _Accelerate:
         if isinstance(obj, xarray.DataArray):
             whole = obj.to_dataset(name=obj.name if obj.name is not None else "values")
             return self.explain(whole)
+        _check_dataset(obj)
         return {str(name): _outcome(variable._data).why for name, variable in obj.variables.items()}
 
 
 accelerate = _Accelerate()
+
+
+def _check_dataset(obj: object) -> None:
+    if not isinstance(obj, xarray.Dataset):
+        hint = "; tessarr.accelerate takes an array of zarr-python" if hasattr(obj, "store_path") else ""
+        kind = f"{type(obj).__module__}.{type(obj).__qualname__}"
+        raise TypeError(f"expected a dataset, a data array or a tree of xarray, got {kind}{hint}")
 
 
 def _exchanged(ds: Any) -> Any:
@@ -102,7 +119,7 @@ def _nest(data: Any) -> Outcome:
     if isinstance(data, ZarrArrayWrapper):
         return _adopted(data)
     inner = getattr(data, "array", None)
-    if inner is None or type(data).__module__.partition(".")[0] != "xarray":
+    if inner is None or not is_of_xarray(data):
         other = isinstance(data, BackendArray)
         return Outcome(data, f"left alone: {'another engine opened it' if other else 'its values are in memory'}")
     found = _nest(inner)
@@ -139,22 +156,26 @@ def _as_tessarr(theirs: Any) -> Array:
 
 
 def _outcome_of_dask(data: Any) -> Outcome:
-    """Copy a dask array with the stored arrays replaced that its graph holds as values of keys."""
-    from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+    """Copy a dask array with the stored arrays replaced that its graph holds as values of keys, or in tasks."""
+    from dask.blockwise import Blockwise
+    from dask.highlevelgraph import HighLevelGraph, Layer, MaterializedLayer
 
     graph = data.dask
     if not isinstance(graph, HighLevelGraph):
         return Outcome(data, "left alone: its graph has no layers")
     whys: list[str] = []
-    layers = {}
+    layers: dict[str, Layer] = {}
     for name, layer in graph.layers.items():
+        if isinstance(layer, Blockwise) and inlined(layer):
+            layers[name] = _exchanged_layer(layer, whys)
+            continue
         mapping = layer.mapping if isinstance(layer, MaterializedLayer) and len(layer) == 1 else {}
         new = {key: _exchanged_task(task, whys) for key, task in mapping.items()}
         if any(new[key] is not task for key, task in mapping.items()):
             layers[name] = MaterializedLayer(new, annotations=layer.annotations)
     if not whys:
         return Outcome(data, "left alone: its graph holds no array that an engine of Zarr opened")
-    if not layers:
+    if all(layer is graph.layers[name] for name, layer in layers.items()):
         return Outcome(data, whys[0])
     changed = copy.copy(data)
     changed.dask = HighLevelGraph({**graph.layers, **layers}, graph.dependencies)
@@ -162,10 +183,25 @@ def _outcome_of_dask(data: Any) -> Outcome:
     return Outcome(changed, slow[0] if slow else FAST)
 
 
+def _exchanged_layer(layer: Blockwise, whys: list[str]) -> Blockwise:
+    """Copy a layer whose tasks hold stored arrays, with these replaced; return it unchanged where none can be."""
+    indices = []
+    for value, index in layer.indices:
+        outcome = _nest(value) if index is None and is_of_xarray(value) else Outcome(value, "")
+        whys += [outcome.why] if outcome.why else []
+        indices.append((outcome.data, index))
+    if all(new is old for (new, _), (old, _) in zip(indices, layer.indices, strict=True)):
+        return layer
+    changed = copy.copy(layer)
+    changed.indices = tuple(indices)
+    vars(changed).pop("_cached_dict", None)  # its tasks, made of the old array
+    return changed
+
+
 def _exchanged_task(task: Any, whys: list[str]) -> object:
     """Replace a task of a graph that is a stored array; return other tasks unchanged."""
     value = getattr(task, "value", task)
-    if type(value).__module__.partition(".")[0] != "xarray" or isinstance(task, Mapping):
+    if not is_of_xarray(value) or isinstance(task, Mapping):
         return task
     outcome = _nest(value)
     whys.append(outcome.why)

@@ -23,6 +23,8 @@ def stored_arrays(data: object) -> Iterator[Any]:
         return
     layers = getattr(getattr(data, "dask", None), "layers", {})
     for layer in layers.values():
+        for value in inlined(layer):
+            yield from stored_arrays(value)
         mapping = getattr(layer, "mapping", {}) if len(layer) == 1 else {}
         for task in mapping.values():
             value = getattr(task, "value", task)
@@ -30,6 +32,11 @@ def stored_arrays(data: object) -> Iterator[Any]:
                 yield from stored_arrays(value)
     if is_of_xarray(data):
         yield from stored_arrays(getattr(data, "array", None))
+
+
+def inlined(layer: object) -> list[object]:
+    """Return the objects of xarray that a layer of a dask graph holds in each of its tasks (``inline_array=True``)."""
+    return [value for value, index in getattr(layer, "indices", ()) if index is None and is_of_xarray(value)]
 
 
 def is_of_xarray(data: object) -> bool:

@@ -6,9 +6,16 @@ from typing import Any
 
 from tessarr.core.array import Array
 from tessarr.core.open import open_array
-from tessarr.zarr_python.stores.unwrap import NotServedError, unwrap
+from tessarr.zarr_python.stores.unwrap import place_of
 
 _OPTIONS = ("order", "write_empty_chunks", "read_missing_chunks")
+
+
+def check_array(array: object) -> None:
+    """Raise `TypeError` for an object that is not an array of zarr-python."""
+    inner = getattr(array, "async_array", array)
+    if not all(hasattr(inner, name) for name in ("metadata", "config", "store_path", "codec_pipeline")):
+        raise TypeError(f"expected an array of zarr-python, got {type(array).__module__}.{type(array).__qualname__}")
 
 
 def accelerate(array: Any) -> Array:
@@ -28,20 +35,15 @@ def accelerate(array: Any) -> Array:
     >>> fast[...], z[1:3], fast.engine.name
     (array([1, 1, 3, 3], dtype=int32), array([1, 3], dtype=int32), 'native')
     """
+    check_array(array)
     inner = getattr(array, "async_array", array)
-    if not all(hasattr(inner, name) for name in ("metadata", "config", "store_path", "codec_pipeline")):
-        raise TypeError(f"expected an array of zarr-python, got {type(array).__module__}.{type(array).__qualname__}")
-    metadata, config, store = inner.metadata, inner.config, inner.store_path.store
-    try:
-        place = unwrap(store)
-        place.given = store
-    except NotServedError:
-        place = store
+    metadata, config = inner.metadata, inner.config
+    place, path = place_of(inner)
     options = {name: getattr(config, name) for name in _OPTIONS if hasattr(config, name)}
     return open_array(
         place,
-        path=inner.store_path.path,
-        mode="r" if store.read_only else "r+",
+        path=path,
+        mode="r" if place.read_only else "r+",
         zarr_format=metadata.zarr_format,
         config=options if metadata.zarr_format == 3 else {**options, "order": metadata.order},
     )

@@ -20,6 +20,7 @@ import numpy as np
 from tessarr.engine.bound import BoundArray
 from tessarr.indexing.base import Request
 from tessarr.zarr_python import originals, selections, serve
+from tessarr.zarr_python.adopt import check_array
 from tessarr.zarr_python.binding import Binding, binding, binding_of
 from tessarr.zarr_python.counts import COUNTS
 
@@ -137,7 +138,10 @@ def explain(array: AnyArray | AnyAsyncArray) -> str:
     >>> import zarr, tessarr.zarr_python
     >>> tessarr.zarr_python.explain(zarr.create_array({}, shape=(4,), dtype="i4"))
     'tessarr: the native engine: serves this array'
+
+    Raises `TypeError` for any other object.
     """
+    check_array(array)
     found = binding_of(array)
     own = (
         ""

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from tessarr.stores.base import Store
 
 if TYPE_CHECKING:
+    from zarr import AsyncGroup, Group
     from zarr.abc.store import Store as TheirStore
+    from zarr.types import AnyArray, AnyAsyncArray
 
 _STORAGE = "zarr.storage."
 
@@ -34,6 +36,22 @@ def unwrap(store: TheirStore) -> Store:
     if make is None:
         raise NotServedError(f"its store is a {kind.__module__}.{kind.__qualname__}, which may do more than hold bytes")
     return make(store)
+
+
+def place_of(node: AnyArray | AnyAsyncArray | Group | AsyncGroup) -> tuple[Store, str]:
+    """Return the store of `node`, an array or group of zarr-python, and its path there; ``.given`` is zarr-python's store.
+
+    A store of an unknown class is called through zarr-python's event loop.
+    """
+    from tessarr.stores.virtual.zarr_python import ZarrPythonStore
+
+    given = node.store_path.store
+    try:
+        store = unwrap(given)
+    except NotServedError:
+        store = ZarrPythonStore(given)
+    store.given = given
+    return store, node.store_path.path
 
 
 def _local(store: Any) -> Store:
