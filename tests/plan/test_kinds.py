@@ -88,7 +88,7 @@ def test_a_plan_gives_the_same_values_whole_in_parts_and_after_a_cut_at_any_task
         with pytest.raises(StoppedError):
             tessarr.plan.load(place).run(progress=stop_after(cut))
         assert not dest.exists()
-        assert tessarr.plan.load(place).status().done == cut
+        assert tessarr.plan.load(place).status().done >= cut  # those that ran besides are kept
         assert tessarr.plan.load(place).run().finished
         assert _files(dest) == expected
     KINDS[kind](source, tmp_path / "parts.zarr").save(tmp_path / "plan")
@@ -364,7 +364,7 @@ def test_what_a_plan_finds_is_the_same_after_a_cut_at_any_task_and_by_two_client
         with pytest.raises(StoppedError):
             tessarr.plan.load(place).run(progress=stop_after(cut))
         other = tessarr.plan.load(place)
-        assert other.status().done == cut
+        assert other.status().done >= cut  # those that ran besides are kept
         tessarr.plan.load(place).run_part(2, 2)
         assert other.run().finished
         assert _sorted(tessarr.plan.load(place).result().to_json()) == _sorted(other.result().to_json()) == expected

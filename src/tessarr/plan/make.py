@@ -9,6 +9,8 @@ from typing import get_args
 import numpy.typing as npt
 
 from tessarr.codecs.parse import CodecLike, CodecsLike
+from tessarr.core.locate import locate
+from tessarr.errors import UnsupportedOperationError
 from tessarr.grids.guess import parse_nbytes
 from tessarr.plan.kinds.converting import How, is_local, planned_nodes
 from tessarr.plan.kinds.copying import Copying, is_consolidated, planned_copies
@@ -21,10 +23,11 @@ from tessarr.plan.strategies.strategy import Name
 from tessarr.plan.task import Work, Worker
 from tessarr.stores.base import Store
 from tessarr.stores.url import StoreLike
+from tessarr.stores.virtual.icechunk import is_session
 from tessarr.tools.copy_tree import Choices, ChunksChoice, format_of
 from tessarr.tools.files.open import open_to_convert, without_passwords
 from tessarr.tools.sources.base import Source
-from tessarr.tools.staging import from_above
+from tessarr.tools.staging import from_above, local_path
 from tessarr.types import JSONObject
 
 MEMORY = "512MiB"
@@ -40,11 +43,13 @@ def rechunk(
 ) -> Plan:  # fmt: skip
     """Plan to rewrite an array, or every array of a hierarchy, with other chunks, shards, codecs or types; all else is kept.
 
-    `source`, `dest`: what `tessarr.open` accepts; `path`: the node in `dest`. `dtype`: of all arrays, of their kind. `memory`:
+    `source`, `dest`: what `tessarr.open` accepts; `path`: the node in `dest`. `chunks`, `shards`: "keep", "auto", a size ("8MB"),
+    one length along every axis, lengths for the arrays of that many dimensions, or by dimension name; -1 is a whole axis, and
+    ``None`` no shards. `dtype`: of all arrays, of their kind. `memory`:
     the most bytes that a task may hold, its threads included, as a number or "2GB". `strategy`: "direct" reads the source for
     each box of the target, "staged" stores an intermediate array beside the target, "scratch" on the disk of the worker,
-    "regroup" moves encoded chunks; "auto" is what costs least. `scratch`: a directory that each worker has for intermediate
-    arrays, or "local" for its temporary files. `verify`: each task reads back what it wrote.
+    "regroup" moves encoded chunks; "auto" is what costs least. `scratch`: a directory on each worker for intermediate arrays,
+    which is created where it is missing, or "local" for its temporary files. `verify`: each task reads back what it wrote.
     Nothing is written yet.
 
     Raises `BaseZarrError` when something is at `dest` and not `overwrite`, or where one stored chunk needs more memory;
@@ -56,7 +61,10 @@ def rechunk(
     choices = Choices(
         zarr_format=None, chunks=chunks, shards=shards, filters=filters, compressors=compressors, codecs=codecs
     )
-    how = How(most, strategy, scratch or (LOCAL if strategy == "scratch" else None), dtype, is_local(dest), verify)
+    scratch = scratch or (LOCAL if strategy == "scratch" else None)
+    if scratch not in (None, LOCAL):
+        scratch = os.path.abspath(os.path.expanduser(scratch))
+    how = How(most, strategy, scratch, dtype, is_local(dest), verify)
     return _writing(
         "rechunk", Worker, lambda opened: planned_nodes(opened, choices, how), source, dest, path, overwrite=overwrite,
         verify=verify, options={"scratch": how.scratch}, storage_options=storage_options,
@@ -137,6 +145,7 @@ def _writing(
 ) -> Plan:  # fmt: skip
     """Make the plan of an operation that writes `nodes` of the source to `dest`."""
     number = new_id()
+    _check_target(dest, storage_options)
     dest, path = from_above(dest, path, overwrite=overwrite, storage_options=storage_options)
     found = destination(dest, path, number, overwrite=overwrite, storage_options=storage_options)
     source, source_storage_options = without_passwords(source, source_storage_options)
@@ -156,3 +165,18 @@ def _writing(
     plan = Plan(manifest, work(manifest, opened, found.store, found.path))
     plan._storage_options = storage_options
     return plan
+
+
+def _check_target(dest: StoreLike, storage_options: Mapping[str, object] | None) -> None:
+    """Raise `ReadOnlyError` for a store that is not written to, `UnsupportedOperationError` for one of Icechunk. Requests
+    nothing."""
+    if local_path(dest) is not None:
+        return
+    store, path, _ = locate(dest, None, None, storage_options)
+    store._check_writable(path)
+    if is_session(store):
+        raise UnsupportedOperationError(
+            "tasks write chunks before documents, which Icechunk refuses, and commit nothing",
+            store=store.url,
+            hint="Write with tessarr.dask.store or tessarr.xarray.to_zarr, which fork the session and merge it",
+        )

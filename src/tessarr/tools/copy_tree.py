@@ -6,10 +6,12 @@ valid for the requested format, or `plan_tree` raises.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
+
+import numpy as np
 
 from tessarr.codecs.base import ChunkSpec
 from tessarr.codecs.parse import CodecLike, CodecsLike, NumcodecsCodec, codec_from
@@ -32,8 +34,8 @@ if TYPE_CHECKING:
     from tessarr.metadata.n5 import AxisOrder
 
 ChunksChoice: TypeAlias = "str | int | Sequence[int] | Mapping[str, int] | None"
-"""Chunks or shards for many arrays: "keep", "auto", a size ("8MB"), lengths for the arrays of that many dimensions, or
-lengths by dimension name; -1 is a whole axis. ``None``: no shards."""
+"""Chunks or shards for many arrays: "keep", "auto", a size ("8MB"), one length along every axis, lengths for the arrays of that
+many dimensions, or lengths by dimension name; -1 is a whole axis. ``None``: no shards."""
 
 _SMALL_CHUNK, _FEW_CHUNKS = 64 << 10, 16
 """Smaller chunks of a source are not kept, unless there are only a few of them: each would be one file."""
@@ -368,9 +370,18 @@ def _v2_words(codecs: Any, node: SourceArray) -> Sequence[JSONObject] | str | No
 
 
 def _check_lengths(what: str, layout: ChunksChoice) -> None:
-    given = layout.values() if isinstance(layout, Mapping) else [layout] if isinstance(layout, int) else layout
-    if given is not None and not isinstance(given, str) and any(size == 0 or size < -1 for size in given):
+    given = layout.values() if isinstance(layout, Mapping) else [layout] if _is_length(layout) else layout
+    if given is None or isinstance(given, str):
+        return
+    if not isinstance(given, Iterable) or not all(map(_is_length, given)):
+        hint = "tessarr.create_array makes chunks of several lengths along an axis"
+        raise BaseZarrError(f"{what}: a length is a number", got=layout, hint=hint)
+    if any(size == 0 or size < -1 for size in given):
         raise BaseZarrError(f"{what}: lengths are positive, or -1 for a whole axis", got=layout)
+
+
+def _is_length(value: object) -> TypeGuard[int]:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _chunks(node: SourceArray, choices: Choices) -> ChunksLike:
@@ -379,8 +390,8 @@ def _chunks(node: SourceArray, choices: Choices) -> ChunksLike:
     layout = choices.chunks
     if isinstance(layout, Mapping) and not _named(layout, node):
         layout = "keep"
-    if isinstance(layout, int):
-        layout = (layout,)
+    if isinstance(layout, int | np.integer):
+        layout = (int(layout),) * len(node.shape)
     if isinstance(layout, Sequence) and not isinstance(layout, str) and len(layout) != len(node.shape):
         layout = "keep"
     if layout is None or _is_keep(layout):
@@ -428,8 +439,8 @@ def _source_chunks(node: SourceArray) -> Shape | str:
 
 def _shards(node: SourceArray, choices: Choices, chunks: ChunksLike, number: ZarrFormat) -> ChunksLike:
     layout = None if _in_one_chunk(node, choices) else choices.shards
-    if isinstance(layout, int):
-        layout = (layout,)
+    if isinstance(layout, int | np.integer):
+        layout = (int(layout),) * len(node.shape)
     if _is_keep(layout):
         kept = node.keep.get("shards") if number == 3 else None
         if kept is None or not isinstance(chunks, tuple):

@@ -49,7 +49,7 @@ tessarr convert 'era5/*.nc' references.json --references
 tessarr convert versioned.zarr plain.zarr --plain
 """,
     )
-    add_choices(verb, many=True)
+    add_choices(verb)
     add_joining(verb)
     verb.add_argument("--dry-run", action="store_true", help="print what would be written")
     verb.add_argument(
@@ -65,18 +65,17 @@ tessarr convert versioned.zarr plain.zarr --plain
     verb.set_defaults(run=run)
 
 
-def add_choices(verb: argparse.ArgumentParser, *, many: bool = False) -> None:
-    """Add the places, and the options for what is written. `many`: there may be several sources."""
-    what = "a file, a Zarr directory, a zip file or a URL"
-    more = "; or several files, or a pattern in quotes, that are joined along a dimension" if many else ""
-    verb.add_argument("source", metavar="SOURCE", nargs="+" if many else None, help=what + more)
+def add_choices(verb: argparse.ArgumentParser) -> None:
+    """Add the places, and the options for what is written."""
+    what = "a file, a Zarr directory, a zip file or a URL; or several files, or a pattern in quotes, that are joined"
+    verb.add_argument("source", metavar="SOURCE", nargs="+", help=f"{what} along a dimension")
     verb.add_argument("dest", metavar="DEST", help="the destination: a directory, a name ending in .zip, or a URL")
     verb.add_argument("--path", default="", metavar="PATH", help="the node in DEST to write to (default: its root)")
     verb.add_argument(
         "--from", dest="kind", metavar="FORMAT", help=f"the format of SOURCE, if detection fails: {_FORMATS}"
     )
     verb.add_argument("--format", choices=("1", "2", "3", "keep"), help="the Zarr version to write (default: 3)")
-    _add_layout(verb)
+    add_layout(verb)
     verb.add_argument(
         "--include", action="append", default=[], metavar="PATTERN", help="only these nodes (may be repeated)"
     )
@@ -109,7 +108,7 @@ def add_choices(verb: argparse.ArgumentParser, *, many: bool = False) -> None:
     add_source_storage(verb)
 
 
-def _add_layout(verb: argparse.ArgumentParser) -> None:
+def add_layout(verb: argparse.ArgumentParser) -> None:
     """Add the options for how arrays are stored."""
     layout = 'lengths ("100,50"), by name ("time=100,lat=-1"), "auto", "keep" or a size ("8MB"); -1 is a whole axis'
     verb.add_argument("--chunks", default="keep", metavar="LAYOUT", help=layout)
@@ -129,17 +128,22 @@ def _add_layout(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--codecs", metavar="JSON", help="the whole chain of codecs of v3 arrays")
 
 
-class Chosen(TypedDict):
-    """The choices of the options, as arguments of `convert` and of `tessarr.plan.convert`."""
+class Layout(TypedDict):
+    """How arrays are stored."""
 
-    path: str
-    kind: str | None
-    zarr_format: int | str
     chunks: ChunksChoice
     shards: ChunksChoice
     filters: CodecsLike
     compressors: CodecsLike
     codecs: Sequence[CodecLike] | None
+
+
+class Chosen(Layout):
+    """The choices of the options, as arguments of `convert` and of `tessarr.plan.convert`."""
+
+    path: str
+    kind: str | None
+    zarr_format: int | str
     include: Sequence[str]
     exclude: Sequence[str]
     rename: Mapping[str, str]
@@ -162,18 +166,25 @@ def add_joining(verb: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def chosen(arguments: argparse.Namespace) -> Chosen:
-    """Parse the options of `add_choices`."""
+def layout_of(arguments: argparse.Namespace) -> Layout:
+    """Parse the options of `add_layout`."""
     compressors = [codec for codec in map(parse_codec, arguments.compressors) if codec is not None]
     return {
-        "path": arguments.path,
-        "kind": arguments.kind,
-        "zarr_format": arguments.format if arguments.format == "keep" else int(arguments.format or 3),
         "chunks": parse_layout(arguments.chunks),
         "shards": parse_layout(arguments.shards),
         "filters": "keep" if arguments.filters is None else _json(arguments.filters, "--filters"),
         "compressors": (compressors or None) if arguments.compressors else "keep",
         "codecs": None if arguments.codecs is None else _json(arguments.codecs, "--codecs"),
+    }
+
+
+def chosen(arguments: argparse.Namespace) -> Chosen:
+    """Parse the options of `add_choices`."""
+    return {
+        **layout_of(arguments),
+        "path": arguments.path,
+        "kind": arguments.kind,
+        "zarr_format": arguments.format if arguments.format == "keep" else int(arguments.format or 3),
         "include": arguments.include,
         "exclude": arguments.exclude,
         "rename": _renames(arguments.rename),
@@ -184,22 +195,18 @@ def chosen(arguments: argparse.Namespace) -> Chosen:
     }
 
 
-def source_of(arguments: argparse.Namespace) -> tuple[StoreLike, Mapping[str, object] | None]:
-    """Return the source, and the options of its store; a node in a zip file is opened here."""
-    place, inner = split_place(arguments.source)
-    if not inner:
-        return place, storage_options(arguments.source_storage)
-    return open_node(arguments.source, storage=arguments.source_storage), None
+def source_of(arguments: argparse.Namespace) -> tuple[StoreLike | Sequence[str], Mapping[str, object] | None]:
+    """Return the source, or several, and the options of its store; a node in a zip file is opened here."""
+    sources: list[str] = arguments.source
+    place, inner = split_place(sources[0])
+    if len(sources) == 1 and inner:
+        return open_node(sources[0], storage=arguments.source_storage), None
+    return place if len(sources) == 1 else sources, storage_options(arguments.source_storage)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Convert, and print the result."""
-    sources: list[str] = arguments.source
-    source: StoreLike | Sequence[str] = sources
-    source_options: Mapping[str, object] | None = storage_options(arguments.source_storage)
-    if len(sources) == 1:
-        arguments.source = sources[0]
-        source, source_options = source_of(arguments)
+    source, source_options = source_of(arguments)
     if arguments.references:
         return _save_references(arguments, source, source_options)
     with bar() as progress, _processes(arguments, source) as executor:

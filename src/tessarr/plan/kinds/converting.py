@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from copy import copy as copied
 from dataclasses import replace
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
+from tessarr.codecs.bytes_to_bytes.blosc import BloscCodec
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.dtypes.base import DataType
@@ -71,7 +72,16 @@ def _retyped(node: SourceArray | SourceGroup, dtype: AnyDType) -> SourceArray | 
     kept = node.dtype.dtype if isinstance(node.dtype, DataType) else np.dtype(node.dtype)
     check_cast(kept, dtype)
     fill = node.fill_value
+    compressors = node.keep.get("compressors")
+    if isinstance(compressors, list | tuple):
+        chosen_again = [replace(codec, typesize=None) if _shuffles(codec, kept) else codec for codec in compressors]
+        node = replace(node, keep={**node.keep, "compressors": chosen_again})
     return replace(node, dtype=dtype, fill_value=cast(fill, dtype) if isinstance(fill, np.ndarray) else fill)
+
+
+def _shuffles(codec: object, dtype: AnyDType) -> TypeGuard[BloscCodec]:
+    """Return whether a codec shuffles elements of `dtype`."""
+    return isinstance(codec, BloscCodec) and codec.typesize == dtype.itemsize
 
 
 def _node(planned: Planned, top: object, how: How, itemsizes: Mapping[str, int]) -> PlannedNode:

@@ -20,6 +20,7 @@ LOCAL = "local"
 def scratch_store(place: str, plan: str) -> Iterator[LocalStore]:
     """Yield a store in a new directory in `place`, which is removed at the end, with those that killed tasks of `plan` left."""
     top = Path(tempfile.gettempdir() if place == LOCAL else place)
+    top.mkdir(parents=True, exist_ok=True)
     prefix = f"tessarr-{plan}-"
     for left in top.glob(f"{prefix}*"):
         _remove_unused(left)

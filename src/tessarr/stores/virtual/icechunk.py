@@ -49,6 +49,12 @@ def open_repository(
     return ZarrPythonStore(session.store, read_only=read_only, url=f"{scrub_url(root)}|icechunk:{named}"), rest
 
 
+def is_session(store: Store) -> bool:
+    """Return whether a store writes to an Icechunk session. Imports nothing."""
+    inner = getattr(store, "store", None)
+    return hasattr(inner, "session") and type(inner).__module__.startswith("icechunk")
+
+
 def forked(store: Store) -> Store | None:
     """Return a store over a fork of the session that `store` writes to; ``None`` where there is no session.
 

@@ -12,7 +12,7 @@ from tessarr.cli.places import open_node, open_store, storage_options
 from tessarr.cli.printing import OK, add_place, add_source_storage, add_storage, add_verb, print_json
 from tessarr.cli.verbs import pyramid
 from tessarr.cli.verbs.check import add_level
-from tessarr.cli.verbs.convert import add_choices, add_joining, chosen, parse_layout, source_of
+from tessarr.cli.verbs.convert import add_choices, add_joining, add_layout, chosen, layout_of, source_of
 from tessarr.plan.make import MEMORY
 from tessarr.plan.plan import Plan
 from tessarr.plan.publish import options_at
@@ -97,8 +97,7 @@ def _add_memory(verb: argparse.ArgumentParser) -> None:
 
 def _add_rechunk(verb: argparse.ArgumentParser) -> None:
     _add_places(verb)
-    verb.add_argument("--chunks", default="keep", metavar="LAYOUT", help='"100,50", "time=100,lat=-1", "8MB" or "auto"')
-    verb.add_argument("--shards", default="keep", metavar="LAYOUT", help='as --chunks, or "none"')
+    add_layout(verb)
     _add_memory(verb)
     verb.add_argument("--strategy", choices=get_args(Name), default="auto", help="how (default: what costs least)")
     verb.add_argument(
@@ -112,8 +111,7 @@ def _rechunk(arguments: argparse.Namespace) -> Plan:
         arguments.source,
         arguments.dest,
         path=arguments.path,
-        chunks=parse_layout(arguments.chunks),
-        shards=parse_layout(arguments.shards),
+        **layout_of(arguments),
         memory=arguments.memory,
         strategy=arguments.strategy,
         scratch=arguments.scratch,
@@ -220,6 +218,7 @@ tessarr copy A.zarr s3://bucket/A.zarr
         "Nothing is at DEST until all is written.",
         """tessarr rechunk A.zarr B.zarr --chunks time=8760,lat=20,lon=20 --memory 4GB
 tessarr rechunk A.zarr B.zarr --chunks 100,50 --shards 1000,500
+tessarr rechunk A.zarr B.zarr --chunks 100,50 --compressor blosc:zstd:5 --dtype float32
 """,
         _add_rechunk,
         _rechunk,
@@ -228,6 +227,7 @@ tessarr rechunk A.zarr B.zarr --chunks 100,50 --shards 1000,500
         "convert NumPy, HDF5, NetCDF, TIFF or Zarr to Zarr",
         "Convert as the verb convert does, in tasks.",
         """tessarr convert air.nc air.zarr --chunks time=100,lat=50 --memory 1GB
+tessarr convert air-*.nc air.zarr --along time
 """,
         _add_convert,
         _convert,
