@@ -41,7 +41,7 @@ def test_a_plan_runs_in_processes(method: str, plan: Plan, tmp_path: Path) -> No
 
 
 def test_a_plan_runs_in_the_processes_of_loky(plan: Plan, tmp_path: Path) -> None:
-    loky = pytest.importorskip("loky", reason=NO_EXTRA)
+    loky = pytest.importorskip("loky", reason="belongs to the extra [dev]")
     with loky.ProcessPoolExecutor(2) as executor:
         assert plan.run(executor).finished
     assert_carried_out(tmp_path)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 
-from tessarr.cli.printing import ERROR, OK, note, print_json
+from tessarr.cli.printing import ERROR, OK, PROBLEMS, note, print_json
 from tessarr.errors import TessarrError, ZarrUserWarning
 
 VERBS = (
@@ -157,7 +157,7 @@ def _run(arguments: argparse.Namespace) -> int:
             print_json({"error": _facts(error)})
         if not isinstance(error, TessarrError | OSError | ValueError):
             note("This may be a mistake in tessarr; with --debug it shows where.")
-        return ERROR
+        return PROBLEMS if isinstance(error, getattr(arguments, "failures", ())) else ERROR
     return code
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-from tessarr.cli.printing import OK, add_jobs, add_verb
+from tessarr.cli.printing import OK, add_jobs, add_verb, note
 from tessarr.cli.progress import bar
 from tessarr.cli.verbs.plans.plan import OPERATIONS, describe
 from tessarr.cli.verbs.plans.run import leaving, shown
@@ -34,10 +34,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         describe(plan, json=arguments.json)
         return OK
+    for notice in plan.notices:
+        note(f"note: {notice}")
+    hint = f"Nothing is kept. To go on after an error: tessarr plan {arguments.operation} … --save PLAN"
     with leaving():
         try:
             with bar(nbytes=False, lines=True) as progress:
-                return shown(plan, partial(Plan.run, slots=arguments.jobs, progress=progress), json=arguments.json)
+                work = partial(Plan.run, slots=arguments.jobs, progress=progress)
+                return shown(plan, work, json=arguments.json, place="", hint=hint)
         finally:
             if not plan.status().finished:
                 plan.discard()

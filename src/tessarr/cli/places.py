@@ -46,6 +46,13 @@ def storage_options(given: Sequence[str]) -> dict[str, Any] | None:
     return options or None
 
 
+def printable_place(place: str) -> str:
+    """Return a place as it is printed: without what a URL may have of credentials."""
+    from tessarr.stores.remote.retry import scrub_url
+
+    return scrub_url(place) if is_url(place) else place
+
+
 def split_place(place: str) -> tuple[str, str]:
     """Split a path into a zip file or a database into the place of it and the path in it; leave other places whole.
 

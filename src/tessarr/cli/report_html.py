@@ -17,6 +17,7 @@ import numpy as np
 
 import tessarr
 from tessarr.cli.printing import human
+from tessarr.common.counted import counted
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.core.notebook.describe import array_html, drawn_axes, group_html
@@ -49,11 +50,10 @@ Cell = tuple[str, str]
 def check_page(report: Report, store: Store) -> str:
     """Make the page of a check: findings by rule, where damaged chunks are, and the list of all."""
     counts = report.counts()
-    said = (
-        ", ".join(f"{counts.get(one, 0):,} {one}s" for one in ("error", "warning"))
-        + f", {counts.get('info', 0):,} notes"
-    )
-    parts = [f"<p>{report.groups:,} groups, {report.arrays:,} arrays, {report.chunks:,} chunks checked; {said}.</p>"]
+    nouns = (("error", "error"), ("warning", "warning"), ("info", "note"))
+    said = ", ".join(counted(counts.get(kind, 0), noun) for kind, noun in nouns)
+    what = (counted(report.groups, "group"), counted(report.arrays, "array"), counted(report.chunks, "chunk"))
+    parts = [f"<p>{', '.join(what)} checked; {said}.</p>"]
     if not report.findings:
         return _page(f"Check of {report.store}", [*parts, "<p>No problems found.</p>"])
     findings = sorted(report.findings, key=lambda one: (_ORDER.index(one.severity), one.path))

@@ -19,6 +19,7 @@ from dask.base import optimize
 from dask.local import get_sync
 from dask.optimization import cull
 
+from tessarr.common.counted import counted
 from tessarr.core.array import Array
 from tessarr.dask.alignment import aligned
 from tessarr.dask.targets import target_of
@@ -138,6 +139,7 @@ def carry_out(writes: Sequence[Write], executor: object, fork: Store | None = No
                 merge(fork, result)
     if failed:
         raise FailedTasksError(
-            f"{len(failed)} of {starts[-1]} tasks failed", failed, got=f"task {min(failed)}: {failed[min(failed)]!r}",
+            f"{len(failed)} of {counted(starts[-1], 'task')} failed", failed,
+            got=f"task {min(failed)}: {failed[min(failed)]!r}",
             hint="Write again: each task replaces what it wrote",
         )  # fmt: skip

@@ -143,15 +143,16 @@ def _even(lengths: Sequence[int], sides: Sequence[int]) -> Shape:
     )
 
 
-def parse_nbytes(text: str) -> int:
+def parse_nbytes(text: str, what: str = "chunks") -> int:
     """Parse a size such as ``"100MB"``, ``"1.5 GiB"`` or ``"512 B"`` (KB = 1000 bytes, KiB = 1024).
 
-    Raises `ValueError` for anything else, and for less than one byte.
+    Raises `ValueError`, which says `what` has the size, for anything else, and for less than one byte.
     """
     match = _NBYTES.fullmatch(text)
     nbytes = int(float(match[1]) * _UNITS[(match[2] or "").upper()]) if match else 0
     if nbytes < 1:
-        raise ValueError(f'expected a size of chunks such as "100MB" or "1MiB", or "auto"; got {text!r}')
+        otherwise = ', or "auto"' if what == "chunks" else ""
+        raise ValueError(f'expected a size of {what} such as "100MB" or "1MiB"{otherwise}; got {text!r}')
     return nbytes
 
 

@@ -218,13 +218,13 @@ def stopping(running: Running[T], take: Callable[[int, T], None]) -> Iterator[No
     try:
         yield
     except BaseException as error:
-        left = {future: tasks for future, tasks in running.items() if not future.cancel()}
-        if left and isinstance(error, KeyboardInterrupt):
-            count = counted(sum(map(len, left.values())), "task")
-            line = "\n" if sys.stderr.isatty() else ""  # a bar is drawn there
-            sys.stderr.write(f"{line}stopping: {count} still running; Ctrl-C again leaves what runs\n")
-            sys.stderr.flush()
         try:
+            left = {future: tasks for future, tasks in running.items() if not future.cancel()}
+            if left and isinstance(error, KeyboardInterrupt):
+                count = counted(sum(map(len, left.values())), "task")
+                line = "\n" if sys.stderr.isatty() else ""  # a bar is drawn there
+                sys.stderr.write(f"{line}stopping: {count} still running; Ctrl-C again leaves what runs\n")
+                sys.stderr.flush()
             for future in as_completed(left):
                 if not future.cancelled() and future.exception() is None:
                     for task, result in zip(left[future], future.result().results, strict=False):

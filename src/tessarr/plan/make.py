@@ -23,7 +23,6 @@ from tessarr.plan.strategies.strategy import Name
 from tessarr.plan.task import Work, Worker
 from tessarr.stores.base import Store
 from tessarr.stores.url import StoreLike
-from tessarr.stores.virtual.icechunk import is_session
 from tessarr.tools.copy_tree import Choices, ChunksChoice, format_of
 from tessarr.tools.files.open import open_to_convert, without_passwords
 from tessarr.tools.sources.base import Source
@@ -43,32 +42,39 @@ def rechunk(
 ) -> Plan:  # fmt: skip
     """Plan to rewrite an array, or every array of a hierarchy, with other chunks, shards, codecs or types; all else is kept.
 
-    `source`, `dest`: what `tessarr.open` accepts; `path`: the node in `dest`. `chunks`, `shards`: "keep", "auto", a size ("8MB"),
-    one length along every axis, lengths for the arrays of that many dimensions, or by dimension name; -1 is a whole axis, and
+    `source`, `dest`: what `tessarr.open` accepts; `path`: the node in `dest`. `chunks`, `shards`: "keep", "auto", a size
+    ("8MB"), one length along every axis, lengths for arrays of that many dimensions, or by dimension name; -1 is a whole axis,
     ``None`` no shards. `dtype`: of all arrays, of their kind. `memory`:
     the most bytes that a task may hold, its threads included, as a number or "2GB". `strategy`: "direct" reads the source for
     each box of the target, "staged" stores an intermediate array beside the target, "scratch" on the disk of the worker,
     "regroup" moves encoded chunks; "auto" is what costs least. `scratch`: a directory on each worker for intermediate arrays,
     which is created where it is missing, or "local" for its temporary files. `verify`: each task reads back what it wrote.
-    Nothing is written yet.
+    Consolidated metadata are written again. Nothing is written yet.
 
     Raises `BaseZarrError` when something is at `dest` and not `overwrite`, or where one stored chunk needs more memory;
     `UnsupportedOperationError` where the source is, holds, or is within the target, or for a strategy that is impossible.
     """
     if strategy not in get_args(Name):
         raise ValueError(f"strategy must be one of {', '.join(get_args(Name))}; got {strategy!r}")
-    most = parse_nbytes(memory) if isinstance(memory, str) else memory
+    most = parse_nbytes(memory, "memory") if isinstance(memory, str) else memory
     choices = Choices(
-        zarr_format=None, chunks=chunks, shards=shards, filters=filters, compressors=compressors, codecs=codecs
+        zarr_format=None,
+        chunks=chunks,
+        shards=shards,
+        filters=filters,
+        compressors=compressors,
+        codecs=codecs,
+        keep_names=True,
     )
     scratch = scratch or (LOCAL if strategy == "scratch" else None)
     if scratch not in (None, LOCAL):
         scratch = os.path.abspath(os.path.expanduser(scratch))
     how = How(most, strategy, scratch, dtype, is_local(dest), verify)
+    notices: list[str] = []
     return _writing(
-        "rechunk", Worker, lambda opened: planned_nodes(opened, choices, how), source, dest, path, overwrite=overwrite,
+        "rechunk", Worker, lambda opened: planned_nodes(opened, choices, how, notices), source, dest, path, overwrite=overwrite,
         verify=verify, options={"scratch": how.scratch}, storage_options=storage_options,
-        source_storage_options=source_storage_options,
+        source_storage_options=source_storage_options, notices=notices,
     )  # fmt: skip
 
 
@@ -90,19 +96,21 @@ def convert(
 
     Raises the errors of `rechunk`, and those of planning a conversion.
     """
-    most = parse_nbytes(memory) if isinstance(memory, str) else memory
+    most = parse_nbytes(memory, "memory") if isinstance(memory, str) else memory
+
+    notices: list[str] = []
 
     def nodes(opened: Source) -> Iterator[PlannedNode]:
         choices = Choices(
             zarr_format=format_of(opened, zarr_format), chunks=chunks, shards=shards, filters=filters,
             compressors=compressors, codecs=codecs, include=include, exclude=exclude, rename=rename or {}, plain=plain,
         )  # fmt: skip
-        return planned_nodes(opened, choices, How(most, local=is_local(dest), verify=verify))
+        return planned_nodes(opened, choices, How(most, local=is_local(dest), verify=verify), notices)
 
     return _writing(
         "convert", Worker, nodes, source, dest, path, kind=kind, overwrite=overwrite, verify=verify, consolidate=consolidate,
         storage_options=storage_options, source_storage_options=source_storage_options,
-        options={"along": along, "gaps": gaps, "unpack": unpack},
+        options={"along": along, "gaps": gaps, "unpack": unpack}, notices=notices,
     )  # fmt: skip
 
 
@@ -141,7 +149,7 @@ def _writing(
     source: StoreLike | Sequence[str | os.PathLike[str]], dest: StoreLike, path: str, *, kind: str | None = None,
     overwrite: bool, verify: bool,
     consolidate: bool = False, options: JSONObject | None = None, storage_options: Mapping[str, object] | None,
-    source_storage_options: Mapping[str, object] | None,
+    source_storage_options: Mapping[str, object] | None, notices: Sequence[str] = (),
 ) -> Plan:  # fmt: skip
     """Make the plan of an operation that writes `nodes` of the source to `dest`."""
     number = new_id()
@@ -160,10 +168,11 @@ def _writing(
     manifest = Manifest(
         number, operation, place, known, identity(place, known, opened), found.target, found.work, overwrite, verify,
         tuple(nodes(opened)),
-        {"consolidate": consolidate or (operation == "copy" and is_consolidated(opened)), **said},
+        {"consolidate": consolidate or (operation in ("copy", "rechunk") and is_consolidated(opened)), **said},
     )  # fmt: skip
     plan = Plan(manifest, work(manifest, opened, found.store, found.path))
     plan._storage_options = storage_options
+    plan.notices = tuple(notices)
     return plan
 
 
@@ -172,6 +181,8 @@ def _check_target(dest: StoreLike, storage_options: Mapping[str, object] | None)
     nothing."""
     if local_path(dest) is not None:
         return
+    from tessarr.stores.virtual.icechunk import is_session  # here, since local directories need none of it
+
     store, path, _ = locate(dest, None, None, storage_options)
     store._check_writable(path)
     if is_session(store):

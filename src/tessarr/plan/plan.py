@@ -9,6 +9,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol, Self
 
+from tessarr.common.counted import counted
 from tessarr.core.notebook.bar import shows_progress
 from tessarr.core.stored.walk import read_entries
 from tessarr.errors import BaseZarrError, ConflictError, FailedTasksError, UnsupportedOperationError
@@ -74,6 +75,8 @@ class Plan:
         self._place: tuple[Store, str] | None = None
         self._storage_options: Mapping[str, object] | None = None
         self._source_options: Mapping[str, object] | None = None
+        self.notices: tuple[str, ...] = ()
+        """What is not kept as it is in the source, found when the plan was made."""
         self._milestones = Milestones(None)
         self._done = Ranges()
         self._results: dict[int, JSON] = {}
@@ -128,6 +131,11 @@ class Plan:
     def _settle(self, store: Store, prefix: str) -> None:
         self._place = store, prefix
         self._milestones = Milestones(self._place)
+
+    def __repr__(self) -> str:
+        manifest = self._manifest
+        places = [place.url or "memory" for place in (manifest.source, manifest.target) if place is not None]
+        return f"<Plan {manifest.operation} {' → '.join(places)}: {counted(self.tasks, 'task')}>"
 
     @property
     def tasks(self) -> int:
@@ -305,7 +313,7 @@ class Plan:
         if failed:
             first = min(failed)
             raise FailedTasksError(
-                f"{len(failed)} of {self.tasks} tasks failed",
+                f"{len(failed)} of {counted(self.tasks, 'task')} failed",
                 failed,
                 store=(self._manifest.target or self._manifest.source).url or None,
                 got=f"task {first}: {type(failed[first]).__name__}: {failed[first]}",
@@ -364,7 +372,7 @@ class Plan:
                 more = ", …" if status.missing > len(listed) else ""
                 raise FailedTasksError(
                     "the plan is not done", dict.fromkeys(listed),
-                    got=f"{status.missing} tasks missing: {', '.join(map(str, listed))}{more}",
+                    got=f"{counted(status.missing, 'task')} missing: {', '.join(map(str, listed))}{more}",
                     hint="Run the plan, or its missing parts",
                 )  # fmt: skip
             self._milestones.reach(_FINISHED, self._opened().finish(self._milestones, self._found()))

@@ -255,8 +255,7 @@ def open_url(url: str, *, storage_options: Mapping[str, object] | None = None, r
     url = _as_pipeline(url)
     scheme = url.partition(":")[0].lower().partition("+")[0]
     chained = re.search(CHAIN, url) is not None
-    if not chained and scheme in _PLACES:
-        _check_place(url.partition("|")[0])
+    check_place(url.partition("|")[0])
     if "|" in url:
         scheme = "pipeline"
     opener: Any = None if chained and scheme != "pipeline" else registry.get("store_url", scheme)
@@ -269,11 +268,13 @@ def open_url(url: str, *, storage_options: Mapping[str, object] | None = None, r
 _PLACES = frozenset({"s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "http", "https"})
 
 
-def _check_place(url: str) -> None:
-    """Check that a URL of a bucket or host has neither query nor credentials, which belong in `storage_options`.
+def check_place(url: str) -> None:
+    """Check that a URL of a bucket or host, if it is one, has neither query nor credentials, which belong in `storage_options`.
 
     Raises `StoreError` for a query, a fragment and, but for HTTP and Azure (``container@account``), names before the host.
     """
+    if url.partition(":")[0].lower().partition("+")[0] not in _PLACES or re.search(CHAIN, url) is not None:
+        return
     from tessarr.stores.remote.retry import scrub
 
     try:

@@ -15,6 +15,7 @@ import numpy as np
 
 from tessarr.codecs.base import ChunkSpec
 from tessarr.codecs.parse import CodecLike, CodecsLike, NumcodecsCodec, codec_from
+from tessarr.common.counted import counted
 from tessarr.core.array import Array
 from tessarr.core.creation.array_config import DEFAULT
 from tessarr.core.creation.metadata import new_array_metadata
@@ -61,6 +62,8 @@ class Choices:
     rename: Mapping[str, str] = field(default_factory=dict)
     plain: bool = False
     """Keep no layout of chunks that other implementations may lack: keys have their default encoding."""
+    keep_names: bool = False
+    """Keep every name that the format allows, of v2 also one that Zarr v3 has not."""
     axis_order: AxisOrder | None = None
     """The axis order of the N5 container that is written; ``None``: Zarr is written."""
 
@@ -147,7 +150,7 @@ def plan_tree(source: Source, choices: Choices) -> TreePlan:
     names: dict[str, str] = {"": ""}
     for node in kept:
         number: ZarrFormat = choices.zarr_format or (
-            node.keep.get("zarr_format", 3) if isinstance(node, SourceArray) else 3
+            node.keep.get("zarr_format", 3) if isinstance(node, SourceArray) else format_of(source, "keep")
         )
         path = _path(node.path, number, names, choices, notices)
         if isinstance(node, SourceGroup):
@@ -203,9 +206,12 @@ def _path(path: str, number: ZarrFormat, names: dict[str, str], choices: Choices
         _path(parent, number, names, choices, notices)
     new = choices.rename.get(path, choices.rename.get(name, name))
     try:
-        if new.startswith("__"):
-            raise NodeNameError(f"node name {new!r} is not allowed: names that begin with '__' are reserved (Zarr v3)")
-        check_node_name(new, 3)  # so that v2 data can become v3 data
+        if not choices.keep_names:
+            if new.startswith("__"):
+                raise NodeNameError(
+                    f"node name {new!r} is not allowed: names that begin with '__' are reserved (Zarr v3)"
+                )
+            check_node_name(new, 3)  # so that v2 data can become v3 data
         check_node_name(new, number)
     except NodeNameError as error:
         better = new.strip("_.") or "unnamed"
@@ -476,4 +482,4 @@ def _check_choices(planned: list[Planned], choices: Choices) -> None:
             and not isinstance(layout, str)
             and not any(len(array.shape) == len(layout) for array in arrays)
         ):
-            raise BaseZarrError(f"{what}: no array has {len(layout)} dimensions", got=str(tuple(layout)))
+            raise BaseZarrError(f"{what}: no array has {counted(len(layout), 'dimension')}", got=str(tuple(layout)))

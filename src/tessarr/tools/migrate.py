@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tessarr.common.counted import counted
 from tessarr.common.json_merge import merged
 from tessarr.core.array import Array
 from tessarr.core.array_parts.resize import closed_to_appends
@@ -117,7 +118,7 @@ class Migration:
 
     def __str__(self) -> str:
         done = "migrated" if self.written else "to migrate"
-        lines = [f"{len(self.steps)} nodes {done} to Zarr v{self.to_format} in {self.store}"]
+        lines = [f"{counted(len(self.steps), 'node')} {done} to Zarr v{self.to_format} in {self.store}"]
         for step in self.steps:
             lines.append(f"  /{step.path} ({step.kind}, v{step.from_format})")
             lines += [f"    blocked: {blocker.message}" for blocker in step.blockers]

@@ -57,13 +57,16 @@ _WITH_OVERHEAD = 4
 """The overhead of a process is within what tasks may use that is more than so many times as much."""
 
 
-def planned_nodes(source: Source, choices: Choices, how: How) -> Iterator[PlannedNode]:
+def planned_nodes(source: Source, choices: Choices, how: How, notices: list[str]) -> Iterator[PlannedNode]:
+    """Plan how every node is moved; what is not kept is added to `notices`."""
     given, itemsizes = source, {node.path: node.itemsize for node in source.nodes if isinstance(node, SourceArray)}
     if how.dtype is not None:
         given = copied(source)
         given.nodes = [_retyped(node, np.dtype(how.dtype)) for node in source.nodes]
     top = getattr(source, "node", None)
-    return (_node(planned, top, how, itemsizes) for planned in plan_tree(given, choices).nodes)
+    tree = plan_tree(given, choices)
+    notices += tree.notices
+    return (_node(planned, top, how, itemsizes) for planned in tree.nodes)
 
 
 def _retyped(node: SourceArray | SourceGroup, dtype: AnyDType) -> SourceArray | SourceGroup:

@@ -77,7 +77,11 @@ def pyramid(
         translation=None if translation is None else tuple(translation),
     )  # fmt: skip
     given.described(where, base)  # what does not fit is an error here
-    most, source, place = parse_nbytes(memory) if isinstance(memory, str) else memory, ZarrSource(base), where._path
+    most, source, place = (
+        parse_nbytes(memory, "memory") if isinstance(memory, str) else memory,
+        ZarrSource(base),
+        where._path,
+    )
     nodes, given = planned_pyramid(base, given, most, streamed=isinstance(store, LocalStore) and may_be_native())
     manifest = Manifest(
         number, "pyramid", place_of(base, source)[0], "zarr", identity(Place(""), "zarr", source),

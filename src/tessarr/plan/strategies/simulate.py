@@ -11,9 +11,10 @@ import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, log10
 from typing import NamedTuple
 
+from tessarr.common.counted import counted
 from tessarr.errors import UnsupportedOperationError
 from tessarr.plan.strategies.ready import Hands
 
@@ -72,12 +73,26 @@ class Expected:
     """The part of the time of all workers in which they carried out tasks that ended."""
 
     def __str__(self) -> str:
+        took = f"{self.seconds / 3600:.2f} hours" if self.seconds >= 360 else f"{self.seconds:.1f} seconds"
+        read, written, lost = (in_bytes(nbytes) for nbytes in (self.read, self.written, self.lost))
+        count = f"{self.requests / 1e6:.1f} million" if self.requests >= 1e6 else f"{self.requests:,.0f}"
         return (
-            f"{self.seconds / 3600:.2f} hours with workers {self.busy:.0%} busy\n"
-            f"{self.attempts:,} attempts, of which {self.killed:,} were killed and {self.failed:,} failed\n"
-            f"{self.read / 1e12:.1f} TB read and {self.written / 1e12:.1f} TB written, {self.lost / 1e12:.1f} TB of it lost,"
-            f" by {self.requests / 1e6:.1f} million requests"
+            f"{took} with workers {self.busy:.0%} busy\n"
+            f"{counted(self.attempts, 'attempt')}, of which {self.killed:,} were killed and {self.failed:,} failed\n"
+            f"{read} read and {written} written, {lost} of it lost, by {count} requests"
         )
+
+
+def in_bytes(nbytes: float) -> str:
+    """Format bytes in units of powers of 1000, with one decimal.
+
+    >>> in_bytes(179.5e12), in_bytes(3200)
+    ('179.5 TB', '3.2 kB')
+    """
+    if nbytes < 1e3:
+        return f"{nbytes:.0f} B"
+    power = min(4, int(log10(nbytes) / 3 + 1e-9))
+    return f"{nbytes / 1000**power:.1f} {' kMGT'[power]}B"
 
 
 _NOTHING = TaskCosts(0.0, 0.0, 0.0)
@@ -192,6 +207,14 @@ def simulated(
     Raises `UnsupportedOperationError` for tasks that take many lifetimes of a worker, `ValueError` for numbers that fit no
     cluster.
     """
-    if workers.count < 1 or not 0 <= workers.failing < 1:
-        raise ValueError(f"there is at least one worker, and less than all tasks fail, got {workers}")
+    positive = (workers.network, workers.shared, workers.codecs, workers.stored, workers.in_flight, workers.lifetime)
+    if (
+        workers.count < 1
+        or not 0 <= workers.failing < 1
+        or min(positive) <= 0
+        or min(workers.latency, workers.restart) < 0
+    ):
+        raise ValueError(
+            f"there is at least one worker, rates are positive, and less than all tasks fail, got {workers}"
+        )
     return _Cluster(workers, hands, costs, ended, random.Random(seed)).run()

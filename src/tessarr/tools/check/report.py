@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tessarr.common.counted import counted
 from tessarr.conventions.rules import RULES as CONVENTIONS
 from tessarr.types import JSONObject
 
@@ -269,10 +270,11 @@ class Report:
 
     def __str__(self) -> str:
         counts = self.counts()
-        totals = (
-            ", ".join(f"{counts.get(word, 0)} {word}s" for word in ("error", "warning"))
-            + f", {counts.get('info', 0)} notes"
+        totals = ", ".join(
+            counted(counts.get(kind, 0), noun)
+            for kind, noun in (("error", "error"), ("warning", "warning"), ("info", "note"))
         )
-        lines = [f"{self.store}: {self.groups} groups, {self.arrays} arrays, {self.chunks} chunks checked; {totals}"]
+        what = ", ".join((counted(self.groups, "group"), counted(self.arrays, "array"), counted(self.chunks, "chunk")))
+        lines = [f"{self.store}: {what} checked; {totals}"]
         ordered = sorted(self.findings, key=lambda finding: (_ORDER[finding.severity], finding.path))
         return "\n".join([*lines, *map(str, ordered)])

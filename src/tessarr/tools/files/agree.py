@@ -130,7 +130,8 @@ def _compared(
         yield from _unequal("shape", _apart(one, along), _apart(other, along))
     for name in (*_MEANING, *(PACKING if packing else ())):
         yield from _unequal(name, a.attributes.get(name), b.attributes.get(name))
-    yield from _unequal("_FillValue", repr(a.cf_fill), repr(b.cf_fill))
+    if repr(a.cf_fill) != repr(b.cf_fill):  # NaN is NaN
+        yield "_FillValue", _shown(a.cf_fill), _shown(b.cf_fill)
     if one.digest is not None and other.digest is not None and one.digest != other.digest and a.shape == b.shape:
         yield "values", "others", "differ"
 

@@ -23,7 +23,7 @@ from tessarr.stores.fetch import Fetched
 from tessarr.stores.functions import is_in_memory
 from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import List
-from tessarr.stores.url import is_url
+from tessarr.stores.url import check_place, is_url
 from tessarr.types import Buffer, ByteRange
 
 BLOCK = 256 << 10
@@ -53,11 +53,13 @@ class RemoteFile(io.RawIOBase):
     def __init__(self, url: str, storage_options: Mapping[str, object] | None = None) -> None:
         """Open the file at `url` by one request, for its first block.
 
-        Raises `StoreError` where there is none, `UnsupportedOperationError` for a server that sends no ranges.
+        Raises `StoreError` where there is none and for a URL with a query,
+        `UnsupportedOperationError` for a server that sends no ranges.
         """
         from tessarr.stores.remote.base import NetworkStore  # here, since local files need neither
         from tessarr.stores.virtual.reference import ReferenceStore
 
+        check_place(url)
         super().__init__()
         self.name = url
         self._files = ReferenceStore({}, storage_options=storage_options)

@@ -6,7 +6,7 @@ import argparse
 
 from tessarr.cli.printing import add_source_storage, add_storage, add_verb
 from tessarr.cli.verbs.plans.plan import LIKE_DEST
-from tessarr.cli.verbs.plans.run import advance
+from tessarr.cli.verbs.plans.run import FAILURES, advance
 from tessarr.plan.plan import Plan
 
 
@@ -17,7 +17,7 @@ def add(verbs: object) -> None:
         "finish",
         summary="publish the result of a plan whose parts are done",
         text="Write the documents of a plan's result, and put it in the place of what was there. May be repeated.\n"
-        "The exit code is 1 when tasks are missing.",
+        "The exit code is 1 when tasks are missing, and as for run otherwise.",
         examples="""
 tessarr finish PLAN
 """,
@@ -25,7 +25,7 @@ tessarr finish PLAN
     verb.add_argument("plan", metavar="PLAN", help="the folder of the plan")
     add_storage(verb)
     add_source_storage(verb, LIKE_DEST)
-    verb.set_defaults(run=run)
+    verb.set_defaults(run=run, failures=FAILURES)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -8,8 +8,8 @@ from functools import partial
 from typing import NamedTuple, TypedDict, get_args
 
 import tessarr.plan
-from tessarr.cli.places import open_node, open_store, storage_options
-from tessarr.cli.printing import OK, add_place, add_source_storage, add_storage, add_verb, print_json
+from tessarr.cli.places import open_node, open_store, printable_place, storage_options
+from tessarr.cli.printing import OK, add_place, add_source_storage, add_storage, add_verb, note, print_json
 from tessarr.cli.verbs import pyramid
 from tessarr.cli.verbs.check import add_level
 from tessarr.cli.verbs.convert import add_choices, add_joining, add_layout, chosen, layout_of, source_of
@@ -67,8 +67,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.save:
         plan.save(arguments.save, storage_options=options_at(arguments.save, storage_options(arguments.storage)))
     describe(plan, json=arguments.json)
+    for notice in plan.notices:
+        note(f"note: {notice}")
     if arguments.save and not arguments.json:
-        print(f"saved; carry it out with: tessarr run {arguments.save}")
+        print(f"saved; carry it out with: tessarr run {printable_place(arguments.save)}")
     return OK
 
 

@@ -9,25 +9,39 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from functools import partial
+from typing import NamedTuple
 
-from tessarr.cli.places import storage_options
+from tessarr.cli.places import printable_place, storage_options
 from tessarr.cli.printing import OK, PROBLEMS, add_jobs, add_source_storage, add_storage, add_verb, note, print_json
 from tessarr.cli.progress import bar
 from tessarr.cli.verbs.plans.plan import LIKE_DEST
 from tessarr.common.counted import counted
-from tessarr.errors import BaseZarrError, FailedTasksError
+from tessarr.errors import BaseZarrError, ConflictError, FailedTasksError, MetadataValidationError, NodeNotFoundError
 from tessarr.plan.executors import LeftRunning
 from tessarr.plan.plan import Plan, Status
 from tessarr.tools.check.report import Report
 
-_INDEX = {
-    "SLURM_ARRAY_TASK_ID": ("SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP"),
-    "AWS_BATCH_JOB_ARRAY_INDEX": ("", ""),
-    "JOB_COMPLETION_INDEX": ("", ""),
-}
-"""Variables that hold the index of a job in its array, and those of the first index and the step where these may differ from
-0 and 1."""
-_COUNT = ("SLURM_ARRAY_TASK_COUNT", "AWS_BATCH_JOB_ARRAY_SIZE", "JOB_COMPLETIONS")
+FAILURES = (ConflictError, MetadataValidationError, NodeNotFoundError, OSError)
+"""Errors of work that is stated well: a source that changed, a plan of another version, a store that refuses."""
+
+
+class _Array(NamedTuple):
+    """The variables of jobs in an array."""
+
+    variable: str
+    """Holds the index of a job."""
+    of: str
+    """Holds how many there are."""
+    base: int
+    """The index of the first job, where the number of parts is given."""
+
+
+_SLURM = "SLURM_ARRAY_TASK_"
+_ARRAYS = (
+    _Array(f"{_SLURM}ID", f"{_SLURM}COUNT", 1),
+    _Array("AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE", 0),
+    _Array("JOB_COMPLETION_INDEX", "JOB_COMPLETIONS", 0),
+)
 
 
 def add(verbs: object) -> None:
@@ -37,12 +51,13 @@ def add(verbs: object) -> None:
         "run",
         summary="carry out a plan, or a part of it",
         text="Carry out a plan that 'tessarr plan' saved. What is done is not done again, so run it again after an error.\n"
-        "Exit codes: 0 done, 1 tasks failed, 2 wrong usage, 130 stopped.",
+        "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped.",
         examples="""
 tessarr run PLAN --jobs 4
 tessarr run PLAN --dask tcp://scheduler:8786
 tessarr run PLAN --part 17/1000
-tessarr run PLAN --part            # the index that Slurm, AWS Batch or Kubernetes set
+tessarr run PLAN --part            # index and number that Slurm, AWS Batch or Kubernetes set
+tessarr run PLAN --part /1000      # their index; such as in: sbatch --array=17,42
 tessarr run PLAN --status --json
 """,
     )
@@ -51,7 +66,11 @@ tessarr run PLAN --status --json
     add_source_storage(verb, LIKE_DEST)
     how = verb.add_mutually_exclusive_group()
     how.add_argument(
-        "--part", nargs="?", const="", metavar="I/N", help="part I (from 1) of N; does not finish the plan"
+        "--part",
+        nargs="?",
+        const="",
+        metavar="I/N",
+        help="part I (from 1) of N; does not finish the plan; /N: I, or nothing: both, as the scheduler of jobs set them",
     )
     verb.add_argument(
         "--stage",
@@ -62,7 +81,7 @@ tessarr run PLAN --status --json
     how.add_argument("--dask", metavar="ADDRESS", help="run on the dask cluster whose scheduler is there")
     how.add_argument("--status", action="store_true", help="only show how far it is")
     add_jobs(verb, "tasks at once in this process")
-    verb.set_defaults(run=run)
+    verb.set_defaults(run=run, failures=FAILURES)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -83,9 +102,9 @@ def advance(arguments: argparse.Namespace, work: Callable[[Plan], Status]) -> in
     )
     with leaving():
         try:
-            return shown(plan, work, json=arguments.json)
+            return shown(plan, work, json=arguments.json, place=printable_place(arguments.plan))
         except KeyboardInterrupt:
-            note(f"stopped; what is done is kept. Go on with: tessarr run {arguments.plan}")
+            note(f"stopped; what is done is kept. Go on with: tessarr run {printable_place(arguments.plan)}")
             raise
 
 
@@ -100,12 +119,16 @@ def leaving() -> Iterator[None]:
         os._exit(130)  # the end of the interpreter waits for all threads
 
 
-def shown(plan: Plan, work: Callable[[Plan], Status], *, json: bool) -> int:
-    """Do `work`, print how far the plan is then, and return the exit code."""
+def shown(plan: Plan, work: Callable[[Plan], Status], *, json: bool, place: str, hint: str = "") -> int:
+    """Do `work`, print how far the plan is then, and return the exit code.
+
+    `place`: that of the plan, for the command that goes on; `hint`: what to do after an error, where nothing is kept.
+    """
     code = OK
     try:
         status = work(plan)
     except FailedTasksError as error:
+        error.hint = hint or error.hint
         note(f"error: {error}")
         status, code = plan.status(), PROBLEMS
     result = plan.result() if status.finished and not plan.writes else None
@@ -118,7 +141,8 @@ def shown(plan: Plan, work: Callable[[Plan], Status], *, json: bool) -> int:
         print(result)
     else:
         of = counted(status.tasks, "task")
-        print(f"{status.done} of {of} done; {'finished' if status.finished else 'not finished'}")
+        left = "not finished" if status.missing else f"publish the result with: tessarr finish {place}"
+        print(f"{status.done:,} of {of} done; {'finished' if status.finished else left}")
     return code
 
 
@@ -151,21 +175,35 @@ def _client(address: str) -> AbstractContextManager[object]:
 
 
 def part_of(text: str, environment: Mapping[str, str]) -> tuple[int, int]:
-    """Parse ``I/N``; "" takes both from the variables of Slurm, AWS Batch or Kubernetes. Raises `ValueError`.
+    """Parse ``I/N``, or ``/N`` for the index that Slurm, AWS Batch or Kubernetes set; "" takes N from there, too.
+
+    Raises `ValueError`, also for an array of Slurm with holes, such as that of jobs that are sent again.
 
     >>> part_of("17/1000", {}), part_of("", {"AWS_BATCH_JOB_ARRAY_INDEX": "0", "AWS_BATCH_JOB_ARRAY_SIZE": "8"})
     ((17, 1000), (1, 8))
+    >>> part_of("/1000", {"SLURM_ARRAY_TASK_ID": "17"})
+    (17, 1000)
     """
-    if text:
-        index, _, count = text.partition("/")
-        if index.isdigit() and count.isdigit():
-            return int(index), int(count)
-        raise ValueError(f"--part is I/N, such as 17/1000; got {text!r}")
-    for name, (first, step) in _INDEX.items():
-        counts = [environment[variable] for variable in _COUNT if variable in environment]
-        if name in environment and counts:
-            number = int(environment[name]) - int(environment.get(first, 0))
-            return number // int(environment.get(step, 1)) + 1, int(counts[0])
-    raise ValueError(
-        f"--part without I/N needs one of the variables {', '.join(_INDEX)}, and one of {', '.join(_COUNT)}"
-    )
+    index, slash, count = text.partition("/")
+    if text and not (slash and count.isdecimal() and (not index or index.isdecimal())):
+        raise ValueError(f"--part is I/N, such as 17/1000, or /N; got {text!r}")
+    if index:
+        return int(index), int(count)
+    array = next((one for one in _ARRAYS if one.variable in environment), None)
+    if array is None:
+        raise ValueError(f"--part without I needs one of the variables {', '.join(one.variable for one in _ARRAYS)}")
+    number = int(environment[array.variable])
+    if count:
+        return number - array.base + 1, int(count)
+    if array.of not in environment:
+        hint = "Kubernetes does not: set it to that of completions, or " if array.of == "JOB_COMPLETIONS" else ""
+        raise ValueError(f"--part needs {array.of}, the number of parts. {hint}write --part /N")
+    parts = int(environment[array.of])
+    if not array.variable.startswith(_SLURM):
+        return number + 1, parts
+    first, step = (int(environment.get(_SLURM + name, 1)) for name in ("MIN", "STEP"))
+    if int(environment.get(f"{_SLURM}MAX", first + (parts - 1) * step)) != first + (parts - 1) * step:
+        raise ValueError(
+            "the array of Slurm has holes, so that its indices are not the numbers of parts: write --part /N"
+        )
+    return (number - first) // step + 1, parts
