@@ -493,6 +493,12 @@ UNPROMISED = (
         "to replace a node takes several requests, and reservations of v2 are an object of their own",
     ),
     Unpromised(
+        "read_snapshot",
+        frozenset({"overwrite"}),
+        REQUESTS,
+        "to replace a node takes several requests, and a snapshot shows the moment between two",
+    ),
+    Unpromised(
         "migrate_all",
         frozenset({"create_below"}),
         EVERYWHERE,

@@ -176,6 +176,24 @@ def test_a_transaction_that_only_reads_sees_one_state(place: Store) -> None:
     assert error.value.keys == ("a/c/0",)
 
 
+def test_a_conflict_in_consolidated_metadata_is_a_conflict_and_says_of_no_rows_that_they_are_stored() -> None:
+    store = MemoryStore()
+    fill(store)
+    tessarr.consolidate_metadata(store)
+    other = tessarr.open_group(store, mode="r+")
+
+    def body() -> None:
+        with tessarr.transaction(store) as tx:
+            group: Any = tx.group
+            run_outside(lambda: other.attrs.update({"n": 1}))
+            group["b"].append([1])
+
+    with pytest.raises(ConflictError) as error:
+        body()
+    assert error.value.keys == ("zarr.json",)
+    assert not getattr(error.value, "__notes__", [])
+
+
 def test_what_a_publication_only_read_or_replaces_is_compared_too() -> None:
     bucket = Bucket()
     store = bucket.connect("one")

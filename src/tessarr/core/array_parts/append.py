@@ -158,6 +158,8 @@ async def _append_locked_steps(array: Array, data: npt.ArrayLike, axis: int, hol
 
 async def _is_published_steps(array: Array, new_shape: Shape, error: StoreError) -> bool:
     """Return whether `new_shape` was stored before `error`, in which a note says so."""
+    if open_transactions.is_overlay(array._store):
+        return False  # the transaction stores nothing
     if isinstance(error, StaleConsolidatedError):
         return True
     try:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 from tessarr.common.warn import Diagnostic, report, warn
+from tessarr.core import open_transactions
 from tessarr.core.asynchronous.sans_io import run_steps, store_call
 from tessarr.core.claims.settle import update_settled_steps
 from tessarr.core.stored.walk import Entry, block_of, is_staged, read_entries, walk
@@ -108,9 +109,9 @@ async def follow_change_steps(
     paths = [path] if below is None else below
     try:
         await _follow_steps(store, paths, names, [path] if replaced else [])
-    except DurabilityError:
-        raise
     except StoreError as error:
+        if isinstance(error, DurabilityError) or open_transactions.is_overlay(store):
+            raise  # in a transaction nothing is stored yet
         raise StaleConsolidatedError(
             "the change is stored, but consolidated metadata could not be updated",
             store=store.url,
