@@ -19,7 +19,7 @@ use crate::chain::{Chain, integers};
 use crate::error::{Error, Result};
 use crate::keys::KeyTemplate;
 use crate::last_chunk::LastChunk;
-use crate::part::GridAxis;
+use crate::part::{GridAxis, Part};
 use crate::replace::NODE_MARK;
 use crate::store::{Local, has_coarse_times};
 
@@ -66,6 +66,8 @@ pub struct Array {
     pub write_empty: bool,
     /// An update never removes a value: that could remove the value of a concurrent writer.
     pub keep_updated: bool,
+    /// Replace chunks that the end of the array cuts, whatever lies beyond it.
+    pub replace_cut: bool,
     pub read_missing: bool,
     pub durable: bool,
     /// File times are too coarse to detect that a value was replaced.
@@ -144,6 +146,7 @@ impl Array {
             store,
             write_empty: flag("write_empty_chunks", false),
             keep_updated: flag("keep_updated_chunks", false),
+            replace_cut: flag("replace_cut_chunks", false),
             read_missing: flag("read_missing", true),
             durable: flag("durable", false),
             coarse: AtomicBool::new(coarse),
@@ -216,8 +219,15 @@ impl Array {
         intervals.zip(&self.shape).map(|((start, size), &n)| size.min(n.saturating_sub(start))).collect()
     }
 
-    /// Return the lengths of the chunk at `coords`, of which the end of the array may cut off some.
-    pub fn lengths(&self, coords: &[usize]) -> Vec<usize> {
-        self.grid_axes.iter().zip(coords).map(|(axis, &i)| axis.interval(i).1).collect()
+    /// Whether `part`, all that is written of the chunk at `coords`, replaces the chunk.
+    pub fn is_replaced(&self, coords: &[usize], part: &Part) -> bool {
+        let lengths: Vec<_> = self.grid_axes.iter().zip(coords).map(|(axis, &i)| axis.interval(i).1).collect();
+        part.covers(&lengths) || self.replace_cut && part.covers(&self.inside(coords))
+    }
+
+    /// Whether the end of the array cuts the chunk at `coords`, and `part` is all else of it: beyond the end may be rows that
+    /// another writer appended.
+    pub fn is_cut(&self, coords: &[usize], part: &Part) -> bool {
+        part.covers(&self.inside(coords)) && !self.is_replaced(coords, part)
     }
 }

@@ -154,7 +154,7 @@ impl WritePlan {
             return Err(PyIndexError::new_err("no such part"));
         }
         let (coords, part) = plan.get(number)?;
-        Ok((PyTuple::new(py, &coords)?, array.key(&coords), part.covers(&array.lengths(&coords))))
+        Ok((PyTuple::new(py, &coords)?, array.key(&coords), array.is_replaced(&coords, &part)))
     }
 
     /// Whether the end of the array cuts the chunk of part `number`, and the selection covers all else of it.
@@ -164,7 +164,7 @@ impl WritePlan {
             return Err(PyIndexError::new_err("no such part"));
         }
         let (coords, part) = plan.get(number)?;
-        Ok(part.covers(&array.inside(&coords)) && !part.covers(&array.lengths(&coords)))
+        Ok(array.is_cut(&coords, &part))
     }
 
     /// Encode the parts `first..stop`, on idle threads too. `None`: the selection does not cover one of their chunks.
@@ -258,7 +258,7 @@ fn encode_covered(
 }
 
 fn is_covered(array: &Array, plan: &Plan, number: usize) -> bool {
-    plan.get(number).is_ok_and(|(coords, part)| part.covers(&array.lengths(&coords)))
+    plan.get(number).is_ok_and(|(coords, part)| array.is_replaced(&coords, &part))
 }
 
 /// See `WritePlan::stage_covered`.

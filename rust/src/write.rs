@@ -143,8 +143,7 @@ impl ChunkWork for WriteWork {
         let (coords, part) = self.plan.get(number)?;
         let chain = self.array.chain_at(&coords)?;
         let key = self.array.key(&coords);
-        let covers = part.covers(&self.array.lengths(&coords));
-        let is_cut = !covers && part.covers(&self.array.inside(&coords));
+        let (covers, is_cut) = (self.array.is_replaced(&coords, &part), self.array.is_cut(&coords, &part));
         let part = stored_order(&chain, part)?;
         let path = self.array.path(&key).ok_or_else(|| Error::new("internal", "no local files"))?;
         let chunk = ChunkWrite { chain, coords, key, path, part, is_cut };

@@ -80,7 +80,7 @@ def store_chunk(bound: BoundArray, write: ChunkWrite, forget: Callable[[str], ob
     """Carry out one write."""
     with changing(bound, write.coords, write.key, forget):
         if not write.covers:
-            bound.store.splice(write.key, _merging(write))
+            bound.store.splice(write.key, _merging(write.change) if write.is_cut else write.change)
         else:
             pieces = write.change(None)
             replace(bound.store, write.key, None if pieces is None else whole(pieces))
@@ -96,7 +96,7 @@ async def _store_async(
     )  # at no more requests, where nothing is stored
     with changing(bound, write.coords, write.key, forget):
         if not write.covers and not is_created:
-            await bound.store.splice_async(write.key, _merging(write))
+            await bound.store.splice_async(write.key, _merging(write.change) if write.is_cut else write.change)
             return
         async with encoding:
             pieces = await in_thread(write.change, None)
@@ -104,7 +104,7 @@ async def _store_async(
         del pieces  # which are as large
         if is_created:
             if value is None or not await bound.store.set_if_not_exists_async(write.key, value):
-                await bound.store.splice_async(write.key, _merging(write))
+                await bound.store.splice_async(write.key, _merging(write.change))
         elif not notices_writes(bound.store):
             await in_caller_thread(replace, bound.store, write.key, value)
         elif value is None:
@@ -113,20 +113,18 @@ async def _store_async(
             await bound.store.set_async(write.key, value)
 
 
-def _merging(write: ChunkWrite) -> Change:
-    """Return the change that merges into a stored value. One that cannot be decoded has no rows beyond the end to keep."""
-    if not write.is_cut:
-        return write.change
+def _merging(change: Change) -> Change:
+    """Make the change of a cut chunk: into an old value that cannot be decoded, and has no rows to keep, it does not merge."""
 
-    def change(old: Stored | None) -> list[Piece] | None:
+    def merged(old: Stored | None) -> list[Piece] | None:
         try:
-            return write.change(old)
+            return change(old)
         except CodecError:
             if old is None:
                 raise
-            return write.change(None)
+            return change(None)
 
-    return change
+    return merged
 
 
 @contextmanager

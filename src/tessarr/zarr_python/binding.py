@@ -161,7 +161,8 @@ def bound_array(metadata: TheirMetadata, config: ArrayConfig, store: TheirStore,
     other = replaced([store, *codecs]) or replaced_method(store)
     if other is not None:
         raise NotServedError(f"{other} of zarr-python was replaced")
-    options = RuntimeOptions(bool(config.write_empty_chunks), bool(getattr(config, "read_missing_chunks", True)))
+    empty, missing = bool(config.write_empty_chunks), bool(getattr(config, "read_missing_chunks", True))
+    options = RuntimeOptions(empty, missing, replace_cut_chunks=True)
     try:
         document = _document(metadata)
         # Nothing is cached that rests on what other packages have registered.

@@ -40,7 +40,7 @@ class ArrayConfig:
     def options(self) -> RuntimeOptions:
         """The options that engines take, with those that are only kept."""
         limits = self.sharding_coalesce_max_gap_bytes, self.sharding_coalesce_max_bytes
-        return RuntimeOptions(self.write_empty_chunks, self.read_missing_chunks, limits)
+        return RuntimeOptions(self.write_empty_chunks, self.read_missing_chunks, coalescing=limits)
 
     @classmethod
     def of(cls, order: str, options: RuntimeOptions) -> ArrayConfig:

@@ -42,6 +42,7 @@ def describe(bound: BoundArray) -> str:
     place: JSONObject = {
         "store": _store(bound),
         "write_empty_chunks": bound.options.write_empty_chunks or not bound.access.deletes,
+        "replace_cut_chunks": bound.options.replace_cut_chunks,
         "keep_updated_chunks": not deletes_safely(bound.store),
         "read_missing": bound.options.read_missing_chunks,
         "durable": bool(getattr(bound.store, "durable", False)),

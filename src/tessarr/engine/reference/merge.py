@@ -39,6 +39,7 @@ class ChunkWrites:
         self._value = np.broadcast_to(value, selection.shape)
         self._parts = plan(selection, bound.axes)
         self._keep_empty = bound.options.write_empty_chunks or not bound.access.deletes
+        self._merges_cut = not bound.options.replace_cut_chunks
         self._deletes_safely = deletes_safely(bound.store)
 
     @property
@@ -51,7 +52,7 @@ class ChunkWrites:
     def __iter__(self) -> Iterator[ChunkWrite]:
         for part in self._parts:
             covers = part.covers and not self._fields
-            is_cut = covers and part.local.shape != self._bound.chunk_shape(part.coords)
+            is_cut = covers and self._merges_cut and part.local.shape != self._bound.chunk_shape(part.coords)
             yield ChunkWrite(
                 part.coords, self._bound.key(part.coords), covers and not is_cut, is_cut, self._change(part)
             )

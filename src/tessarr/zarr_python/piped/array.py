@@ -183,7 +183,7 @@ def _with_shape(place: _Place, shape: Shape) -> _Bound:
     if found is None:
         bound, choice = place.served
         if shape != bound.shape:
-            options = RuntimeOptions(bound.options.write_empty_chunks)
+            options = RuntimeOptions(bound.options.write_empty_chunks, replace_cut_chunks=True)
             bound = bind(bound.store, bound.path, bound.metadata.with_(shape=shape), options, bound.read_only)
             choice = choose(bound)
         inline_nbytes = -1 if bound.access.remote else _INLINE_NBYTES[_is_copied(bound.metadata.codecs)]
