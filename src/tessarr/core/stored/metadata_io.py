@@ -469,9 +469,8 @@ def _newer_documents(metadata: NodeMetadata, found_at: str | None) -> dict[str, 
     return {prefix_of(found_at or "") + name: n for n in numbers for name in formats.KEYS[n][:2] if name}
 
 
-def _stale(
-    store: Store, path: str, what: str, got: object = None, hint: str = "Nothing was changed: open the hierarchy again"
-) -> StaleNodeError:
+def _stale(store: Store, path: str, what: str, got: object = None, hint: str | None = None) -> StaleNodeError:
+    hint = hint or "Nothing was changed: open the hierarchy again"
     return StaleNodeError(what, store=store.url, path=f"/{path}", got=got, hint=hint)
 
 
