@@ -13,7 +13,7 @@ import tessarr
 import tessarr.plan
 from tessarr.cli import main
 from tessarr.cli.verbs.plans.run import part_of
-from tessarr.errors import FailedTasksError, StoreError
+from tessarr.errors import BaseZarrError, FailedTasksError, StoreError
 from tessarr.plan import Plan
 from tessarr.plan.strategies.simulate import Expected, Workers, in_bytes
 from tests.stores.remote import servers
@@ -153,3 +153,13 @@ def test_numbers_agree_with_their_nouns_and_small_ones_have_small_units(tmp_path
 def test_workers_that_are_none_are_refused(wrong: dict[str, Any], saved: str) -> None:
     with pytest.raises(ValueError, match="rates are positive"):
         tessarr.plan.load(saved).simulate(Workers(count=1, **wrong))
+
+
+def test_fill_values_that_disagree_are_told_as_numbers(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py", reason="belongs to the extra [test]")
+    for number, fill in enumerate((-1, -2)):
+        with h5py.File(tmp_path / f"{number}.h5", "w") as file:
+            file.create_dataset("a", data=np.arange(3, dtype="i4")).attrs["_FillValue"] = np.int32(fill)
+    files = [str(tmp_path / f"{number}.h5") for number in range(2)]
+    with pytest.raises(BaseZarrError, match=r"_FillValue -2, where 0\.h5 has -1"):
+        tessarr.plan.convert(files, tmp_path / "b.zarr", along="t")

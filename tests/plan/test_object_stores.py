@@ -13,6 +13,7 @@ import pytest
 import tessarr
 import tessarr.plan
 from tessarr.cli import main
+from tessarr.plan import Plan
 from tessarr.stores.url import store_from
 from tests.stores.remote import servers
 
@@ -88,3 +89,19 @@ def test_source_and_target_have_options_of_their_own(bucket: str, source: str, t
     assert main(["run", plan, *STORAGE, *refused]) != 0
     assert main(["run", plan, *STORAGE, *own]) == 0
     assert tessarr.plan.load(plan, storage_options=servers.S3_OPTIONS).status().finished
+
+
+def test_what_a_stopped_verb_wrote_is_removed_with_the_options_of_the_target(
+    bucket: str, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = f"{bucket}/stopped.zarr"
+    tessarr.create_array(place, data=[9, 9, 9], storage_options=servers.S3_OPTIONS)
+
+    def stopped(plan: Plan, **_: object) -> None:
+        plan._opened().run(0)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Plan, "run", stopped)
+    assert main(["copy", source, place, "--overwrite", *STORAGE]) == 130
+    above, _ = store_from(bucket, storage_options=servers.S3_OPTIONS)
+    assert not [key for key in above.list_prefix("") if "partial" in key]
