@@ -45,13 +45,12 @@ class ArrayConfig:
     @classmethod
     def of(cls, order: str, options: RuntimeOptions) -> ArrayConfig:
         """Make the options of an array from what it has."""
-        empty, missing, kept = options
         default = _from_settings()
-        gap, most = kept or (default.sharding_coalesce_max_gap_bytes, default.sharding_coalesce_max_bytes)
+        gap, most = options.coalescing or (default.sharding_coalesce_max_gap_bytes, default.sharding_coalesce_max_bytes)
         return cls(
             order,
-            empty,
-            read_missing_chunks=missing,
+            options.write_empty_chunks,
+            read_missing_chunks=options.read_missing_chunks,
             sharding_coalesce_max_gap_bytes=gap,
             sharding_coalesce_max_bytes=most,
         )
