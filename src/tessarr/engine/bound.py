@@ -36,8 +36,8 @@ class RuntimeOptions(NamedTuple):
     read_missing_chunks: bool = True
     """A missing chunk reads as fill value; otherwise it raises `ChunkNotFoundError`."""
     replace_cut_chunks: bool = False
-    """Replace chunks that the end of the array cuts, whatever lies beyond it, as zarr-python does; else that stays: another writer
-    may have appended there."""
+    """Replace chunks that the end of the array cuts, whatever lies beyond it, as zarr-python does; else that stays, because it
+    may be of another writer's append."""
     coalescing: tuple[int, int] | None = None
     """The limits of coalescing in the `ArrayConfig` that was given, kept for it; those of the settings have the effect."""
 
