@@ -16,9 +16,12 @@ from tessarr.core.creation.shorthands import from_array
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.stored.consolidated import follow_changes
+from tessarr.core.stored.create_nodes import Watched
 from tessarr.core.stored.move import copy_key
 from tessarr.errors import CopyError
 from tessarr.metadata import formats
+from tessarr.stores.base import Store
+from tessarr.stores.buffers import byte_view
 from tessarr.stores.functions import settle_below
 from tessarr.stores.path import join, prefix_of
 from tessarr.stores.url import StoreLike
@@ -193,15 +196,16 @@ def copy_store(
     """Copy keys and their bytes unchanged from one store to another; nothing is decoded.
 
     `includes` and `excludes` are regular expressions (one or several) on keys relative to `source_path`. Raises `CopyError`
-    when a key exists at the destination and `if_exists` is "raise", before anything is copied.
+    when a key exists at the destination and `if_exists` is "raise", before anything is copied; also for one that appears
+    meanwhile, and then the copies are removed. Raises `ConflictError` where a node of the source was removed, moved, replaced
+    or made shorter meanwhile.
     """
     if if_exists not in _IF_EXISTS[:3]:
         raise ValueError(f"if_exists must be one of {_IF_EXISTS[:3]}, got {if_exists!r}")
     from_store, from_path, _ = locate(source, source_path, "r")
     to_store, to_path, _ = locate(dest, dest_path, None)
     from_prefix, to_prefix = prefix_of(from_path), prefix_of(to_path)
-    keep = _matcher(includes, True, flags)
-    drop = _matcher(excludes, False, flags)
+    keep, drop = _matcher(includes, True, flags), _matcher(excludes, False, flags)
     settle_below(from_store, from_prefix)
     if not dry_run:
         open_transactions.refuse_outside(to_store, to_path)
@@ -209,23 +213,42 @@ def copy_store(
     names = sorted(key[len(from_prefix) :] for key in from_store.list_prefix(from_prefix))
     names = [name for name in names if keep(name) and not drop(name)]
     say = _logger(log)
+    documents = [name for name in names if name.rpartition("/")[2] in formats.DOCUMENT_NAMES]
+    nodes = list(dict.fromkeys(name.rpartition("/")[0] for name in documents))
+    watched = Watched(from_store, [join(from_path, node) for node in nodes])
     present = {name for name in names if if_exists != "replace" and to_store.exists(to_prefix + name)}
     if present and if_exists == "raise":
         raise CopyError(
             f"{len(present)} keys exist at the destination", store=to_store.url, key=to_prefix + min(present)
         )
-    copied = nbytes = 0
+    made: dict[str, str] = {}
+    nbytes = 0
     for name in names:
         if name in present:
             say(f"skip {name}")
             continue
         say(f"copy {name}")
-        nbytes += copy_key(from_store, from_prefix + name, to_store, to_prefix + name, dry_run)
-        copied += 1
+        key, new_key = from_prefix + name, to_prefix + name
+        try:
+            nbytes += copy_key(from_store, key, to_store, new_key, dry_run, overwrite=if_exists == "replace")
+        except CopyError:  # another client has stored it meanwhile
+            if if_exists == "raise":
+                _take_back(from_store, to_store, made)
+                raise
+            continue
+        made[key] = new_key
+    watched.check(grown=True)
     if not dry_run:
-        documents = [to_prefix + name for name in names if name.rpartition("/")[2] in formats.DOCUMENT_NAMES]
-        follow_changes(to_store, list(dict.fromkeys(key.rpartition("/")[0] for key in documents)))
-    return CopyCounts(copied, len(present), nbytes)
+        follow_changes(to_store, [join(to_path, node) for node in nodes])
+    return CopyCounts(len(made), len(names) - len(made), nbytes)
+
+
+def _take_back(source: Store, dest: Store, made: Mapping[str, str]) -> None:
+    """Remove the copies, by the keys of what was copied, unless another client has replaced them."""
+    for key, new_key in made.items():
+        value, stored = source.get(key), dest.get(new_key)
+        if value is not None and stored is not None and byte_view(value) == byte_view(stored):
+            dest.delete(new_key)
 
 
 def _matcher(patterns: str | Iterable[str] | None, default: bool, flags: int) -> Callable[[str], bool]:

@@ -77,6 +77,14 @@ def options_of_source(
     return options_at(source, own or (storage_options if len(schemes - {"file"}) < 2 else None))
 
 
+def check_unchanged(source: Source) -> None:
+    """Raise `ConflictError` for a scanned file that has changed, or a Zarr source since it was opened for the plan."""
+    if isinstance(source, ZarrSource):
+        source.check_unchanged()
+    elif (files := files_of(source)) is not None:
+        files.check_unchanged()
+
+
 def table_path(manifest: Manifest, folder: str) -> str:
     """Return the path of the table of scanned files below the folder of a saved plan."""
     return join(folder.strip("/"), manifest.files)

@@ -25,7 +25,7 @@ from tessarr.plan.cost import Sizes, Sweep
 from tessarr.plan.manifest import Manifest, PlannedNode
 from tessarr.plan.markers import Milestones, Receipt, digest_of
 from tessarr.plan.publish import begin, publish
-from tessarr.plan.sources import files_of
+from tessarr.plan.sources import check_unchanged
 from tessarr.plan.strategies.cast import cast
 from tessarr.plan.strategies.intermediate import in_order, keys_of_block, open_intermediate, pieces_of
 from tessarr.plan.strategies.limits import limited
@@ -35,6 +35,7 @@ from tessarr.stores.base import Store
 from tessarr.stores.path import join
 from tessarr.tools.digest import box_digest
 from tessarr.tools.sources.base import Source, SourceArray
+from tessarr.tools.sources.zarr import ZarrSource
 from tessarr.tools.transfer import check_stored, values_in
 from tessarr.types import JSON, AnyArray
 
@@ -73,6 +74,8 @@ class Worker:
         self.source = source
         self._arrays = {node.path: node for node in source.nodes if isinstance(node, SourceArray)}
         self._targets: dict[str, Array] = {}
+        if isinstance(source, ZarrSource):
+            source.watch()
         self._lock = Lock()
         limits = [node.strategy.threads for node in manifest.nodes if node.strategy is not None]
         self._threads = min(filter(None, limits), default=0)
@@ -81,6 +84,7 @@ class Worker:
 
     def begin(self) -> None:
         """Look at the target, and claim it. May be repeated."""
+        check_unchanged(self.source)
         begin(self.manifest, self.store, self.path)
 
     def run(self, task: int, *, marked: bool = True) -> Receipt:
@@ -175,10 +179,9 @@ class Worker:
         return open_intermediate(store, path, node.metadata, node.strategy.intermediates[stage])
 
     def finish(self, milestones: Milestones, results: Mapping[int, JSON]) -> JSON:
-        """Publish the result. Raises `ConflictError` for a file that has changed since it was scanned."""
-        files = files_of(self.source)
-        if files is not None and not milestones.reached("documented"):
-            files.check_unchanged()
+        """Publish the result. Raises `ConflictError` for a source that has changed since the plan was made."""
+        if not milestones.reached("documented"):
+            check_unchanged(self.source)
         publish(self.manifest, self.store, self.path, milestones)
         return None
 

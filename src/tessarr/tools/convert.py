@@ -225,6 +225,8 @@ def _finish(plan: TreePlan, source: Source, staging: Staging, consolidate: bool)
     """Check that the source is unchanged, and consolidate if requested; return the bytes stored, if the store can list."""
     if isinstance(source, FilesSource):
         source.check_unchanged()
+    elif isinstance(source, ZarrSource):
+        source.check_unchanged(grown=True)
     store, path, _ = staging
     if consolidate and isinstance(plan.nodes[0].source, SourceGroup):
         consolidate_metadata(store, path=path or None)

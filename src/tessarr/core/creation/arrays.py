@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,9 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.url import StoreLike, overlaps
 from tessarr.types import JSONObject, ShapeLike
+
+if TYPE_CHECKING:
+    from tessarr.core.stored.create_nodes import Watched
 
 _PIECE_NBYTES = 64 << 20
 """Approximate bound on the memory for values while they are copied."""
@@ -261,13 +264,26 @@ def write_values(source: Any, target: Array) -> None:
 
     A NumPy array is stored in one call. Anything else that has a shape (an array in a store, an HDF5 dataset) is read in
     boxes made of whole chunks of `target`.
+
+    Raises `ConflictError` where an array in a store was removed, moved, replaced or made shorter meanwhile.
     """
+    watched = _watched(source)
     if isinstance(source, np.ndarray) or not target.shape:
         target[...] = source[...] if isinstance(source, Array) else source
-        return
-    from tessarr.indexing.boxes import boxes_of_chunks
+    else:
+        from tessarr.indexing.boxes import boxes_of_chunks
 
-    axes = target._metadata.chunk_grid.axes(target.shape)
-    for box in boxes_of_chunks(axes, target.itemsize, _PIECE_NBYTES):
-        raise_if_cancelled()
-        target[box] = source[box]
+        axes = target._metadata.chunk_grid.axes(target.shape)
+        for box in boxes_of_chunks(axes, target.itemsize, _PIECE_NBYTES):
+            raise_if_cancelled()
+            target[box] = source[box]
+    if watched is not None:
+        watched.check(grown=True)
+
+
+def _watched(source: object) -> Watched | None:
+    if not isinstance(source, Array):
+        return None
+    from tessarr.core.stored.create_nodes import Watched
+
+    return Watched(source._store, [source._path])

@@ -1,4 +1,5 @@
-"""Create several nodes from their metadata; describe in Zarr v3 too what is created while its group is migrated.
+"""Create several nodes from their metadata, and take them back; notice what becomes of nodes while they are read; describe in
+Zarr v3 too what is created while its group is migrated.
 
 A migration reads the documents of Zarr v2 again after it has written those of v3: either it finds the node that was created
 meanwhile, or who has created the node finds the new document of its group.
@@ -7,7 +8,7 @@ meanwhile, or who has created the node finds the new document of its group.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from tessarr.common import strict_json
 from tessarr.core.asynchronous.sans_io import store_call
@@ -15,13 +16,15 @@ from tessarr.core.stored import metadata_io, read_nodes
 from tessarr.core.stored.consolidated import follow_change_steps, follow_changes
 from tessarr.core.stored.parse_cache import parse_document
 from tessarr.core.stored.read_nodes import NodeMetadata
-from tessarr.core.stored.walk import Entry, read_entries_steps
+from tessarr.core.stored.walk import Entry, read_entries, read_entries_steps
+from tessarr.errors import ConflictError
 from tessarr.metadata import consolidated, formats, reservations
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.metadata.public import model_of
-from tessarr.stores.base import Store
+from tessarr.stores.base import Store, Version
 from tessarr.stores.path import ancestors, join, prefix_of
+from tessarr.stores.protocols import Remote
 from tessarr.types import Buffer, JSONObject
 
 
@@ -81,6 +84,56 @@ def describes(entry: Entry, metadata: NodeMetadata) -> bool:
     if not isinstance(metadata, ArrayMetadata):
         return entry.kind == "group"
     return entry.kind == "array" and layout_of(stored, "shape") == layout_of(data, "shape")
+
+
+class Watched:
+    """The documents of nodes that are read, by which `check` notices what became of the nodes meanwhile.
+
+    A path without documents when this is made is not watched. Where a store is not remote the versions of the documents are
+    compared too, so that a node is noticed that replaced one with the same documents.
+    """
+
+    def __init__(self, store: Store, paths: Sequence[str]) -> None:
+        self._store = store
+        self._before = [(entry, self._versions(entry)) for entry in read_entries(store, paths, _DOCUMENTS)]
+
+    def _versions(self, entry: Entry) -> list[Version | None]:
+        if isinstance(self._store, Remote):
+            return []
+        return [self._store.version(entry.prefix + name) for name in entry.values]
+
+    def check(self, *, grown: bool) -> None:
+        """Raise `ConflictError` where a node was removed, moved, replaced or resized.
+
+        Changed attributes do no harm, nor does an array that has `grown`, where that is allowed.
+        """
+        now = read_entries(self._store, [entry.path for entry, _ in self._before], _DOCUMENTS)
+        for (before, versions), after in zip(self._before, now, strict=True):
+            for name, data in before.values.items():
+                stored = after.values.get(name)
+                equal = stored is not None and bytes(stored) == bytes(data)
+                if stored is None or not (equal or _is_read_alike(before, after, name, grown=grown)):
+                    raise self._changed(before.path)
+                if equal and self._versions(before) != versions:
+                    raise self._changed(before.path)
+
+    def _changed(self, path: str) -> ConflictError:
+        what = "the source was resized, replaced, moved or removed while it was read"
+        return ConflictError(
+            what, store=self._store.url, path=f"/{path}", hint="What was written is not complete: repeat it"
+        )
+
+
+_DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", "meta")
+
+
+def _is_read_alike(before: Entry, after: Entry, name: str, *, grown: bool) -> bool:
+    """Whether elements that were read by a document of a node are read by the changed one, too."""
+    if before.kind != "array" or after.kind != "array":
+        return before.kind == after.kind
+    old, new = before.json(name).get("shape", ()), after.json(name).get("shape", ())
+    shape = old == new or (grown and len(old) == len(new) and all(a <= b for a, b in zip(old, new, strict=True)))
+    return shape and layout_of(before.values[name]) == layout_of(after.values[name])
 
 
 def take_back(store: Store, made: Mapping[str, NodeMetadata]) -> None:

@@ -8,7 +8,14 @@ from tessarr.core.stored import metadata_io, read_nodes
 from tessarr.core.stored.consolidated import follow_change_steps, follow_changes
 from tessarr.core.stored.shape_locks import arrays_to_lock_steps, hold_shape_locks_steps, shape_lock
 from tessarr.core.stored.walk import walk
-from tessarr.errors import BaseZarrError, ConflictError, ContainsArrayError, ContainsGroupError, NodeNotFoundError
+from tessarr.errors import (
+    BaseZarrError,
+    ConflictError,
+    ContainsArrayError,
+    ContainsGroupError,
+    CopyError,
+    NodeNotFoundError,
+)
 from tessarr.metadata import formats
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store, Version
@@ -18,14 +25,22 @@ from tessarr.stores.protocols import ConditionalSet, RenamePrefix
 from tessarr.types import Buffer
 
 
-def copy_key(source: Store, key: str, dest: Store, new_key: str, dry_run: bool = False) -> int:
-    """Copy the value of one key. Returns the size of the value in bytes; with `dry_run` nothing is written."""
+def copy_key(
+    source: Store, key: str, dest: Store, new_key: str, dry_run: bool = False, *, overwrite: bool = True
+) -> int:
+    """Copy the value of one key. Returns the size of the value in bytes; with `dry_run` nothing is written.
+
+    Without `overwrite` nothing may be at `new_key`, else `CopyError` is raised.
+    """
     raise_if_cancelled()
     value = source.get(key)
     if value is None:
         return 0
     _refuse_claimed(source, key, value)
-    if not dry_run:
+    if not dry_run and not overwrite:
+        if not metadata_io.put_document(dest, new_key, value, overwrite=False):
+            raise CopyError("another client has stored a value at the destination", store=dest.url, key=new_key)
+    elif not dry_run:
         if new_key.rpartition("/")[2] in formats.DOCUMENT_NAMES:
             metadata_io.put_document(dest, new_key, value, overwrite=True)
         else:

@@ -19,12 +19,14 @@ from tessarr.plan.cost import Sizes, choose_box, innermost, longest_chunks
 from tessarr.plan.manifest import Manifest, PlannedNode
 from tessarr.plan.markers import Milestones, Receipt
 from tessarr.plan.publish import begin, publish
+from tessarr.plan.sources import check_unchanged
 from tessarr.plan.strategies.strategy import direct
 from tessarr.stores.base import Store
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.path import join, prefix_of
 from tessarr.stores.protocols import Remote
 from tessarr.tools.sources.base import Source
+from tessarr.tools.sources.zarr import ZarrSource
 from tessarr.types import JSON
 
 if TYPE_CHECKING:
@@ -95,13 +97,16 @@ class Copying:
     def __init__(self, manifest: Manifest, source: Source, store: Store, path: str) -> None:
         node = getattr(source, "node", None)
         assert isinstance(node, Array | Group)
-        self._manifest = manifest
+        if isinstance(source, ZarrSource):
+            source.watch()
+        self._manifest, self._source = manifest, source
         self._from, self._from_path = node._store, node._path
         self._to, self._to_path = store, path
         self._jobs = _REQUESTS if isinstance(node._store, Remote) or isinstance(store, Remote) else 1
 
     def begin(self) -> None:
         """Look at the target, and claim it. May be repeated."""
+        check_unchanged(self._source)
         begin(self._manifest, self._to, self._to_path)
 
     def run(self, task: int, *, marked: bool = True) -> Receipt:
@@ -135,7 +140,9 @@ class Copying:
         return _Copied(data.nbytes, hashlib.sha256(data).digest() if marked else b"")
 
     def finish(self, milestones: Milestones, results: Mapping[int, JSON]) -> JSON:
-        """Publish the copy."""
+        """Publish the copy. Raises `ConflictError` for a source that has changed since the plan was made."""
+        if not milestones.reached("documented"):
+            check_unchanged(self._source)
         publish(self._manifest, self._to, self._to_path, milestones)
         return None
 

@@ -9,6 +9,8 @@ from tessarr.codecs.base import BytesToBytes, Codec
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.core.open import open as open_node
+from tessarr.core.stored.create_nodes import Watched
+from tessarr.stores.path import join
 from tessarr.tools.sources.base import UNSET, SourceArray, SourceGroup, is_axis
 from tessarr.tools.transfer import values_in
 
@@ -25,12 +27,24 @@ class ZarrSource:
 
     def __init__(self, node: Array | Group) -> None:
         self.node = node
+        self._watched: Watched | None = None
         self.notices: list[str] = []
         self.unsupported: list[tuple[str, str]] = []
         self.nodes: list[SourceArray | SourceGroup] = [_node("", node)]
         if isinstance(node, Group):
             found = node.members(max_depth=None)
             self.nodes += [_node(path, member) for path, member in sorted(found, key=lambda item: item[0].split("/"))]
+
+    def watch(self) -> None:
+        """Record the documents of all nodes, once."""
+        if self._watched is None:
+            paths = [join(self.node._path, node.path) for node in self.nodes]
+            self._watched = Watched(self.node._store, paths)
+
+    def check_unchanged(self, *, grown: bool = False) -> None:
+        """Raise `ConflictError` where a node changed since `watch`; see `Watched.check`."""
+        if self._watched is not None:
+            self._watched.check(grown=grown)
 
     def close(self) -> None:
         """Do nothing: the caller that opened the store closes it."""
