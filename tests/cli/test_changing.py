@@ -53,6 +53,30 @@ def test_a_dry_run_writes_nothing_and_tells_all(run: Run, data: Path, tmp_path: 
     assert list(tmp_path.iterdir()) == [data]
 
 
+def test_a_dry_run_of_references_writes_and_replaces_nothing(run: Run, data: Path, tmp_path: Path) -> None:
+    target = tmp_path / "references.json"
+    ran = run("convert", data, target, "--references", "--dry-run")
+    assert (ran.code, list(tmp_path.iterdir())) == (0, [data])
+    assert "would write references" in ran.out
+    assert "/temperature" in ran.out
+    target.write_text("{}")
+    run("convert", data, target, "--references", "--dry-run", "--overwrite")
+    assert target.read_text() == "{}"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--unpack"], ["--chunks", "20,30"], ["--shards", "auto"], ["--compressor", "gzip:3"], ["--consolidate"],
+     ["--path", "a"], ["--plain"], ["--codecs", "[]"], ["--filters", "[]"]],
+)  # fmt: skip
+def test_options_of_copies_are_refused_with_references(
+    run: Run, data: Path, tmp_path: Path, options: list[str]
+) -> None:
+    ran = run("convert", data, tmp_path / "references.json", "--references", *options)
+    assert (ran.code, list(tmp_path.iterdir())) == (2, [data])
+    assert f"{options[0]} is for copies" in ran.err
+
+
 def test_options_of_layout_and_codec_reach_the_arrays(run: Run, data: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy.zarr"
     ran = run(

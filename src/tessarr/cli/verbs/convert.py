@@ -208,7 +208,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Convert, and print the result."""
     source, source_options = source_of(arguments)
     if arguments.references:
-        return _save_references(arguments, source, source_options)
+        _check_with_references(arguments)
+        if not arguments.dry_run:
+            return _save_references(arguments, source, source_options)
     with bar() as progress, _processes(arguments, source) as executor:
         report = convert(
             source,
@@ -229,16 +231,14 @@ def run(arguments: argparse.Namespace) -> int:
         return OK
     for notice in report.plan.notices:
         note(f"note: {notice}")
-    _print(report)
+    _print(report, references=arguments.references)
     return OK
 
 
 def _save_references(
     arguments: argparse.Namespace, source: StoreLike | Sequence[str], source_options: Mapping[str, object] | None
 ) -> int:
-    """Write references to the chunks of the source. Choices of how they are stored have no meaning then."""
-    if arguments.plain:
-        raise ValueError("--plain copies chunks, and --references leaves them where they are: choose one")
+    """Write references to the chunks of the source."""
     choices = chosen(arguments)
     with _processes(arguments, source) as executor:
         count = save_file_references(
@@ -253,6 +253,22 @@ def _save_references(
     else:
         print(f"{arguments.dest}: {counted(count, 'reference')}")
     return OK
+
+
+def _check_with_references(arguments: argparse.Namespace) -> None:
+    """Raise `ValueError` for an option that says how chunks are stored, or where the result is in a store."""
+    _format_of_references(arguments.format)
+    for option, (name, unset) in _NOT_WITH_REFERENCES.items():
+        if getattr(arguments, name) != unset:
+            raise ValueError(f"{option} is for copies, and --references leaves chunks where they are: choose one")
+
+
+_NOT_WITH_REFERENCES: Mapping[str, tuple[str, object]] = {
+    "--plain": ("plain", False), "--unpack": ("unpack", False), "--consolidate": ("consolidate", False),
+    "--path": ("path", ""), "--chunks": ("chunks", "keep"), "--shards": ("shards", "keep"),
+    "--filters": ("filters", None), "--compressor": ("compressors", []), "--codecs": ("codecs", None),
+}  # fmt: skip
+"""Options that are not given together with ``--references``: their attributes, and defaults."""
 
 
 def _format_of_references(text: str | None) -> Literal[2, 3] | None:
@@ -273,11 +289,11 @@ def _processes(arguments: argparse.Namespace, source: object) -> AbstractContext
     return ProcessPoolExecutor(arguments.jobs, get_context("spawn"))
 
 
-def _print(report: Report) -> None:
+def _print(report: Report, *, references: bool) -> None:
     nodes: list[dict[str, Any]] = [dict(node.to_json()) for node in report.plan.nodes]
     kind = f"Zarr v{report.zarr_format}" if "|n5:" not in report.dest else "N5"
     if not report.written:
-        print(f"would write {kind} to {report.dest}:")
+        print(f"would write {'references in ' * references}{kind} to {report.dest}:")
         rows = [(_name(node), _what(node), human(node["nbytes"]) if node["kind"] == "array" else "") for node in nodes]
         widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
         for name, what, size in rows:
