@@ -152,3 +152,23 @@ def test_a_discarded_plan_releases_its_target(source: tessarr.Array, tmp_path: P
         other.run()
     one.discard()
     assert other.run().finished
+
+
+def test_a_node_that_is_created_just_before_the_claim_is_noticed(source: tessarr.Array) -> None:
+    class Late(Bucket):
+        """A store in which another client creates the node just before the claim is stored."""
+
+        late = True
+
+        def set(self, key: str, value: Any, *, if_match: Any = ANY) -> None:
+            if key.endswith("claim") and self.late:
+                self.late = False
+                tessarr.create_array(self, name="z", data=[7, 7, 7], chunks=(2,))
+            super().set(key, value, if_match=if_match)
+
+    where = Late()
+    plan = tessarr.plan.rechunk(source, where, path="z", chunks=(10,))
+    with pytest.raises(ConflictError, match="another client has created a node"):
+        plan.run()
+    assert tessarr.open_array(where, path="z", mode="r")[:].tolist() == [7, 7, 7]
+    assert not [key for key in where.list() if "claim" in key]

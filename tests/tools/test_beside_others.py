@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.errors import BaseZarrError, CodecError, ContainsArrayError
+from tessarr.errors import BaseZarrError, CodecError, ConflictError, ContainsArrayError, CopyError
 from tessarr.storage import MemoryStore
 from tessarr.stores.base import Fetch
 from tessarr.tools.convert import convert
+from tests.plan.test_beside_others_plans import Bucket
 
 
 class Source(MemoryStore):
@@ -105,3 +106,25 @@ def test_a_conversion_may_take_an_empty_directory(tmp_path: Path) -> None:
     for name in ("q.zarr", "q.zip"):
         convert(source((tmp_path / name).mkdir), tmp_path / name)
         assert tessarr.open_array(tmp_path / name, mode="r")[0] == 1
+
+
+def test_a_move_that_fails_keeps_the_chunks_of_the_node_in_its_way() -> None:
+    class Late(Bucket):
+        """A store that cannot rename, in which another client creates the node while chunks are copied."""
+
+        late = False
+
+        def set(self, key: str, value: Any, **options: Any) -> None:
+            super().set(key, value, **options)
+            if key == "b/c/1" and self.late:
+                self.late = False
+                tessarr.create_array(self, name="b", data=[7, 7, 7], chunks=(1,))
+
+    store = Late()
+    group = tessarr.create_group(store)
+    group.create_array("a", data=np.arange(1, 7), chunks=(1,))
+    store.late = True
+    with pytest.raises((ConflictError, CopyError)):
+        group.move("a", "b")
+    for path, values in (("a", [1, 2, 3, 4, 5, 6]), ("b", [7, 7, 7])):
+        assert tessarr.open_array(store, path=path, mode="r")[:].tolist() == values

@@ -17,11 +17,9 @@ from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.stored.consolidated import follow_changes
 from tessarr.core.stored.create_nodes import Watched
-from tessarr.core.stored.move import copy_key
+from tessarr.core.stored.move import copy_key, take_back_copies
 from tessarr.errors import CopyError
 from tessarr.metadata import formats
-from tessarr.stores.base import Store
-from tessarr.stores.buffers import byte_view
 from tessarr.stores.functions import settle_below
 from tessarr.stores.path import join, prefix_of
 from tessarr.stores.url import StoreLike
@@ -233,7 +231,7 @@ def copy_store(
             nbytes += copy_key(from_store, key, to_store, new_key, dry_run, overwrite=if_exists == "replace")
         except CopyError:  # another client has stored it meanwhile
             if if_exists == "raise":
-                _take_back(from_store, to_store, made)
+                take_back_copies(from_store, to_store, made)
                 raise
             continue
         made[key] = new_key
@@ -241,14 +239,6 @@ def copy_store(
     if not dry_run:
         follow_changes(to_store, [join(to_path, node) for node in nodes])
     return CopyCounts(len(made), len(names) - len(made), nbytes)
-
-
-def _take_back(source: Store, dest: Store, made: Mapping[str, str]) -> None:
-    """Remove the copies, by the keys of what was copied, unless another client has replaced them."""
-    for key, new_key in made.items():
-        value, stored = source.get(key), dest.get(new_key)
-        if value is not None and stored is not None and byte_view(value) == byte_view(stored):
-            dest.delete(new_key)
 
 
 def _matcher(patterns: str | Iterable[str] | None, default: bool, flags: int) -> Callable[[str], bool]:

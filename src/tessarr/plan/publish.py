@@ -257,14 +257,17 @@ def replace_node(
     nothing at `target` but chunks that a writer has left without a document, else `ConflictError` is raised.
     """
     if not overwrite and is_node(store, work):
-        there = store.list_prefix(prefix_of(target))
-        if any(_CHUNK.fullmatch(key.rpartition("/")[2]) is None for key in there):
+        there = list(store.list_prefix(prefix_of(target)))
+        others = any(_CHUNK.fullmatch(key.rpartition("/")[2]) is None for key in there)
+        if others or is_node(store, target):  # which may have been created while keys were listed
             raise _another_node(store, target)
+        store.delete_many(there)
     if milestones.reached(cleared) and is_node(store, target):
         metadata_io.delete_node(store, work)
         follow_changes(store, [entry.path for entry in walk(store, target)])
         return
-    metadata_io.delete_node(store, target)
+    if overwrite:
+        metadata_io.delete_node(store, target)
     milestones.reach(cleared)
     move_node(store, work, target)
 

@@ -38,7 +38,14 @@ def claim_place(store: Store, path: str, plan: str, *, overwrite: bool) -> None:
             raise ConflictError("another client has claimed this place", store=store.url, key=key, hint=_HINT)
         return strict_json.dumps({"plans": [plan, *plans]})
 
+    found = store.get(key)
     store.update(key, claimed)
+    try:
+        refuse_node(store, path)  # a client that creates one looks for the claim after that
+    except ConflictError:
+        if found is None:
+            release_place(store, path, plan)
+        raise
 
 
 def refuse_node(store: Store, path: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tessarr.core.asynchronous.sans_io import raise_if_cancelled, run_steps
 from tessarr.core.claims import intents
 from tessarr.core.stored import metadata_io, read_nodes
@@ -46,6 +48,14 @@ def copy_key(
         else:
             dest.set(new_key, value)
     return byte_view(value).nbytes
+
+
+def take_back_copies(source: Store, dest: Store, made: Mapping[str, str]) -> None:
+    """Remove the copies, by the keys of what was copied, unless another client has replaced them."""
+    for key, new_key in made.items():
+        value, stored = source.get(key), dest.get(new_key)
+        if value is not None and stored is not None and byte_view(value) == byte_view(stored):
+            dest.delete(new_key)
 
 
 def _refuse_claimed(store: Store, key: str, value: Buffer) -> None:
@@ -115,27 +125,27 @@ def _copy_all(store: Store, old: str, new: str) -> None:
     own = {old + name for name in formats.DOCUMENT_NAMES}
     last = {old + name for name in _LAST}
     copied: dict[str, Version | None] = {}
-    made: list[str] = []
+    made: dict[str, str] = {}
     try:
         for key in sorted(store.list_prefix(old), key=lambda key: (key in own, key in last, key)):
             copied[key] = None if version is None else version(key)
             target = new + key[len(old) :]
             if key not in own:
-                copy_key(store, key, store, target)
+                copy_key(store, key, store, target, overwrite=False)
             elif (value := store.get(key)) is not None:
                 _refuse_claimed(store, key, value)
                 if not metadata_io.put_document(store, target, value, overwrite=False):
                     what = "another writer has created a node at the destination"
                     raise ConflictError(what, store=store.url, key=target)
-            made.append(target)
+            made[key] = target
         if version is not None and {key: version(key) for key in store.list_prefix(old)} != copied:
             hint = "Nothing was moved; try again"
             raise ConflictError("the node was changed while it was copied", store=store.url, key=old, hint=hint)
-    except ConflictError:
-        store.delete_many(made)
+    except (ConflictError, CopyError):
+        take_back_copies(store, store, made)
         raise
     except BaseException:
         # A write that failed may have been carried out. With the last document at the destination the copy is complete.
         if not any(store.exists(new + name) for name in _LAST):
-            store.delete_many(made)
+            take_back_copies(store, store, made)
         raise
