@@ -98,7 +98,7 @@ def test_what_a_stopped_verb_wrote_is_removed_with_the_options_of_the_target(
     tessarr.create_array(place, data=[9, 9, 9], storage_options=servers.S3_OPTIONS)
 
     def stopped(plan: Plan, **_: object) -> None:
-        plan._opened().run(0)
+        plan._opened().run(task=0)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Plan, "run", stopped)
