@@ -305,11 +305,17 @@ def test_a_second_control_c_leaves_the_tasks_that_run(plan: Plan, tmp_path: Path
     code = (
         "import sys, threading\n"
         "from tessarr.cli import main\n"
+        "from tessarr.plan import executors\n"
         "from tessarr.plan.task import Worker\n"
+        "begun, wait = threading.Event(), executors.wait\n"
         "def run(self, task, *, marked=True):\n"
-        "    print('running', flush=True)\n"
+        "    begun.set()\n"
         "    threading.Event().wait()\n"
-        "Worker.run = run\n"
+        "def waiting(*args, **options):\n"
+        "    begun.wait()\n"
+        "    print('running', flush=True)\n"
+        "    return wait(*args, **options)\n"
+        "Worker.run, executors.wait = run, waiting\n"
         "sys.exit(main(['run', sys.argv[1]]))\n"
     )
     source = str(Path(tessarr.__file__).parents[1])

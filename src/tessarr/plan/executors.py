@@ -103,7 +103,13 @@ class _Threads(ThreadPoolExecutor):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.shutdown(wait=not isinstance(error, LeftRunning), cancel_futures=True)
+        self.shutdown(wait=False, cancel_futures=True)
+        if isinstance(error, LeftRunning):
+            return
+        try:
+            self.shutdown()
+        except KeyboardInterrupt:  # of a task that was just being sent when the first came
+            raise LeftRunning from None
 
 
 class DaskExecutor:
