@@ -76,6 +76,7 @@ def test_both_engines_read_and_write_through(
                 assert len([*found.stored_chunks()]) == (16 if found.shards is None else 8)
                 np.testing.assert_array_equal(asyncio.run(found.read_async((slice(3), 1))), expected[:3, 1])
     z = tessarr.open_array(store, mode="r+")
+    z.resize((16, 12))  # chunks that the end cuts keep what lay beyond it
     z[...] = -1
     assert not [key for key in store.list() if key != "zarr.json"]
 

@@ -38,20 +38,20 @@ def unwrap(store: TheirStore) -> Store:
     return make(store)
 
 
-def place_of(node: AnyArray | AnyAsyncArray | Group | AsyncGroup) -> tuple[Store, str]:
-    """Return the store of `node`, an array or group of zarr-python, and its path there; ``.given`` is zarr-python's store.
+def place_of(theirs: AnyArray | AnyAsyncArray | Group | AsyncGroup) -> tuple[Store, str]:
+    """Return the store of `theirs`, an array or group of zarr-python, and its path there; ``.given`` is zarr-python's store.
 
     A store of an unknown class is called through zarr-python's event loop.
     """
     from tessarr.stores.virtual.zarr_python import ZarrPythonStore
 
-    given = node.store_path.store
+    given = theirs.store_path.store
     try:
         store = unwrap(given)
     except NotServedError:
         store = ZarrPythonStore(given)
     store.given = given
-    return store, node.store_path.path
+    return store, theirs.store_path.path
 
 
 def _local(store: Any) -> Store:
