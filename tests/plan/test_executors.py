@@ -303,7 +303,7 @@ def test_the_receipts_of_tasks_that_run_when_a_plan_is_interrupted_are_kept(plan
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT for one process")
 def test_a_second_control_c_leaves_the_tasks_that_run(plan: Plan, tmp_path: Path) -> None:
     code = (
-        "import sys, threading\n"
+        "import signal, sys, threading\n"
         "from tessarr.cli import main\n"
         "from tessarr.plan import executors\n"
         "from tessarr.plan.task import Worker\n"
@@ -316,6 +316,7 @@ def test_a_second_control_c_leaves_the_tasks_that_run(plan: Plan, tmp_path: Path
         "    print('running', flush=True)\n"
         "    return wait(*args, **options)\n"
         "Worker.run, executors.wait = run, waiting\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job in the background ignores it
         "sys.exit(main(['run', sys.argv[1]]))\n"
     )
     source = str(Path(tessarr.__file__).parents[1])
