@@ -224,10 +224,4 @@ impl Array {
         let lengths: Vec<_> = self.grid_axes.iter().zip(coords).map(|(axis, &i)| axis.interval(i).1).collect();
         part.covers(&lengths) || self.replace_cut && part.covers(&self.inside(coords))
     }
-
-    /// Whether the end of the array cuts the chunk at `coords`, and `part` is all else of it: beyond the end may be rows that
-    /// another writer appended.
-    pub fn is_cut(&self, coords: &[usize], part: &Part) -> bool {
-        part.covers(&self.inside(coords)) && !self.is_replaced(coords, part)
-    }
 }

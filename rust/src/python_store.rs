@@ -157,14 +157,14 @@ impl WritePlan {
         Ok((PyTuple::new(py, &coords)?, array.key(&coords), array.is_replaced(&coords, &part)))
     }
 
-    /// Whether the end of the array cuts the chunk of part `number`, and the selection covers all else of it.
+    /// Whether the selection covers what the end of the array leaves of the chunk of part `number`, which it does not replace.
     fn is_cut(&self, number: usize) -> PyResult<bool> {
         let Planned { array, plan, .. } = &self.0;
         if number >= plan.len() {
             return Err(PyIndexError::new_err("no such part"));
         }
         let (coords, part) = plan.get(number)?;
-        Ok(array.is_cut(&coords, &part))
+        Ok(!array.is_replaced(&coords, &part) && part.covers(&array.inside(&coords)))
     }
 
     /// Encode the parts `first..stop`, on idle threads too. `None`: the selection does not cover one of their chunks.

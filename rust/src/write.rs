@@ -1,8 +1,8 @@
 //! Write a selection to local files; `chunk_job` distributes chunks and inner chunks over threads.
 //!
 //! A chunk that the selection covers is replaced without reading. Any other chunk, one that the end of the array cuts too, is
-//! merged with the stored value, under the lock of its file. Encoded inner chunks go to the new file of a shard in the order in which threads finish them,
-//! unless the shard has a write order.
+//! merged with the stored value, under the lock of its file. Encoded inner chunks go to the new file of a shard in the order
+//! in which threads finish them, unless the shard has a write order.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -143,7 +143,8 @@ impl ChunkWork for WriteWork {
         let (coords, part) = self.plan.get(number)?;
         let chain = self.array.chain_at(&coords)?;
         let key = self.array.key(&coords);
-        let (covers, is_cut) = (self.array.is_replaced(&coords, &part), self.array.is_cut(&coords, &part));
+        let covers = self.array.is_replaced(&coords, &part);
+        let is_cut = !covers && part.covers(&self.array.inside(&coords));
         let part = stored_order(&chain, part)?;
         let path = self.array.path(&key).ok_or_else(|| Error::new("internal", "no local files"))?;
         let chunk = ChunkWrite { chain, coords, key, path, part, is_cut };

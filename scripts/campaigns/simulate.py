@@ -29,9 +29,13 @@ def repeat(number: int) -> str | None:
 
 
 def _do(number: int, part: Slice) -> None:
-    what = cases.trial(number)
-    outcome, wrong = cases.run_trial(what)
     part.count("seeds")
+    judge(number, part, cases.trial(number))
+
+
+def judge(number: int, part: Slice, what: cases.Trial) -> None:
+    """Run the case of a number, and note crashes and what is wrong."""
+    outcome, wrong = cases.run_trial(what)
     part.count("crashes", outcome.results.count(Crashed))
     if wrong:
         part.find(number, f"{what.world} {what.names} {what.faults}: {wrong}")

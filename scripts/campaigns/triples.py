@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from campaigns.simulate import judge
 from campaigns.slices import Slice, repeated, timed
 
 from tests.simulation import cases
-from tests.simulation.simulator import Crashed
 
 SUMMARY = "three clients, of which one changes the length of an array, and one replaces, describes or repairs nodes"
 
@@ -29,11 +29,7 @@ def repeat(number: int) -> str | None:
 
 
 def _do(number: int, part: Slice) -> None:
-    what = cases.triple_trial(number)
-    outcome, wrong = cases.run_trial(what)
     part.count("schedules")
-    part.count("crashes", outcome.results.count(Crashed))
     if number % cases.TRIPLE_SCHEDULES == 0:
         part.count("triples")
-    if wrong:
-        part.find(number, f"{what.world} {what.names} {what.faults}: {wrong}")
+    judge(number, part, cases.triple_trial(number))
