@@ -13,7 +13,7 @@ use std::sync::Mutex;
 
 use serde_json::Value;
 
-use super::{blosclz, decode_lz4_block, deflate, integer, shuffle};
+use super::{blosclz, deflate, integer, lz4_block, shuffle};
 use crate::error::{Error, Result};
 use crate::pool::{locked, share, spare_threads};
 use crate::scratch;
@@ -282,7 +282,7 @@ impl<'a> Frame<'a> {
     fn stream(&self, data: &[u8], out: &mut [u8]) -> Result<()> {
         let (name, done) = match self.flags >> 5 {
             0 => ("blosclz", blosclz::decode(data, out).is_some()),
-            1 => ("lz4", decode_lz4_block(data, out).is_some()),
+            1 => ("lz4", lz4_block::decode(data, out).is_some()),
             2 => ("snappy", unsnap(data, out)),
             3 => ("zlib", deflate::unzlib(data, out).is_ok()),
             4 => ("zstd", super::decode_zstd(data, out).is_ok()),

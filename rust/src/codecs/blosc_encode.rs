@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use super::blosc::{BLOCK_BYTES, Compressor, Config, HEADER, MAX_SPLITS, MIN_SPLIT, Rows, SHARED_BYTES, Shuffle};
-use super::{append, blosclz, deflate, shuffle};
+use super::{append, blosclz, deflate, lz4_block, shuffle};
 use crate::allocate;
 use crate::error::{Error, Result};
 use crate::pool::{locked, share, spare_threads};
@@ -196,6 +196,10 @@ fn encode_stream(config: &Config, data: &[u8], out: &mut Vec<u8>) -> Option<usiz
     match config.compressor {
         Compressor::BloscLz => append(out, data.len(), |t| blosclz::encode(data, t).ok_or(()), |()| failed()).ok()?,
         Compressor::Lz4 | Compressor::Lz4Hc => {
+            if let Some(value) = lz4_block::repeated(data) {
+                lz4_block::encode_repeated(value, data.len(), out).ok()?;
+                return Some(out.len() - start);
+            }
             let mode = match config.compressor {
                 Compressor::Lz4 => CompressionMode::FAST(10 - level as i32),
                 _ => CompressionMode::HIGHCOMPRESSION(level as i32),

@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh32::xxh32;
 
-use super::decode_lz4_block;
+use super::lz4_block;
 use crate::allocate;
 use crate::error::{Error, Result};
 
@@ -46,7 +46,7 @@ pub fn decode(mut data: &[u8], out: &mut [u8]) -> Result<()> {
         let target = target.ok_or_else(|| Error::size(NAME, total, "more"))?;
         match head[8] & 0xf0 {
             RAW if stored == size => target.copy_from_slice(body),
-            LZ4 => decode_lz4_block(body, target).ok_or_else(|| corrupt("a block that is not lz4"))?,
+            LZ4 => lz4_block::decode(body, target).ok_or_else(|| corrupt("a block that is not lz4"))?,
             method => return Err(corrupt(format!("a block of method {method:#x}, of {stored} bytes for {size}"))),
         }
         let computed = xxh32(target, SEED) & MASK;

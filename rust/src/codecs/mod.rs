@@ -12,6 +12,7 @@ pub mod deflate;
 mod delta;
 mod extension;
 pub mod filter;
+mod lz4_block;
 mod lz4java;
 mod lzw;
 mod n5;
@@ -269,16 +270,7 @@ fn decode_lz4(data: &[u8], out: &mut [u8]) -> Result<()> {
     if declared < 0 || declared as usize != out.len() {
         return Err(Error::size("lz4", out.len(), declared));
     }
-    decode_lz4_block(block, out).ok_or_else(|| Error::codec("lz4", "a chunk is not valid lz4 data"))
-}
-
-/// Decode one raw lz4 block that exactly fills `out`; `None` for any other decoded size.
-pub fn decode_lz4_block(block: &[u8], out: &mut [u8]) -> Option<()> {
-    let size = i32::try_from(out.len()).ok()?;
-    if i32::try_from(block.len()).is_err() {
-        return None;
-    }
-    (lz4::block::decompress_to_buffer(block, Some(size), out).ok()? == out.len()).then_some(())
+    lz4_block::decode(block, out).ok_or_else(|| Error::codec("lz4", "a chunk is not valid lz4 data"))
 }
 
 fn encode_lz4(acceleration: i32, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
