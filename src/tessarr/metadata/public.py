@@ -48,9 +48,8 @@ class _PublicMetadata:
 
     def __init_subclass__(cls) -> None:
         """Let `dataclasses.replace` and `dataclasses.fields` know the arguments of the class, as they know zarr-python's."""
-        cls.__dataclass_fields__ = {
-            field.name: field for field in dataclasses.fields(dataclasses.make_dataclass("_", cls._fields))
-        }
+        described = dataclasses.make_dataclass("_", cls._fields, init=False, repr=False, eq=False, match_args=False)
+        cls.__dataclass_fields__ = {field.name: field for field in dataclasses.fields(described)}
 
     @classmethod
     def _of(cls, model: ArrayMetadata) -> Self:

@@ -18,8 +18,7 @@ from tessarr.plan.manifest import Manifest, PlannedNode, new_id
 from tessarr.plan.plan import Plan
 from tessarr.plan.publish import check_apart, destination
 from tessarr.plan.sources import identity, place_of
-from tessarr.plan.strategies.scratch import LOCAL
-from tessarr.plan.strategies.strategy import Name
+from tessarr.plan.strategies.strategy import LOCAL, Name
 from tessarr.plan.task import Work, Worker
 from tessarr.stores.base import Store
 from tessarr.stores.url import StoreLike

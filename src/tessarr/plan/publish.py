@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Mapping
 from math import inf
 from typing import NamedTuple
@@ -212,6 +211,8 @@ def discard(manifest: Manifest, storage_options: Mapping[str, object] | None = N
         if target != work and isinstance(store, LocalStore):
             store.delete_prefix(prefix_of(sealed_name(here)))
     else:
+        import shutil
+
         for left in (work.url, sealed_name(work.url), old_of(work.url)):
             shutil.rmtree(left, ignore_errors=True)
 

@@ -30,7 +30,6 @@ from tessarr.plan.strategies.cast import cast
 from tessarr.plan.strategies.intermediate import in_order, keys_of_block, open_intermediate, pieces_of
 from tessarr.plan.strategies.limits import limited
 from tessarr.plan.strategies.regroup import regroup
-from tessarr.plan.strategies.scratch import scratch_store
 from tessarr.stores.base import Store
 from tessarr.stores.path import join
 from tessarr.tools.digest import box_digest
@@ -99,6 +98,8 @@ class Worker:
             return self._regroup(task, node, node.strategy.stages.locate(number).box, marked)
         if node.strategy.name != "scratch":
             return self._move(task, node, number, self.store, self._intermediates, marked)
+        from tessarr.plan.strategies.scratch import scratch_store
+
         with scratch_store(str(self.manifest.options["scratch"]), self.manifest.id) as store:
             stages = node.strategy.stages.ranges(number)
             found = [[self._move(step, node, step, store, "", marked) for step in steps] for steps in stages]

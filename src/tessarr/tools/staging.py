@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import unquote
 
 from tessarr.core.locate import locate
 from tessarr.core.open import open as open_node
@@ -113,6 +111,8 @@ def from_above(
         parent, at = store_from(above, storage_options=storage_options)
     except StoreError:  # `dest` is itself the outermost place
         return dest, path
+    from urllib.parse import unquote
+
     inside = join(at, unquote(name))
     return (above, unquote(name)) if same_place(PrefixStore(parent, inside), whole) else (dest, path)
 
@@ -288,6 +288,8 @@ def old_of(partial: str) -> str:
 
 def _remove(path: str) -> None:
     if os.path.isdir(path) and not os.path.islink(path):
+        import shutil
+
         shutil.rmtree(path, ignore_errors=True)
     else:
         with suppress(OSError):

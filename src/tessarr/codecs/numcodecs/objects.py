@@ -24,9 +24,6 @@ from tessarr.dtypes.variable import VariableLengthBytes, VariableLengthUTF8
 from tessarr.errors import CodecError, MetadataValidationError, MissingDependencyError, Problem
 from tessarr.types import JSON, AnyArray, AnyDType, Buffer, JSONObject
 
-FIXED = {"vlen-utf8": "U", "vlen-bytes": "S", "categorize": "U"}
-"""Kinds of fixed-length elements that an object codec is also used for."""
-
 
 class ObjectCodec(ArrayToBytes):
     """Use an object filter of v2 as the array → bytes codec of a chain. Equal by configuration."""

@@ -45,6 +45,8 @@ _HOME = {
 
 OBJECT_CODECS = ("vlen-utf8", "vlen-bytes", "vlen-array", "json2", "msgpack2", "categorize")
 """Filters that encode ``|O`` elements to bytes."""
+FIXED = {"vlen-utf8": "U", "vlen-bytes": "S", "categorize": "U"}
+"""Kinds of fixed-length elements that such a filter is also used for."""
 
 _PACKAGES = {
     "n5_wrapper": "zarr<3",

@@ -19,8 +19,7 @@ import numpy as np
 
 from tessarr.codecs.base import ArrayToBytes, BytesToBytes, ChunkSpec, Codec
 from tessarr.codecs.numcodecs.coders import Coder
-from tessarr.codecs.numcodecs.objects import FIXED, FixedObjectCodec, ObjectCodec
-from tessarr.codecs.numcodecs.table import OBJECT_CODECS, config_id, make_coder, refuse_pickle, unknown
+from tessarr.codecs.numcodecs.table import FIXED, OBJECT_CODECS, config_id, make_coder, refuse_pickle, unknown
 from tessarr.codecs.raw import flat_bytes
 from tessarr.dtypes.base import DataType
 from tessarr.errors import CodecError, MetadataValidationError, Problem, TessarrError, UnknownCodecError
@@ -178,6 +177,8 @@ def v2_filters(filters: Sequence[Config] | None, data_type: DataType) -> tuple[A
     for config in configs:
         refuse_pickle(config_id(config))
     if configs and data_type.dtype.kind == FIXED.get(config_id(configs[0])):
+        from tessarr.codecs.numcodecs.objects import FixedObjectCodec
+
         return FixedObjectCodec(configs[0]), [v2_compressor(config) for config in configs[1:]]
     if not is_object(data_type):
         return None, [v2_compressor(config) for config in configs]
@@ -185,8 +186,14 @@ def v2_filters(filters: Sequence[Config] | None, data_type: DataType) -> tuple[A
         problem = Problem(("filters",), "missing", f"|O needs an object codec first, one of {', '.join(OBJECT_CODECS)}")
         raise MetadataValidationError("an array of objects has no object codec", [problem])
     first, *rest = configs
-    codec: ArrayToBytes = ObjectCodec(first) if first["id"] in OBJECT_CODECS else UnknownV2ObjectCodec(first)
+    codec = _object_codec(first) if first["id"] in OBJECT_CODECS else UnknownV2ObjectCodec(first)
     return codec, [v2_compressor(config) for config in rest]
+
+
+def _object_codec(config: Config) -> ArrayToBytes:
+    from tessarr.codecs.numcodecs.objects import ObjectCodec
+
+    return ObjectCodec(config)
 
 
 def is_object(data_type: DataType) -> bool:
@@ -229,8 +236,6 @@ def v2_config(value: object) -> dict[str, JSON]:
 
 
 def _whole_config(value: object) -> dict[str, JSON]:
-    if isinstance(value, _FromV2 | ObjectCodec):
-        return dict(value.config)
     get_config = getattr(value, "get_config", None)
     if get_config is not None:
         refuse_pickle(getattr(value, "codec_id", None))
@@ -241,6 +246,10 @@ def _whole_config(value: object) -> dict[str, JSON]:
         if codec_id in OBJECT_CODECS:
             return _object_config(codec_id, members)
         return {"id": codec_id, **make_coder(codec_id, members).canonical()}
+    from tessarr.codecs.numcodecs.objects import ObjectCodec
+
+    if isinstance(value, _FromV2 | ObjectCodec):
+        return dict(value.config)
     raise TypeError(f"a numcodecs codec or its configuration is needed, got {type(value).__name__}: {value!r}")
 
 
@@ -280,4 +289,4 @@ def as_codec(value: object, *, zarr_format: int = 3) -> Codec:
         from tessarr.codecs.numcodecs.v3 import v3_codec
 
         return v3_codec(config)
-    return ObjectCodec(config) if config["id"] in OBJECT_CODECS else V2Codec(config)
+    return _object_codec(config) if config["id"] in OBJECT_CODECS else V2Codec(config)

@@ -10,10 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tessarr.plan.strategies.strategy import LOCAL
 from tessarr.stores.local.store import LocalStore
-
-LOCAL = "local"
-"""The worker's own directory for temporary files (``TMPDIR``)."""
 
 
 @contextmanager

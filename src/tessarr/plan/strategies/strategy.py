@@ -23,6 +23,8 @@ Name: TypeAlias = Literal["auto", "direct", "staged", "scratch", "regroup"]
 WRITE = 2
 REQUEST = 1 << 20
 """10 ms at 100 MB/s."""
+LOCAL = "local"
+"""For the strategy *scratch*: the worker's own directory for temporary files (``TMPDIR``)."""
 
 
 class StrategyJSON(TypedDict):

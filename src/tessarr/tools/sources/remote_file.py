@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -175,6 +174,8 @@ def _state_of(store: Store, key: str, found: list[Buffer]) -> State:
 @contextmanager
 def downloaded(file: RemoteFile) -> Iterator[str]:
     """Copy a file to a temporary directory, for a library that needs a path. Leaving the block removes the copy."""
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="tessarr-download-") as folder:
         path = os.path.join(folder, os.path.basename(file.name.rstrip("/")) or "file")
         file.seek(0)
