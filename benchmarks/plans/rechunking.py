@@ -1,4 +1,4 @@
-"""Rows P1 to P4: other chunks."""
+"""Rows P1 to P4, and P4L: other chunks."""
 
 from __future__ import annotations
 
@@ -37,6 +37,9 @@ LAYOUTS = {
     "P4": Layouts((9990, 9990), (1000, 1000), (999, 999), "f8", 2 * GB)
     if FULL
     else Layouts((1998, 1998), (200, 200), (199, 199), "f8", GB),
+    "P4L": Layouts((19980, 19980), (1000, 1000), (999, 999), "f8", 2 * GB)
+    if FULL
+    else Layouts((3996, 3996), (200, 200), (199, 199), "f8", GB),
 }
 BLOSC = {
     "name": "blosc",
@@ -262,4 +265,5 @@ ROWS = {
     "P2": row("P2", "rechunk to the other axis", "limit"),
     "P3": row("P3", "assemble chunks into shards", "rechunker", "cubed", "limit"),
     "P4": row("P4", "rechunk 1000 to 999 along two axes"),
+    "P4L": row("P4L", "rechunk 1000 to 999 along two axes, of more than the memory"),
 }
