@@ -89,15 +89,14 @@ def check(name: str, source: Path, target: Path, peer: str) -> None:
 
 
 def tessarr_job(name: str, source: str, target: str, *, verify: bool) -> None:
-    """Carry out a plan in two threads, each of which may have half of the memory."""
+    """Carry out a plan, one task at a time, which uses all threads and may use all of the memory."""
     import tessarr.plan
 
     layout = LAYOUTS[name]
     with tessarr.config.set({"threading.max_workers": WORKERS}):
         tessarr.plan.rechunk(
-            f"{source}/a", target, chunks=layout.after, shards=layout.shards or "keep", memory=layout.limit // WORKERS,
-            verify=verify,
-        ).run(slots=WORKERS)  # fmt: skip
+            f"{source}/a", target, chunks=layout.after, shards=layout.shards or "keep", memory=layout.limit, verify=verify,
+        ).run()  # fmt: skip
 
 
 def _zarr_array(layout: Layouts, target: str) -> Any:
