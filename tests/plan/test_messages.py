@@ -39,8 +39,9 @@ def test_no_password_of_a_place_is_printed(tmp_path: Path, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize("listed", [True, False])
-def test_the_query_of_a_url_is_refused_and_not_told(listed: bool, tmp_path: Path) -> None:
-    url = "http://127.0.0.1:1/0.h5?token=SECRET"
+@pytest.mark.parametrize("scheme", ["http", "s3+http"])
+def test_the_query_of_a_url_is_refused_and_not_told(listed: bool, scheme: str, tmp_path: Path) -> None:
+    url = f"{scheme}://127.0.0.1:1/bucket/0.h5?token=SECRET"
     with pytest.raises(StoreError, match="names one object, not a place") as raised:
         tessarr.plan.convert([url, url] if listed else url, tmp_path / "b.zarr", along="t")
     assert "SECRET" not in str(raised.value)

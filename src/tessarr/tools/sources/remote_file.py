@@ -186,13 +186,15 @@ def downloaded(file: RemoteFile) -> Iterator[str]:
 
 
 def is_pattern(url: str) -> bool:
-    """Whether a URL names many files.
+    """Whether a URL names many files. What may be a query, and hold a signature, is none: URLs with queries are refused later.
 
-    >>> is_pattern("s3://bucket/run-?/*.nc"), is_pattern("http://[::1]:80/a.nc?x"), is_pattern("s3://bucket/a.nc")
+    >>> is_pattern("s3://bucket/run-?/*.nc"), is_pattern("http://[::1]:80/a.nc?x"), is_pattern("s3://bucket/a.nc?key=x")
     (True, False, False)
     """
     _, _, place = url.partition("://")
-    return any(sign in place.partition("/")[2] for sign in ("*[" if _scheme(url).startswith("http") else "*[?"))
+    key = place.partition("/")[2]
+    has_query = _scheme(url).startswith("http") or "=" in key.partition("?")[2]
+    return any(sign in key for sign in ("*[" if has_query else "*[?"))
 
 
 def listed(pattern: str, storage_options: Mapping[str, object] | None = None) -> list[str]:
