@@ -13,6 +13,7 @@ import tessarr
 import tessarr.plan
 from tessarr.errors import BaseZarrError, ConflictError, ContainsGroupError
 from tessarr.storage import ANY, ConditionalStore, LocalStore, MemoryStore
+from tessarr.stores.url import store_from
 
 VALUES = np.arange(1, 41)
 
@@ -144,14 +145,18 @@ def test_a_node_that_appears_before_the_documents_stays(source: tessarr.Array) -
     assert tessarr.open_array(where, path="z", mode="r")[:].tolist() == [7, 7, 7]
 
 
-def test_a_discarded_plan_releases_its_target(source: tessarr.Array, tmp_path: Path) -> None:
+def test_a_discarded_plan_leaves_nothing_at_its_target(source: tessarr.Array, tmp_path: Path) -> None:
     url = (tmp_path / "db.sqlite").as_uri().replace("file:", "sqlite:")
     one, other = (tessarr.plan.rechunk(source, url, path="z", chunks=(size,)) for size in (10, 7))
     one.run_part(1, 1)
     with pytest.raises(ConflictError):
         other.run()
     one.discard()
+    store, _ = store_from(url)
+    assert not list(store.list())
     assert other.run().finished
+    one.discard()
+    assert tessarr.open_array(url, path="z")[...].tolist() == VALUES.tolist()
 
 
 def test_a_node_that_is_created_just_before_the_claim_is_noticed(source: tessarr.Array) -> None:
@@ -172,3 +177,39 @@ def test_a_node_that_is_created_just_before_the_claim_is_noticed(source: tessarr
         plan.run()
     assert tessarr.open_array(where, path="z", mode="r")[:].tolist() == [7, 7, 7]
     assert not [key for key in where.list() if "claim" in key]
+
+
+def _left(shape: tuple[int, ...], chunks: tuple[int, ...]) -> MemoryStore:
+    """Return a store with the chunks that a stopped plan has left at ``b``, without a document."""
+    store = MemoryStore()
+    tessarr.create_array(store, name="b", data=np.full(shape, 100), chunks=chunks, compressors=None)
+    for key in [key for key in store.list() if key.endswith("json")]:
+        store.delete(key)
+    return store
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+def test_what_a_stopped_plan_left_is_not_in_an_array_that_grows(engine: str) -> None:
+    source = tessarr.create_array({}, data=np.arange(1, 7), chunks=(4,), compressors=None)
+    with tessarr.config.set({"engine": engine}):
+        for plan, keywords in ((tessarr.plan.rechunk, {"chunks": (4,)}), (tessarr.plan.copy, {})):
+            there = _left((16,), (4,))
+            assert plan(source, there, path="b", **keywords).run().finished
+            made = tessarr.open_array(there, path="b", mode="r+")
+            assert np.frombuffer(bytes(there["b/c/1"]), "i8").tolist() == [5, 6, 0, 0]
+            assert sorted(key for key in there.list() if "/c/" in key) == ["b/c/0", "b/c/1"]
+            made.resize((16,))
+            assert made[...].tolist() == [1, 2, 3, 4, 5, 6, *[0] * 10]
+
+
+def test_what_a_stopped_plan_left_is_not_in_a_level_that_grows() -> None:
+    there = _left((12, 12), (4, 4))
+    left = {key.replace("b/", "1/"): there[key] for key in list(there.list())}
+    group = tessarr.create_group(there, overwrite=True)
+    group.create_array("0", data=np.ones((10, 10), "i8"), chunks=(4, 4), compressors=None)
+    for key, value in left.items():
+        there.set(key, value)
+    assert tessarr.plan.pyramid(group, "0", levels=1).run().finished
+    made = tessarr.open_array(there, path="1", mode="r+")
+    made.resize((12, 12))
+    assert made[...].sum() == 25

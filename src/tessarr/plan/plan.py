@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from tessarr.common.counted import counted
 from tessarr.core.notebook.bar import shows_progress
-from tessarr.core.stored.walk import read_entries
 from tessarr.errors import BaseZarrError, ConflictError, FailedTasksError, UnsupportedOperationError
-from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan import kinds
 from tessarr.plan.executors import Running, Submit, Submits, executor_from, in_turn, stopping, submitted
 from tessarr.plan.kinds import RunTasks, kind_of
 from tessarr.plan.manifest import DOCUMENT, Manifest, Place
 from tessarr.plan.markers import FOLDER, Milestones, Ranges, Receipt, done_in, mark, results_in
-from tessarr.plan.publish import options_at, reopenable_url
+from tessarr.plan.publish import options_at, reopenable_url, without_documents
 from tessarr.plan.sources import options_of_source, save_files, table_path
 from tessarr.plan.strategies.ready import EndOfStage, Hands, Ready, ReadyOneByOne
 from tessarr.plan.task import Begins, Work, Worker
@@ -434,7 +432,7 @@ def collect_abandoned(
     url = manifest.work.url
     place, at = store_from(url, mode="r" if dry_run else "r+", storage_options=options_at(url, options))
     work = join(at, manifest.work.path)
-    written = _written(manifest, place, work)
+    written = without_documents(manifest, place, work)
     count = len(markers) + len(written)
     places = ((store, prefix), (place, prefix_of(work)))
     over = [idle(*one) for one in places]
@@ -446,16 +444,3 @@ def collect_abandoned(
     for one in places:
         idle.forget(*one)
     return count, count
-
-
-def _written(manifest: Manifest, store: Store, work: str) -> list[str]:
-    """List the chunks of the nodes that have no documents yet, and those of intermediate arrays."""
-    found = list(store.list_prefix(prefix_of(join(work, manifest.intermediates))))
-    nodes = {join(work, node.path): node.metadata for node in manifest.nodes}
-    for entry in read_entries(store, list(nodes)):
-        metadata = nodes[entry.path]
-        if isinstance(metadata, ArrayMetadata) and entry.kind is None:
-            decode, ndim = metadata.chunk_key_encoding.decode, len(metadata.shape)
-            keys = store.list_prefix(entry.prefix)
-            found += [key for key in keys if decode(key[len(entry.prefix) :], ndim) is not None]
-    return found

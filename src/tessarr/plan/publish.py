@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from math import inf
+from operator import ge
 from typing import NamedTuple
 
 from tessarr.core.array import Array
@@ -24,6 +25,7 @@ from tessarr.core.stored.move import move_node
 from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.walk import read_entries, walk
 from tessarr.errors import ConflictError, UnsupportedOperationError
+from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.plan.manifest import Manifest, Place
 from tessarr.plan.markers import Milestones
@@ -195,8 +197,22 @@ def _sweep(folder: str) -> None:
     remove_leftovers(folder, -inf, 0)
 
 
+def without_documents(manifest: Manifest, store: Store, work: str) -> list[str]:
+    """List the chunks of the nodes of a plan at `work` that have no documents yet, and those of intermediate arrays."""
+    found = list(store.list_prefix(prefix_of(join(work, manifest.intermediates))))
+    nodes = {join(work, node.path): node.metadata for node in manifest.nodes}
+    for entry in read_entries(store, list(nodes)):
+        metadata = nodes[entry.path]
+        if isinstance(metadata, ArrayMetadata) and entry.kind is None:
+            decode, ndim = metadata.chunk_key_encoding.decode, len(metadata.shape)
+            keys = store.list_prefix(entry.prefix)
+            found += [key for key in keys if decode(key[len(entry.prefix) :], ndim) is not None]
+    return found
+
+
 def discard(manifest: Manifest, storage_options: Mapping[str, object] | None = None) -> None:
-    """Remove intermediate arrays, and what is in the place where tasks write, unless it is that of the result."""
+    """Remove what tasks wrote: of what is in the place of the result, chunks of nodes without documents, if the plan has
+    claimed it."""
     target, work = manifest.target, manifest.work
     if target is None or work is None or not work.url:
         return
@@ -204,6 +220,8 @@ def discard(manifest: Manifest, storage_options: Mapping[str, object] | None = N
         store, path = store_from(work.url, mode="r+", storage_options=options_at(work.url, storage_options))
         here = join(path, work.path)
         below = (manifest.intermediates, manifest.files) if target == work else ("",)
+        if target == work and is_claimed(store, here, manifest.id):
+            store.delete_many(without_documents(manifest, store, here))
         for name in below:
             store.delete_prefix(prefix_of(join(here, name)))
         if target == work:
@@ -220,7 +238,8 @@ def discard(manifest: Manifest, storage_options: Mapping[str, object] | None = N
 def write_documents(store: Store, nodes: Mapping[str, NodeMetadata]) -> None:
     """Write the documents of nodes, by path, parents first, of which some may have been written before. May be repeated.
 
-    Raises `ConflictError` for a document that describes another node.
+    Chunks beyond the end of an array, which a stopped plan has left there, are removed before: the array may grow. Raises
+    `ConflictError` for a document that describes another node.
     """
     entries = {entry.path: entry for entry in read_entries(store, list(nodes))}
     for path, entry in entries.items():
@@ -228,6 +247,9 @@ def write_documents(store: Store, nodes: Mapping[str, NodeMetadata]) -> None:
             raise _another_node(store, path)
         if not entry.formats:  # of a node whose creation was stopped: in v2 attributes come first
             store.delete_many(entry.prefix + name for name in entry.values)
+    for path, entry in entries.items():
+        if not entry.formats and not isinstance(store, LocalStore):
+            _remove_beyond(store, path, nodes[path])
     top = next(iter(nodes), "")
     if top in nodes:
         metadata_io.require_ancestors(store, top, nodes[top].zarr_format)
@@ -239,6 +261,21 @@ def write_documents(store: Store, nodes: Mapping[str, NodeMetadata]) -> None:
         if not describes(entry, nodes[entry.path]):
             raise _another_node(store, entry.path)
     follow_changes(store, list(nodes))  # consolidated metadata may lack also those that were there
+
+
+def _remove_beyond(store: Store, path: str, metadata: NodeMetadata) -> None:
+    """Remove the stored chunks at a path that an array with `metadata` does not have, unless it has been created meanwhile."""
+    if not isinstance(metadata, ArrayMetadata):
+        return
+    decode, prefix = metadata.chunk_key_encoding.decode, prefix_of(path)
+    counts = [axis.nchunks for axis in metadata.chunk_grid.axes(metadata.shape)]
+    beyond = [
+        key
+        for key in store.list_prefix(prefix)
+        if (coords := decode(key[len(prefix) :], len(counts))) is not None and any(map(ge, coords, counts))
+    ]
+    if beyond and not is_node(store, path):
+        store.delete_many(beyond)
 
 
 def _another_node(store: Store, path: str) -> ConflictError:

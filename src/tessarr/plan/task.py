@@ -27,7 +27,7 @@ from tessarr.plan.markers import Milestones, Receipt, digest_of
 from tessarr.plan.publish import begin, publish
 from tessarr.plan.sources import check_unchanged
 from tessarr.plan.strategies.cast import cast
-from tessarr.plan.strategies.intermediate import in_order, keys_of_block, open_intermediate, pieces_of
+from tessarr.plan.strategies.intermediate import keys_of_block, open_intermediate, open_target, pieces_of
 from tessarr.plan.strategies.limits import limited
 from tessarr.plan.strategies.regroup import regroup
 from tessarr.stores.base import Store
@@ -167,10 +167,7 @@ class Worker:
         with self._lock:
             array = self._targets.get(node.path)
             if array is None:
-                path, metadata = join(self.path, node.path), in_order(node.metadata)
-                array = self._targets[node.path] = Array._opened(
-                    self.store, path, metadata, read_only=False, config=None
-                )
+                array = self._targets[node.path] = open_target(self.store, join(self.path, node.path), node.metadata)
         return array
 
     def _intermediate(self, node: PlannedNode, stage: int, store: Store, between: str) -> Array:

@@ -43,7 +43,7 @@ from tessarr.plan.markers import Milestones, Receipt
 from tessarr.plan.predict import ArrayCosts, Description
 from tessarr.plan.publish import is_node, options_at, place_of_sealed, replace_node, seal, write_documents
 from tessarr.plan.strategies import level_boxes as cut
-from tessarr.plan.strategies.intermediate import in_order
+from tessarr.plan.strategies.intermediate import open_target
 from tessarr.plan.strategies.limits import limited
 from tessarr.plan.strategies.strategy import Strategy
 from tessarr.plan.task import compare
@@ -346,9 +346,8 @@ class Levels:
         with self._lock:
             array = self._arrays.get(stage)
             if array is None:
-                path = join(self._path, self._pyramid.places[stage])
-                metadata = in_order(self._pyramid.documents[stage])
-                array = self._arrays[stage] = Array._opened(self._store, path, metadata, read_only=False, config=None)
+                path, metadata = join(self._path, self._pyramid.places[stage]), self._pyramid.documents[stage]
+                array = self._arrays[stage] = open_target(self._store, path, metadata)
         return array
 
     def finish(self, milestones: Milestones, results: Mapping[int, JSON]) -> JSON:

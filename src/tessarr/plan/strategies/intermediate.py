@@ -1,4 +1,4 @@
-"""The arrays between the stages of a plan: sharded, never published, removed block by block."""
+"""The arrays that tasks write: targets, and those between stages, which are sharded, never published, removed block by block."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from itertools import product
 from tessarr.codecs.parse import codec_from
 from tessarr.codecs.sharding import ShardingCodec
 from tessarr.core.array import Array
-from tessarr.core.creation.array_config import DEFAULT
+from tessarr.core.creation.array_config import DEFAULT, array_config
 from tessarr.core.creation.metadata import new_array_metadata
+from tessarr.engine.bound import RuntimeOptions
 from tessarr.indexing.boxes import Box, box_shape, tiles
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.strategies.staged import Intermediate
@@ -33,17 +34,22 @@ def open_intermediate(store: Store, path: str, target: ArrayMetadata, shapes: In
         compressors=[codec_from(_CODEC)],
         fill_value=DEFAULT if target.fill_value is None else target.fill_value,
     )
-    config = {"write_empty_chunks": True, "read_missing_chunks": False}
-    return Array._opened(store, path, metadata, read_only=False, config=config)
+    options = RuntimeOptions(write_empty_chunks=True, read_missing_chunks=False, replace_cut_chunks=True)
+    return Array._make(store, path, metadata, options, read_only=False, order=None)
 
 
-def in_order(metadata: ArrayMetadata) -> ArrayMetadata:
-    """Return metadata by which inner chunks are written in order, so that a repeated task writes the same bytes."""
+def open_target(store: Store, path: str, metadata: ArrayMetadata) -> Array:
+    """Open an array whose documents are not written yet.
+
+    Stored values depend on elements alone, so that a repeated task writes the same bytes: inner chunks are written in order,
+    and chunks that the end of the array cuts are replaced, whatever a stopped plan has left there.
+    """
     codecs = (
         replace(codec, subchunk_write_order="lexicographic") if isinstance(codec, ShardingCodec) else codec
         for codec in metadata.codecs
     )
-    return replace(metadata, codecs=tuple(codecs))
+    options = array_config(None).options._replace(replace_cut_chunks=True)
+    return Array._make(store, path, replace(metadata, codecs=tuple(codecs)), options, read_only=False, order=None)
 
 
 def pieces_of(box: Box, array: Array) -> Iterator[Box]:
