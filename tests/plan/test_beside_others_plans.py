@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,7 @@ import pytest
 import tessarr
 import tessarr.plan
 from tessarr.errors import BaseZarrError, ConflictError, ContainsGroupError
+from tessarr.plan import Plan
 from tessarr.storage import ANY, ConditionalStore, LocalStore, MemoryStore
 from tessarr.stores.url import store_from
 
@@ -192,9 +196,10 @@ def _left(shape: tuple[int, ...], chunks: tuple[int, ...]) -> MemoryStore:
 def test_what_a_stopped_plan_left_is_not_in_an_array_that_grows(engine: str) -> None:
     source = tessarr.create_array({}, data=np.arange(1, 7), chunks=(4,), compressors=None)
     with tessarr.config.set({"engine": engine}):
-        for plan, keywords in ((tessarr.plan.rechunk, {"chunks": (4,)}), (tessarr.plan.copy, {})):
+        plans: tuple[Callable[..., Plan], ...] = (partial(tessarr.plan.rechunk, chunks=(4,)), tessarr.plan.copy)
+        for plan in plans:
             there = _left((16,), (4,))
-            assert plan(source, there, path="b", **keywords).run().finished
+            assert plan(source, there, path="b").run().finished
             made = tessarr.open_array(there, path="b", mode="r+")
             assert np.frombuffer(bytes(there["b/c/1"]), "i8").tolist() == [5, 6, 0, 0]
             assert sorted(key for key in there.list() if "/c/" in key) == ["b/c/0", "b/c/1"]
@@ -213,3 +218,72 @@ def test_what_a_stopped_plan_left_is_not_in_a_level_that_grows() -> None:
     made = tessarr.open_array(there, path="1", mode="r+")
     made.resize((12, 12))
     assert made[...].sum() == 25
+
+
+class _Stops(Bucket):
+    """Notes the documents that are written, and fails before one of them."""
+
+    def __init__(self, before: str = "") -> None:
+        super().__init__()
+        self.before = before
+        self.documents: list[str] = []
+
+    def set(self, key: str, value: Any, *, if_match: Any = ANY) -> None:
+        if key == self.before:
+            raise OSError("stopped")
+        super().set(key, value, if_match=if_match)
+        self.documents += [key] if key.endswith("zarr.json") else []
+
+
+def _tree() -> tessarr.Group:
+    group = tessarr.create_group({}, attributes={"title": "all"})
+    for path in ("a", "below/b", "below/further/c"):
+        group.create_array(path, data=VALUES, chunks=(4,))
+    return group
+
+
+def test_a_group_has_its_document_when_its_members_have_theirs() -> None:
+    there = _Stops()
+    assert tessarr.plan.copy(_tree(), there, path="x").run().finished
+    written = [key.removesuffix("/zarr.json") for key in there.documents if key != "zarr.json"]
+    assert len(written) == 6
+    assert [
+        (path, above) for path in written for above in written[: written.index(path)] if path.startswith(above)
+    ] == []
+
+
+@pytest.mark.parametrize("stopped", ["x/a/zarr.json", "x/below/zarr.json", "x/zarr.json"])
+def test_a_plan_that_is_stopped_between_documents_is_finished_and_notices_a_group_of_others(stopped: str) -> None:
+    for other in (False, True):
+        there = _Stops(stopped)
+        plan = tessarr.plan.copy(_tree(), there, path="x")
+        with pytest.raises(OSError, match="stopped"):
+            plan.run()
+        there.before = ""
+        if other:  # such as a client makes that does not know claims, to create a node below
+            there.set("x/zarr.json", b'{"zarr_format": 3, "node_type": "group", "attributes": {}}')
+            with pytest.raises(ConflictError):
+                plan.run()
+        else:
+            assert plan.run().finished
+            assert tessarr.open_group(there, path="x").attrs["title"] == "all"
+
+
+def test_documents_of_a_level_are_sent_at_once() -> None:
+    class Far(Bucket):
+        """A store behind a network, whose first answer to a document of an array waits for the second request."""
+
+        requests_at_once = 16
+        met = Barrier(2, timeout=60)
+
+        def set(self, key: str, value: Any, *, if_match: Any = ANY) -> None:
+            if key in ("x/a/zarr.json", "x/b/zarr.json"):
+                self.met.wait()
+            super().set(key, value, if_match=if_match)
+
+    group = tessarr.create_group({})
+    for name in "ab":
+        group.create_array(name, data=VALUES, chunks=(4,))
+    there = Far()
+    plan = tessarr.plan.copy(group, there, path="x")
+    assert plan.run().finished

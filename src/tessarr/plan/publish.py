@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from itertools import groupby
 from math import inf
 from operator import ge
 from typing import NamedTuple
@@ -23,8 +24,10 @@ from tessarr.core.stored.consolidated import follow_changes, follow_directory
 from tessarr.core.stored.create_nodes import describes
 from tessarr.core.stored.move import move_node
 from tessarr.core.stored.read_nodes import NodeMetadata
-from tessarr.core.stored.walk import read_entries, walk
+from tessarr.core.stored.walk import Entry, read_entries, walk
+from tessarr.engine.jobs import Jobs
 from tessarr.errors import ConflictError, UnsupportedOperationError
+from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.plan.manifest import Manifest, Place
@@ -33,9 +36,13 @@ from tessarr.stores.base import Store
 from tessarr.stores.functions import is_in_memory
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.local.tree import remove_leftovers
-from tessarr.stores.path import join, normalize_path, prefix_of
+from tessarr.stores.path import ancestors, join, normalize_path, prefix_of
+from tessarr.stores.protocols import Remote
 from tessarr.stores.url import StoreLike, overlaps, store_from
 from tessarr.tools.staging import beside_node, check_free, local_path, old_of, put_in_place, replaced_node_at
+
+_REQUESTS = 16
+"""Documents in flight to a remote store."""
 
 
 class Destination(NamedTuple):
@@ -159,7 +166,9 @@ def _write(manifest: Manifest, store: Store, path: str) -> None:
         store.delete_prefix(prefix_of(join(path, manifest.intermediates)))
     if manifest.kind != "zarr":
         store.delete_prefix(prefix_of(join(path, manifest.files)))
-    write_documents(store, {join(path, node.path): node.metadata for node in manifest.nodes})
+    target = manifest.target
+    replaced = manifest.overwrite and target is not None and target != manifest.work and is_node(store, target.path)
+    write_documents(store, {join(path, node.path): node.metadata for node in manifest.nodes}, above=not replaced)
     if manifest.options.get("consolidate") and isinstance(manifest.nodes[0].metadata, GroupMetadata):
         consolidate_metadata(store, path=path or None)
 
@@ -235,32 +244,54 @@ def discard(manifest: Manifest, storage_options: Mapping[str, object] | None = N
             shutil.rmtree(left, ignore_errors=True)
 
 
-def write_documents(store: Store, nodes: Mapping[str, NodeMetadata]) -> None:
-    """Write the documents of nodes, by path, parents first, of which some may have been written before. May be repeated.
+def write_documents(store: Store, nodes: Mapping[str, NodeMetadata], *, above: bool = True) -> None:
+    """Write the documents of nodes, by path, of which some may have been written before. May be repeated.
 
-    Chunks beyond the end of an array, which a stopped plan has left there, are removed before: the array may grow. Raises
-    `ConflictError` for a document that describes another node.
+    Those of members come before that of their group, so that no reader finds a group with some of its members. `above`: groups
+    that are missing above the nodes are created. Chunks beyond the end of an array, which a stopped plan has left there, are
+    removed before: the array may grow. Raises `ConflictError` for a document that describes another node.
     """
     entries = {entry.path: entry for entry in read_entries(store, list(nodes))}
+    left = [path for path, entry in entries.items() if not entry.formats]
+    groups = {group for path in left for group in ancestors(path)}
     for path, entry in entries.items():
-        if entry.formats and not describes(entry, nodes[path]):
+        if entry.formats and (path in groups or _is_bare(entry, nodes[path]) or not describes(entry, nodes[path])):
             raise _another_node(store, path)
         if not entry.formats:  # of a node whose creation was stopped: in v2 attributes come first
             store.delete_many(entry.prefix + name for name in entry.values)
-    for path, entry in entries.items():
-        if not entry.formats and not isinstance(store, LocalStore):
-            _remove_beyond(store, path, nodes[path])
+    for path in left if not isinstance(store, LocalStore) else ():
+        _remove_beyond(store, path, nodes[path])
     top = next(iter(nodes), "")
-    if top in nodes:
+    if top in nodes and above:
         metadata_io.require_ancestors(store, top, nodes[top].zarr_format)
-    for path in [path for path, entry in entries.items() if not entry.formats]:
+
+    def put(path: str) -> None:
         for key, data in metadata_io.keyed_documents(path, nodes[path].documents()).items():
             if not metadata_io.put_document(store, key, data, overwrite=False) and bytes(store.get(key) or b"") != data:
                 raise _another_node(store, path)
+
+    with Jobs(_REQUESTS if isinstance(store, Remote) else 1) as jobs:
+        for _, level in groupby(sorted(left, key=_depth, reverse=True), _depth):
+            for _ in jobs.map(put, level):
+                pass
     for entry in read_entries(store, list(nodes)):
         if not describes(entry, nodes[entry.path]):
             raise _another_node(store, entry.path)
     follow_changes(store, list(nodes))  # consolidated metadata may lack also those that were there
+
+
+def _is_bare(entry: Entry, metadata: NodeMetadata) -> bool:
+    """Whether a stored group has no attributes, as one that another client has created above its node; `metadata` has some."""
+    if not isinstance(metadata, GroupMetadata) or not metadata.attributes:
+        return False
+    attributes = formats.KEYS[metadata.zarr_format].attributes
+    name = attributes or formats.KEYS[3].array
+    stored = entry.json(name) if name in entry.values else {}
+    return not (stored if attributes else stored.get("attributes"))
+
+
+def _depth(path: str) -> int:
+    return path.count("/") + 1 if path else 0
 
 
 def _remove_beyond(store: Store, path: str, metadata: NodeMetadata) -> None:
@@ -307,7 +338,7 @@ def replace_node(
     if overwrite:
         metadata_io.delete_node(store, target)
     milestones.reach(cleared)
-    move_node(store, work, target)
+    move_node(store, work, target, above=not overwrite)
 
 
 def is_node(store: Store, path: str) -> bool:

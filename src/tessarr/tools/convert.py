@@ -227,7 +227,7 @@ def _finish(plan: TreePlan, source: Source, staging: Staging, consolidate: bool)
         source.check_unchanged()
     elif isinstance(source, ZarrSource):
         source.check_unchanged(grown=True)
-    store, path, _ = staging
+    store, path = staging.store, staging.path
     if consolidate and isinstance(plan.nodes[0].source, SourceGroup):
         consolidate_metadata(store, path=path or None)
     return store.getsize_prefix(prefix_of(path)) if store.supports_listing else None

@@ -23,6 +23,7 @@ from tessarr.core.stored.move import move_node
 from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.walk import read_entries
 from tessarr.errors import BaseZarrError, NodeNotFoundError, StoreError, TessarrError, UnsupportedOperationError
+from tessarr.metadata import serialize
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.path import join, normalize_path, path_of_file_url, prefix_of
@@ -43,12 +44,19 @@ class Staging(NamedTuple):
     path: str
     made: dict[str, NodeMetadata]
     """The nodes that were created, by path: what is removed after an error. Their writer adds them."""
+    replaces: bool = False
+    """Whether what is written takes the place of a node, above which no group is created."""
 
     def create(self, nodes: Mapping[str, NodeMetadata]) -> None:
         """Create nodes, by path below `path`, parents before children, none of which may be there."""
         for below, metadata in nodes.items():
             path = join(self.path, below)
-            metadata_io.create_node(self.store, path, metadata)
+            if self.replaces:
+                serialize.warn_of_unstable_array(metadata)
+                for key, data in metadata_io.keyed_documents(path, metadata.documents()).items():
+                    metadata_io.put_document(self.store, key, data, overwrite=False)
+            else:
+                metadata_io.create_node(self.store, path, metadata)
             self.made[path] = metadata
 
 
@@ -335,15 +343,14 @@ def replaced_node_at(store: Store, path: str, overwrite: bool) -> bool:
 def _within(store: Store, path: str, overwrite: bool, zarr_format: ZarrFormat) -> Iterator[Staging]:
     present = replaced_node_at(store, path, overwrite)
     at = beside_node(path, os.urandom(4).hex()) if present else path
-    # Missing groups above are created, and removed again after an error.
-    made: dict[str, NodeMetadata] = {
-        above: GroupMetadata(zarr_format=zarr_format) for above in metadata_io.require_ancestors(store, at, zarr_format)
-    }
+    # Missing groups above a new node are created, and removed again after an error.
+    groups = () if present else metadata_io.require_ancestors(store, at, zarr_format)
+    made: dict[str, NodeMetadata] = {above: GroupMetadata(zarr_format=zarr_format) for above in groups}
     try:
-        yield Staging(store, at, made)
+        yield Staging(store, at, made, present)
         if present:
             metadata_io.delete_node(store, path)
-            move_node(store, at, path)
+            move_node(store, at, path, above=False)
         store.close()
     except BaseException:
         with suppress(Exception):

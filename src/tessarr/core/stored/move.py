@@ -64,8 +64,8 @@ def _refuse_claimed(store: Store, key: str, value: Buffer) -> None:
         raise ConflictError("a transaction is changing the document", store=store.url, key=key, hint=hint)
 
 
-def move_node(store: Store, source: str, dest: str) -> None:
-    """Move a node and all nodes below.
+def move_node(store: Store, source: str, dest: str, *, above: bool = True) -> None:
+    """Move a node and all nodes below. `above`: groups that are missing above `dest` are created.
 
     Where the store can rename a prefix (`RenamePrefix`), that is one step. Elsewhere every value is copied, then the old
     ones are removed. A change that another writer makes while they are copied is noticed by the versions of the values: the
@@ -79,7 +79,8 @@ def move_node(store: Store, source: str, dest: str) -> None:
         raise BaseZarrError("a node cannot be moved into itself", path=f"/{source}", got=f"/{dest}")
     _require_free(store, dest)
     metadata_io.check_path(dest, node.zarr_format)
-    metadata_io.require_ancestors(store, dest, node.zarr_format)
+    if above:
+        metadata_io.require_ancestors(store, dest, node.zarr_format)
     arrays = run_steps(arrays_to_lock_steps(store, source))
     run_steps(hold_shape_locks_steps(store, arrays, _move_locked_steps(store, source, dest)))
     for path in arrays if isinstance(store, RenamePrefix) else ():

@@ -1,4 +1,4 @@
-"""The arrays that tasks write: targets, and those between stages, which are sharded, never published, removed block by block."""
+"""The arrays that tasks write: targets, and those between stages, sharded, never published, removed block by block."""
 
 from __future__ import annotations
 
