@@ -165,7 +165,15 @@ def retype(store: Any) -> None:
     tessarr.create_array(store, shape=(9, 2), chunks=(4, 2), dtype="f4", overwrite=True)
 
 
-@pytest.mark.parametrize("change", [shrink, widen, retype])
+def rechunk(store: Any) -> None:
+    tessarr.create_array(store, data=rows(20, 9), chunks=(3, 2), overwrite=True)
+
+
+def recode(store: Any) -> None:
+    tessarr.create_array(store, data=rows(20, 9), chunks=(4, 2), compressors=None, overwrite=True)
+
+
+@pytest.mark.parametrize("change", [shrink, widen, retype, rechunk, recode])
 def test_another_change_is_an_error_that_names_both(store: Any, change: Callable[[Any], None]) -> None:
     z = made(store, 5)
     follower = z.follow(timeout=0)
@@ -182,7 +190,8 @@ def remove(store: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "error"), [(shrink, ConflictError), (retype, ConflictError), (remove, ArrayNotFoundError)]
+    ("change", "error"),
+    [(shrink, ConflictError), (retype, ConflictError), (rechunk, ConflictError), (remove, ArrayNotFoundError)],
 )
 @pytest.mark.parametrize("is_async", [False, True])
 def test_rows_that_were_there_at_the_last_look_are_not_handed_out_after_another_change(

@@ -122,19 +122,22 @@ class _Source:
         return self.published > before
 
     def _require_growth(self, node: ArrayMetadata) -> None:
-        """Raise `ConflictError` unless only the length along the axis changed, and did not become less."""
+        """Raise `ConflictError` unless only the length along the axis changed, and did not become less.
+
+        Another array that is stored in the same way is not distinguished from the one that was followed.
+        """
         known, axis = self.array._metadata, self.axis
         rest, now = [*known.shape], [*node.shape]
         grown = len(rest) == len(now) and now[axis] >= self.published
         if grown:
             rest[axis] = now[axis]
-        if not grown or rest != now or node.dtype != known.dtype:
+        if not grown or rest != now or _stored_how(node) != _stored_how(known):
             raise ConflictError(
                 "the followed array was changed, not only extended",
                 store=self.array._store.url,
                 path=self.array.name,
-                expected=f"{known.dtype} of shape {known.shape}, longer along axis {axis}",
-                got=f"{node.dtype} of shape {node.shape}",
+                expected=f"{_described(known)}, longer along axis {axis}",
+                got=_described(node),
                 hint="Follow the array again from a position that still exists",
             )
 
@@ -365,6 +368,15 @@ class ArrayFollower(Follower[AnyArray]):
     async def _read_async(self, rows: slice) -> AnyArray:
         ((array, selection),) = self._selections(rows)
         return np.asanyarray(await array.read_async(selection))
+
+
+def _stored_how(node: ArrayMetadata) -> tuple[object, ...]:
+    return node.dtype, node.chunk_grid.chunk_shape, node.codecs, node.chunk_key_encoding
+
+
+def _described(node: ArrayMetadata) -> str:
+    codecs = ", ".join(codec.name for codec in node.codecs)
+    return f"{node.dtype} of shape {node.shape}, chunks {node.chunk_grid.chunk_shape}, codecs {codecs}"
 
 
 # -- arguments -----------------------------------------------------------------------------------------------------------
