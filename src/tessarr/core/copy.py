@@ -220,7 +220,7 @@ def copy_store(
             f"{len(present)} keys exist at the destination", store=to_store.url, key=to_prefix + min(present)
         )
     made: dict[str, str] = {}
-    nbytes = 0
+    nbytes, keys = 0, {from_prefix + name for name in names}
     for name in names:
         if name in present:
             say(f"skip {name}")
@@ -228,7 +228,7 @@ def copy_store(
         say(f"copy {name}")
         key, new_key = from_prefix + name, to_prefix + name
         try:
-            nbytes += copy_key(from_store, key, to_store, new_key, dry_run, overwrite=if_exists == "replace")
+            nbytes += copy_key(from_store, key, to_store, new_key, dry_run, overwrite=if_exists == "replace", keys=keys)
         except CopyError:  # another client has stored it meanwhile
             if if_exists == "raise":
                 take_back_copies(from_store, to_store, made)

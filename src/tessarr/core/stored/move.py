@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from tessarr.core.asynchronous.sans_io import raise_if_cancelled, run_steps
 from tessarr.core.claims import intents
@@ -10,6 +10,7 @@ from tessarr.core.stored import metadata_io, read_nodes
 from tessarr.core.stored.consolidated import follow_change_steps, follow_changes
 from tessarr.core.stored.shape_locks import arrays_to_lock_steps, hold_shape_locks_steps, shape_lock
 from tessarr.core.stored.walk import walk
+from tessarr.core.stored.write_new import MAKE_NODES, create_document, formats_beside
 from tessarr.errors import (
     BaseZarrError,
     ConflictError,
@@ -28,11 +29,19 @@ from tessarr.types import Buffer
 
 
 def copy_key(
-    source: Store, key: str, dest: Store, new_key: str, dry_run: bool = False, *, overwrite: bool = True
+    source: Store,
+    key: str,
+    dest: Store,
+    new_key: str,
+    dry_run: bool = False,
+    *,
+    overwrite: bool = True,
+    keys: Container[str] = (),
 ) -> int:
     """Copy the value of one key. Returns the size of the value in bytes; with `dry_run` nothing is written.
 
-    Without `overwrite` nothing may be at `new_key`, else `CopyError` is raised.
+    Without `overwrite` nothing may be at `new_key`, nor another node at its path, else `CopyError` is raised. `keys`: all that
+    are copied.
     """
     raise_if_cancelled()
     value = source.get(key)
@@ -40,7 +49,8 @@ def copy_key(
         return 0
     _refuse_claimed(source, key, value)
     if not dry_run and not overwrite:
-        if not metadata_io.put_document(dest, new_key, value, overwrite=False):
+        beside = formats_beside(key, keys)
+        if not create_document(dest, new_key, bytes(byte_view(value)), formats_in_the_way=beside):
             raise CopyError("another client has stored a value at the destination", store=dest.url, key=new_key)
     elif not dry_run:
         if new_key.rpartition("/")[2] in formats.DOCUMENT_NAMES:
@@ -115,27 +125,25 @@ def _require_free(store: Store, dest: str) -> None:
         raise way("a node exists at the destination", store=store.url, path=f"/{dest}")
 
 
-_LAST = frozenset(key for keys in formats.KEYS.values() for key in (keys.array, keys.group) if key is not None)
-"""The documents that make a node."""
-
-
 def _copy_all(store: Store, old: str, new: str) -> None:
     """Copy the values under `old` to `new`, the node's own documents last. Remove the copies, and raise `ConflictError`, when a
     value was changed, added or removed meanwhile. Any other error removes them unless the node is complete at `new`."""
     version = store.version if isinstance(store, ConditionalSet) else None
     own = {old + name for name in formats.DOCUMENT_NAMES}
-    last = {old + name for name in _LAST}
+    last = {old + name for name in MAKE_NODES}
     copied: dict[str, Version | None] = {}
     made: dict[str, str] = {}
     try:
-        for key in sorted(store.list_prefix(old), key=lambda key: (key in own, key in last, key)):
+        keys = {*store.list_prefix(old)}
+        for key in sorted(keys, key=lambda key: (key in own, key in last, key)):
             copied[key] = None if version is None else version(key)
             target = new + key[len(old) :]
             if key not in own:
-                copy_key(store, key, store, target, overwrite=False)
+                copy_key(store, key, store, target, overwrite=False, keys=keys)
             elif (value := store.get(key)) is not None:
                 _refuse_claimed(store, key, value)
-                if not metadata_io.put_document(store, target, value, overwrite=False):
+                beside = formats_beside(key, keys)
+                if not create_document(store, target, bytes(byte_view(value)), formats_in_the_way=beside):
                     what = "another writer has created a node at the destination"
                     raise ConflictError(what, store=store.url, key=target)
             made[key] = target
@@ -147,6 +155,6 @@ def _copy_all(store: Store, old: str, new: str) -> None:
         raise
     except BaseException:
         # A write that failed may have been carried out. With the last document at the destination the copy is complete.
-        if not any(store.exists(new + name) for name in _LAST):
+        if not any(store.exists(new + name) for name in MAKE_NODES):
             take_back_copies(store, store, made)
         raise

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
-from tessarr.core.asynchronous.sans_io import store_call
+from tessarr.core.asynchronous.sans_io import run_steps, store_call
 from tessarr.core.claims.intents import CLAIM
 from tessarr.core.claims.new_nodes import put_back_steps
 from tessarr.core.claims.settle import await_end_steps, swap_settled_steps
@@ -15,6 +15,9 @@ from tessarr.stores.base import Fetch, Store
 from tessarr.stores.functions import publishes
 from tessarr.stores.path import prefix_of
 from tessarr.types import Buffer
+
+MAKE_NODES = frozenset(name for keys in formats.KEYS.values() for name in keys[:2] if name)
+"""The names of the documents that each make a node, of all formats."""
 
 
 async def write_new_steps(
@@ -48,6 +51,30 @@ async def write_new_steps(
             if place != path and entry.kind == "array":
                 return place
         above = ()
+
+
+def create_document(store: Store, key: str, data: bytes, *, formats_in_the_way: Sequence[int]) -> bool:
+    """Write the document at `key` only where there is none. Returns whether it was written.
+
+    Where it makes a node, it is not written beside those of `formats_in_the_way`, and a transaction that is creating a node
+    there is waited for.
+    """
+    return run_steps(_create_document_steps(store, key, data, formats_in_the_way))
+
+
+async def _create_document_steps(store: Store, key: str, data: bytes, formats_in_the_way: Sequence[int]) -> bool:
+    path, _, name = key.rpartition("/")
+    if name not in MAKE_NODES:
+        return bool(await store_call(store, "set_if_not_exists", key, data))
+    in_the_way = await write_new_steps(store, path, {key: data}, replace=False, formats_in_the_way=formats_in_the_way)
+    return in_the_way is None
+
+
+def formats_beside(key: str, keys: Container[str]) -> Sequence[int]:
+    """Return the formats whose documents may not be beside a copy of the one at `key`: none where the node is described in two,
+    among `keys`."""
+    prefix = key.removesuffix(key.rpartition("/")[2])
+    return () if sum(prefix + name in keys for name in MAKE_NODES) > 1 else (3, 2)
 
 
 def attributes_to_look_for(path: str, documents: Mapping[str, bytes]) -> list[str]:
