@@ -80,6 +80,18 @@ def is_consolidated(key: str, document: Buffer | None) -> bool:
     return document is not None and (name == V2_KEY or (name == "zarr.json" and FIELD.encode() in bytes(document)))
 
 
+def newly_consolidated(changes: Mapping[str, object], before: Mapping[str, bytes]) -> list[str]:
+    """Return the keys at which documents in `changes` have consolidated metadata, and those `before` had none.
+
+    >>> newly_consolidated({"zarr.json": b'{"consolidated_metadata":{}}', "c/0": b"x"}, {"zarr.json": b"{}"})
+    ['zarr.json']
+    """
+    documents = {key: new for key, new in changes.items() if isinstance(new, bytes) and is_document(key)}
+    return [
+        key for key, new in documents.items() if is_consolidated(key, new) and not is_consolidated(key, before.get(key))
+    ]
+
+
 def with_copies(key: str, document: bytes, nodes: Mapping[str, bytes]) -> bytes:
     """Return the document at `key` with `nodes` (key → document) in its consolidated metadata, where it has any.
 

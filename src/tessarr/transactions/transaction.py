@@ -34,6 +34,7 @@ from tessarr.core.locate import locate
 from tessarr.core.node import Node
 from tessarr.core.open import open as open_node
 from tessarr.core.stored import read_nodes
+from tessarr.core.stored.consolidate import consolidate_again
 from tessarr.core.stored.shape_locks import MOST, in_order_of_locks, shape_key, shape_lock
 from tessarr.core.stored.walk import walk
 from tessarr.errors import ConflictError, TransactionError
@@ -44,7 +45,15 @@ from tessarr.stores.local.transactions.stage import StagedValue
 from tessarr.stores.path import StorePath
 from tessarr.stores.protocols import Commit as CanCommit
 from tessarr.stores.url import StoreLike
-from tessarr.transactions.document_merge import is_consolidated, is_document, makes_node, removed, resized, with_copies
+from tessarr.transactions.document_merge import (
+    is_consolidated,
+    is_document,
+    makes_node,
+    newly_consolidated,
+    removed,
+    resized,
+    with_copies,
+)
 from tessarr.transactions.growth import SortedChanges, is_published
 from tessarr.transactions.modes import PLAIN_READERS, Level, Mode, Plan, check_mode, level_of
 from tessarr.transactions.overlay import OverlayStore
@@ -290,6 +299,8 @@ class Transaction:
                     if self._on_conflict == "error" or not conflict.keys or attempt == _MERGES - 1:
                         raise
                     self._merge(conflict, changes, expected, before)
+        open_transactions.leave(self._overlay)
+        consolidate_again(self._store, newly_consolidated(changes, before))
         nbytes = sum(len(value) for value in changes.values() if value is not None)
         return Commit(level, tuple(changes), nbytes)
 

@@ -15,7 +15,7 @@ from tessarr.core.stored.read_nodes import NodeMetadata, require_node_steps
 from tessarr.core.stored.walk import Entry, read_entries_steps, walk_below_steps
 from tessarr.dtypes.parse import from_v3
 from tessarr.dtypes.unstable import warn_of_unstable
-from tessarr.errors import DataTypeValidationError
+from tessarr.errors import DataTypeValidationError, NodeNotFoundError, StaleConsolidatedError, StoreError
 from tessarr.metadata import consolidated, formats, serialize
 from tessarr.metadata.consolidated import V2_KEY
 from tessarr.metadata.group import GroupMetadata
@@ -31,6 +31,26 @@ def consolidate(store: Store, path: str, zarr_format: int | None = None, metadat
     Raises `GroupNotFoundError` when there is no group, `UnsupportedOperationError` when the store cannot list.
     """
     run_steps(consolidate_steps(store, path, zarr_format, metadata_key))
+
+
+def consolidate_again(store: Store, keys: Iterable[str]) -> None:
+    """Consolidate again where a transaction has just stored the first consolidated metadata, at `keys` (full).
+
+    Who has created a node while these were made has not found them. Raises `StaleConsolidatedError`.
+    """
+    for key in keys:
+        path, _, name = key.rpartition("/")
+        try:
+            with suppress(NodeNotFoundError):  # removed since
+                consolidate(store, path, 2 if name == V2_KEY else 3, V2_KEY)
+        except StoreError as error:
+            raise StaleConsolidatedError(
+                "the transaction is committed, but consolidated metadata may lack what others have created meanwhile",
+                store=store.url,
+                path=f"/{path}",
+                got=str(error),
+                hint="Do not repeat it: consolidate_metadata or `tessarr repair` writes the consolidated metadata again",
+            ) from error
 
 
 async def consolidate_steps(store: Store, path: str, zarr_format: int | None, metadata_key: str) -> None:
