@@ -1,7 +1,7 @@
 """Run a campaign: a search for lost and wrong bytes that goes on for as long as it is given, and remembers where it was.
 
     python scripts/campaign.py --list
-    python scripts/campaign.py NAME [--seconds 600] [--jobs 2] [--log FILE]
+    python scripts/campaign.py NAME [--seconds 600] [--jobs 2] [--log FILE] [--begin NUMBER]
     python scripts/campaign.py NAME --repeat NUMBER
     python scripts/campaign.py --page
 
@@ -51,9 +51,9 @@ def campaign(name: str) -> Any:
     return importlib.import_module(f"campaigns.{name}")
 
 
-def run(name: str, seconds: float, file: Path, processes: int = 1) -> int:
-    """Run a campaign for `seconds` from where its log stopped; returns the number of findings."""
-    begin = log.position(name, log.read(file))
+def run(name: str, seconds: float, file: Path, processes: int = 1, begin: int | None = None) -> int:
+    """Run a campaign for `seconds` from where its log stopped, or from `begin`; returns the number of findings."""
+    begin = log.position(name, log.read(file)) if begin is None else begin
     entry = log.Entry(name, begin, file)
     at = begin
     is_shared = processes > 1 and name in jobs.BLOCKS
@@ -75,6 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("name", nargs="?", choices=NAMES)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--jobs", type=int, default=1, help="processes, where numbers are independent of each other")
+    parser.add_argument("--begin", type=int, help="the number to begin with, in place of where the log stopped")
     parser.add_argument("--log", type=Path, default=log.LOG)
     parser.add_argument("--repeat", type=int, help="do one number again, and say what came of it")
     parser.add_argument("--list", action="store_true")
@@ -91,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = campaign(options.name).repeat(options.repeat)
         print(found or "nothing is wrong")
         return int(found is not None)
-    return int(run(options.name, options.seconds, options.log, options.jobs) > 0)
+    return int(run(options.name, options.seconds, options.log, options.jobs, options.begin) > 0)
 
 
 if __name__ == "__main__":

@@ -33,8 +33,15 @@ def read(file: Path = LOG) -> list[Line]:
 
 
 def position(campaign: str, lines: Iterable[Line]) -> int:
-    """Where the next run of a campaign begins."""
-    return max((line["to"] for line in lines if line["campaign"] == campaign), default=0)
+    """Where the next run of a campaign begins: where those end that follow each other from the first number on.
+
+    A run that began farther (``--begin``) is skipped when it is reached.
+    """
+    spans = sorted((line["from"], line["to"]) for line in lines if line["campaign"] == campaign)
+    at = spans[0][0] if spans else 0
+    for begin, end in spans:
+        at = max(at, end) if begin <= at else at
+    return at
 
 
 def commit() -> str:

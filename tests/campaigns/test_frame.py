@@ -52,6 +52,14 @@ def test_a_run_goes_on_where_the_log_says_and_adds_a_line(file: Path, capsys: py
     assert said[:2] == ["simulate: FINDING --repeat 7: seven", "simulate: 0 to 10: 10 things, 1 findings"]
 
 
+def test_a_run_that_begins_farther_leaves_no_number_out(file: Path) -> None:
+    campaign.run("simulate", 1, file, begin=30)
+    assert [(line["from"], line["to"]) for line in log.read(file)] == [(30, 40)]
+    lines = [{"campaign": "simulate", "from": begin, "to": begin + 10} for begin in (4, 30, 14)]
+    assert log.position("simulate", lines) == 24
+    assert log.position("simulate", [*lines, {"campaign": "simulate", "from": 24, "to": 30}]) == 40
+
+
 def test_a_run_that_is_killed_has_logged_its_slices(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def killed(begin: int, seconds: float) -> Any:
         yield from pretended(begin, seconds)
