@@ -6,23 +6,27 @@ import atexit
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from tests.simulation import operations, worlds
-from tests.simulation.operations import ALL, ATOMIC
+import tessarr
+from tests.simulation import bulk_operations, operations, promises, worlds
+from tests.simulation.bulk_operations import DATASET
 from tests.simulation.oracle import Case, Oracle
+from tests.simulation.promises import ALL, ATOMIC
 from tests.simulation.simulator import Bucket, Chooser, Outcome, Replay, Seeded, exhaustive, run
 
 WORLDS = ("memory", "local", "object", "generations")
 """``object``: versions are hashes of values, as in S3; ``generations``: they never repeat, as in GCS and Azure."""
 OF_VERSION_2 = frozenset({"migrate_all"})
 """Operations that need a hierarchy in Zarr v2."""
-WITHOUT_CRASH = frozenset({"append", "append_many", "append_to_shard", "publish", "publish_merge", "publish_nodes"})
+WITHOUT_CRASH = frozenset(
+    {"appender", "append", "append_many", "append_to_shard", "publish", "publish_merge", "publish_nodes"}
+)
 """Operations that wait for one like them that crashed, in object storage, and keep rows as void after an answer was lost:
 `test_appends` is about these."""
 SCHEDULES = 64
@@ -39,11 +43,13 @@ CHANGES_LENGTH = (
     "transact_append",
     "publish",
     "publish_sum",
+    *("appender", "xarray_append", "tx_xarray_append"),
 )
 """Operations after which an array has another length, for `triples`."""
 CHANGES_NODES = (
     *("overwrite", "delete", "move", "create_other", "replace_model", "store_model", "replace_root", "consolidate"),
     *("migrate_all", "repair_all", "rechunk", "transact_nodes", "transact_merge", "publish_nodes", "publish_merge"),
+    *("rename", "copy_over", "convert_over", "plan_over"),
 )
 """Operations that replace, describe anew, repair or commit arrays whose length others change, for `triples`."""
 
@@ -54,23 +60,37 @@ class World(NamedTuple):
     kind: str
     zarr_format: int = 3
     consolidated: bool = False
+    dataset: bool = False
+    """Whether there is a dataset of xarray, too."""
+
+    def fill(self, store: Any) -> None:
+        """Store the hierarchy that clients find."""
+        operations.make(store, self.zarr_format)
+        if self.dataset:
+            bulk_operations.make_dataset(store, self.zarr_format)
+        if self.consolidated:
+            tessarr.consolidate_metadata(store)
+
+
+def world_for(world: World, names: Collection[str]) -> World:
+    """The world with what operations need."""
+    return world if DATASET.isdisjoint(names) else world._replace(dataset=True)
 
 
 @cache
 def maker(world: World) -> Callable[[], Any]:
     """A function that makes the world anew."""
-    fill: dict[str, Any] = {"zarr_format": world.zarr_format, "consolidated": world.consolidated}
     if world.kind == "memory":
         memory = worlds.Memory()
-        operations.make(memory.connect("maker"), **fill)
+        world.fill(memory.connect("maker"))
         return lambda: worlds.Memory(memory.values)
     if world.kind == "local":
         folder = Path(tempfile.mkdtemp(prefix="tessarr-template-", dir=worlds.SCRATCH))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        made = worlds.template(folder / "data.zarr", lambda store: operations.make(store, **fill))
+        made = worlds.template(folder / "data.zarr", world.fill)
         return lambda: worlds.Directory(made)
     bucket, etags = Bucket(), "content" if world.kind == "object" else "generation"
-    operations.make(bucket.connect("maker"), **fill)
+    world.fill(bucket.connect("maker"))
     return lambda: Bucket(etags, dict(bucket.values), dict(bucket.generations), bucket.writes)
 
 
@@ -105,7 +125,7 @@ def trial(seed: int) -> Trial:
     zarr_format = 2 if random.random() < 0.25 else 3
     names = _names(World(kind, zarr_format))
     chosen = tuple(random.choice(names) for _ in range(2 if random.random() < 0.7 else 3))
-    return _scheduled(seed, World(kind, zarr_format, random.random() < 0.3), chosen)
+    return _scheduled(seed, world_for(World(kind, zarr_format, random.random() < 0.3), chosen), chosen)
 
 
 def triple_trial(number: int) -> Trial:
@@ -148,8 +168,14 @@ def pairs() -> list[tuple[World, tuple[str, str]]]:
     for kind in WORLDS:
         for world in (World(kind), World(kind, consolidated=True), World(kind, 2, True)):
             names = _names(world)
-            found += [(world, (one, other)) for at, one in enumerate(names) for other in names[at:]]
-    return sorted(found, key=lambda pair: _rank(pair[1]))
+            chosen = [(one, other) for at, one in enumerate(names) for other in names[at:]]
+            found += [(world_for(world, both), both) for both in chosen]
+    newest = [pair for pair in found if _rank(pair[1]) == len(promises.RANKS)]
+    Random(0).shuffle(newest)
+    return (
+        sorted((pair for pair in found if _rank(pair[1]) < len(promises.RANKS)), key=lambda pair: _rank(pair[1]))
+        + newest
+    )
 
 
 @cache
@@ -159,7 +185,7 @@ def triples() -> list[tuple[World, tuple[str, str, str]]]:
     `trial` draws such clients rarely: any three operations are as likely there as any others.
     """
     found = [
-        (world, (one, other, third))
+        (world_for(world, (one, other, third)), (one, other, third))
         for kind in WORLDS
         for zarr_format in (3, 2)
         for consolidated in (False, True)
@@ -174,27 +200,20 @@ def triples() -> list[tuple[World, tuple[str, str, str]]]:
     return found
 
 
-def _rank(names: tuple[str, ...]) -> int:
-    if not operations.BESIDE.isdisjoint(names):
-        return 6
-    if not operations.TAIL.isdisjoint(names):
-        return 5
-    if not operations.LOCAL.isdisjoint(names):
-        return 4
-    if not operations.NEWEST.isdisjoint(names):
-        return 3
-    return 2 if not operations.LAST.isdisjoint(names) else int(not operations.LATER.isdisjoint(names))
+def _rank(names: Collection[str]) -> int:
+    """The place among `promises.RANKS` of the operation that was added last; 0 for the first ones."""
+    return max((rank for rank, added in enumerate(promises.RANKS, 1) if not added.isdisjoint(names)), default=0)
 
 
 def _names(world: World) -> list[str]:
     """The operations that there are in a world."""
     without: frozenset[str] = frozenset() if world.zarr_format == 2 else OF_VERSION_2
     if world.kind != "local":
-        without |= operations.LOCAL
-    if world.kind not in operations.ATOMICALLY_CHANGED:
-        without |= operations.TRANSACTIONS  # which object storage refuses
+        without |= promises.LOCAL
+    if world.kind not in promises.ATOMICALLY_CHANGED:
+        without |= promises.TRANSACTIONS  # which object storage refuses
         if world.zarr_format == 2:
-            without |= operations.LAST | operations.NEWEST
+            without |= promises.LAST | promises.NEWEST
     return [name for name in ALL if name not in without]
 
 
@@ -250,6 +269,6 @@ def stalled(programs: Sequence[Callable[[Any], Any]], make: Callable[[], Any]) -
 @contextmanager
 def simulating() -> Iterator[None]:
     """Make system calls points, and leave out warnings, which operations give as ever."""
-    with warnings.catch_warnings(), worlds.system_calls():
+    with warnings.catch_warnings(), worlds.system_calls(), bulk_operations.repeatable():
         warnings.simplefilter("ignore")
         yield

@@ -27,7 +27,10 @@ from typing import Any
 import tessarr
 from tessarr.core.stored.walk import walk
 from tessarr.errors import TessarrError
-from tests.simulation.operations import ATOMIC, REQUESTS, UNPROMISED, VOID, VOIDED, Operation, void, whole
+from tests.simulation.bulk_operations import IN_STEPS
+from tests.simulation.expected import Ran, unexpected
+from tests.simulation.operations import VOID, Operation, void, whole
+from tests.simulation.promises import ATOMIC, REQUESTS, UNPROMISED, VOIDED
 from tests.simulation.simulator import Crashed, Outcome, StuckError
 
 State = tuple[Any, ...]
@@ -204,7 +207,7 @@ class Oracle:
         """The number of steps of a client's operation, when nothing stops it."""
         store = self._case.make_world().connect("counts")
         operation, number = self._case.operations[client]
-        steps, count = operation(store, number), 1
+        steps, count = IN_STEPS.get(operation, operation)(store, number), 1
         try:
             while True:
                 next(steps)
@@ -219,7 +222,7 @@ class Oracle:
         if order not in self._known:
             world = self._case.make_world()
             running = [
-                operation(world.connect(f"serial-{client}"), number)
+                IN_STEPS.get(operation, operation)(world.connect(f"serial-{client}"), number)
                 for client, (operation, number) in enumerate(self._case.operations)
             ]
             results: list[Any] = [...] * len(running)
@@ -249,6 +252,9 @@ class Oracle:
         found = observe(store, self._found)
         if found[0] == UNREADABLE:
             return f"I3: the hierarchy cannot be read: {found[1]}"
+        ran = [Ran(one.__name__, number, result) for (one, number), result in self._results(outcome)]
+        if wrong := unexpected(ran, found[0]):
+            return wrong
         if Crashed in outcome.results and not self._case.is_atomic:
             return None
         results = [name_of(result) for result in outcome.results]
@@ -259,6 +265,10 @@ class Oracle:
             return None
         which = "I1, I2" if Crashed in outcome.results else "I5, I6, I8"
         return f"{which}: no order of the steps gives the results {results} and {found}"
+
+    def _results(self, outcome: Outcome) -> Iterator[tuple[tuple[Operation, int], Any]]:
+        """The clients' operations, and what came of them."""
+        return zip(self._case.operations, outcome.results, strict=True)
 
     def _is_serial(self, results: Sequence[Any], failed: Sequence[bool], found: State, *, faults: bool) -> bool:
         """Whether some order of the steps gives these results and this hierarchy."""

@@ -10,7 +10,7 @@ import pytest
 
 import tessarr
 from tessarr.errors import ConflictError
-from tests.simulation import cases, operations
+from tests.simulation import cases, operations, promises
 from tests.simulation.cases import Priorities, World
 from tests.simulation.oracle import UNREADABLE, Case, Oracle
 from tests.simulation.simulator import Bucket, Replay, Seeded, exhaustive, run
@@ -110,7 +110,7 @@ def write_new_chunk(store: Any, number: int) -> Iterator[None]:
 @pytest.mark.parametrize("kind", ["memory", "local"])
 @pytest.mark.parametrize(("name", "other"), [("tx_move", write_new_chunk), ("tx_delete_group", create_inside)])
 def test_what_others_store_where_a_transaction_removes_everything_is_not_lost(name: str, other: Any, kind: str) -> None:
-    judge = Oracle(Case(((operations.ALL[name], 7), (other, 10)), cases.maker(World(kind)), kind))
+    judge = Oracle(Case(((promises.ALL[name], 7), (other, 10)), cases.maker(World(kind)), kind))
     outcomes = exhaustive(judge.programs, cases.maker(World(kind)), preemptions=1)
     assert [(outcome.schedule, told) for outcome in outcomes if (told := judge.judge(outcome))][:1] == []
 
@@ -255,13 +255,13 @@ def test_the_oracle_calls_other_errors_and_endless_clients_wrong() -> None:
 
 
 def test_every_operation_changes_what_is_observed_or_reads() -> None:
-    for name in operations.LOCAL:
+    for name in promises.LOCAL:
         files = cases.maker(World("local"))().connect("alone")
         before = {key: files.get(key) for key in files.list()}
-        operations.whole(operations.ALL[name], 7)(files)
+        operations.whole(promises.ALL[name], 7)(files)
         assert {key: files.get(key) for key in files.list()} != before
-    for name in operations.ALL.keys() - operations.LOCAL:
-        operation = operations.ALL[name]
+    for name in promises.ALL.keys() - promises.LOCAL:
+        operation = promises.ALL[name]
         world = cases.maker(World("memory", 2 if name in cases.OF_VERSION_2 else 3))()
         store = world.connect("alone")
         before = dict(world.values)
