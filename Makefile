@@ -40,10 +40,14 @@ APPS := build/apps
 INSIDE := build/inside
 RELEASES ?= 3.1.6 3.2.1 3.3.0 3.4.0 3.4.1 3.4.2
 
+# For `make test-oldest`: the oldest releases that the extras and `peers` allow.
+OLDEST := build/oldest
+OLDEST_PACKAGES := xarray==2025.6.0 dask[array]==2024.8.0 distributed==2024.8.0 zarr==3.1.0
+
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup demo screenshots test test-busy test-apps test-zarr-python test-browser servers check check-python check-pyright check-rust format conformance fixtures bench bench-serving campaign ecosystem freethreaded fuzz wheel wheel-freethreaded docs docs-serve viewer changelog api-snapshot clean
+.PHONY: help setup demo screenshots test test-busy test-apps test-oldest test-zarr-python test-browser servers check check-python check-pyright check-rust format conformance fixtures bench bench-serving campaign ecosystem freethreaded fuzz wheel wheel-freethreaded docs docs-serve viewer changelog api-snapshot clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -101,6 +105,12 @@ test-apps: ## napari, iohub, PyTorch and anndata with tessarr, in an environment
 	$(APPS)/bin/python -m pip install --quiet --upgrade "pip>=24"
 	$(APPS)/bin/python -m pip install --quiet -e '.[apps]'
 	$(APPS)/bin/python -m pytest -q -p no:npe2 -p no:napari -W default tests/applications </dev/null
+
+test-oldest: ## the tests of xarray, dask and the alias with the oldest releases of xarray, dask and zarr-python that are supported
+	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --upgrade "pip>=24"
+	$(OLDEST)/bin/python -m pip install --quiet -e '.[cloud,fsspec,icechunk]' $(OLDEST_PACKAGES) aiohttp hypothesis ipykernel mypy "pytest>=8.2" pytest-xdist scipy tblib
+	$(OLDEST)/bin/python -m pytest -q -n $(JOBS) tests/xarray tests/dask tests/as_zarr </dev/null
 
 test-zarr-python: ## the patch, the codec pipeline and the entry points in RELEASES="3.1.6 3.4.2" of zarr-python (PYTHON=python3.12 or newer)
 	test -x $(INSIDE)/bin/python || $(PYTHON) -m venv $(INSIDE)

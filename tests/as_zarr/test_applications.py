@@ -15,6 +15,8 @@ from tests.as_zarr.cases import CASES
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_released_library_works_with_tessarr_in_place_of_zarr(case: str, tmp_path: Path) -> None:
+    if case.startswith("dask"):
+        pytest.importorskip("dask", "2025.5", reason="older releases use names of zarr-python 2 alone")
     script = Path(__file__).with_name("cases.py")
     source = str(Path(tessarr.__file__).parents[1])
     path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))

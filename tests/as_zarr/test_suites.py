@@ -16,15 +16,17 @@ MARKERS = "slow network flaky slow_hypothesis asyncio mypy array_expr gpu"
 RAISED = "error:The input Dask array will be rechunked"
 """One of dask's tests wants the warning as an error, as its settings make every warning."""
 SAMPLES = [
-    ("xarray.tests.test_backends", "TestZarrDictStore and (roundtrip or append or region)", 140),
-    ("dask.array.tests.test_array_core", "zarr", 30),
+    ("xarray.tests.test_backends", "TestZarrDictStore and (roundtrip or append or region)", 140, "2025.7"),
+    ("dask.array.tests.test_array_core", "zarr", 30, "2025.5"),
 ]
+"""Modules, tests, how many there are at least, and the first release of which all pass with zarr-python 3."""
 
 
-@pytest.mark.parametrize(("module", "select", "least"), SAMPLES, ids=["xarray", "dask"])
+@pytest.mark.parametrize(("module", "select", "least", "release"), SAMPLES, ids=["xarray", "dask"])
 def test_tests_of_others_pass_with_tessarr_in_place_of_zarr_python(
-    module: str, select: str, least: int, tmp_path: Path
+    module: str, select: str, least: int, release: str, tmp_path: Path
 ) -> None:
+    pytest.importorskip(module.partition(".")[0], release, reason="older releases fail some with zarr-python 3 too")
     # Their settings for pytest are not installed with them; without this file pytest would take ours.
     settings = ["[pytest]", f"filterwarnings = {RAISED}", "markers =", *(f"  {name}" for name in MARKERS.split())]
     (tmp_path / "pytest.ini").write_text("\n".join(settings))

@@ -32,7 +32,7 @@ class TessarrBackendEntrypoint(BackendEntrypoint):
         if not isinstance(filename_or_obj, str | os.PathLike):
             return False
         theirs = list_engines().get("zarr")
-        if theirs is not None and theirs.guess_can_open(filename_or_obj):
+        if theirs is not None and not isinstance(theirs, type(self)) and theirs.guess_can_open(filename_or_obj):
             return False
         name = os.fspath(filename_or_obj)
         steps = str(name).split("|")

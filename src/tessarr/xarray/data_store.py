@@ -10,9 +10,11 @@ Source: xarray 2025.6 to 2026.9, `xarray/backends/zarr.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast
 
+import xarray.backends.zarr as theirs
 from xarray import Variable, conventions
 from xarray.backends.common import _encode_variable_name
 from xarray.backends.zarr import (
@@ -42,6 +44,18 @@ _STORE_OPTIONS = (
     "consolidate_on_close", "append_dim", "write_region", "safe_chunks", "write_empty", "align_chunks",
     "cache_members", "use_zarr_fill_value_as_mask",
 )  # fmt: skip
+
+_VERSION_3 = "_zarr_v3"
+"""xarray's function, before 2026.9, that says whether zarr-python is there, and is version 3."""
+_writing: ContextVar[bool] = ContextVar("tessarr.xarray.writing", default=False)
+
+
+def _or_writing(installed: Callable[[], bool]) -> Callable[[], bool]:
+    return lambda: _writing.get() or installed()
+
+
+if _VERSION_3 in vars(theirs):
+    setattr(theirs, _VERSION_3, _or_writing(getattr(theirs, _VERSION_3)))
 
 
 class TessarrStore(ZarrStore):
@@ -170,6 +184,16 @@ class TessarrStore(ZarrStore):
         # xarray takes entries out of the encodings
         copies = {name: variable.copy(deep=False) for name, variable in encoded.items()}
         self.set_variables(copies, checked, writer)
+
+    def set_variables(
+        self, variables: ByName, check_encoding_set: object, writer: object, unlimited_dims: object = None
+    ) -> None:
+        """Create and resize arrays as for zarr-python 3, whatever is installed, and pass the values to `writer`."""
+        before = _writing.set(True)
+        try:
+            super().set_variables(variables, check_encoding_set, writer, unlimited_dims)  # pyright: ignore[reportArgumentType]
+        finally:
+            _writing.reset(before)
 
     def encode_for_writing(self, variables: ByName, attributes: ByName) -> tuple[ByName, ByName]:
         """Encode the variables that the mode writes, and `attributes`: what is stored already as its stored values are.
