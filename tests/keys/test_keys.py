@@ -48,7 +48,7 @@ def test_another_separator_is_refused(kind: type[DefaultKeyEncoding | V2KeyEncod
     with pytest.raises(MetadataValidationError) as caught:
         kind.from_json({"separator": separator})
     assert [(problem.loc, problem.kind) for problem in caught.value.problems] == [(("separator",), "value")]
-    with pytest.raises(MetadataValidationError):
+    with pytest.raises(MetadataValidationError, match=f"invalid {kind.name} chunk key encoding"):
         kind(separator)
 
 
@@ -57,6 +57,7 @@ def test_an_unknown_member_is_refused(kind: type[DefaultKeyEncoding | V2KeyEncod
     with pytest.raises(MetadataValidationError) as caught:
         kind.from_json({"separator": "/", "prefix": "d"})
     assert [(problem.loc, problem.kind) for problem in caught.value.problems] == [(("prefix",), "unknown")]
+    assert f"invalid {kind.name} chunk key encoding" in str(caught.value)
 
 
 @pytest.mark.spec("V3-CKE-05", "V2-43", "V1-12")
@@ -135,3 +136,13 @@ def test_documents_round_trip(encoding: ChunkKeyEncoding) -> None:
     assert again == encoding
     assert hash(again) == hash(encoding)
     assert sum(encoding == other for other in ALL) == 1
+    assert len({hash(other) for other in ALL}) == len(ALL)
+
+
+@pytest.mark.parametrize("encoding", ALL, ids=repr)
+def test_a_template_spells_the_key_of_each_chunk(encoding: ChunkKeyEncoding) -> None:
+    for coords in ((), (7,), (0, 12), (3, 0, 100)):
+        template = encoding.template(len(coords))
+        assert template is not None
+        spelled = [part if isinstance(part, str) else part.spell(coords[part.axis]) for part in template]
+        assert "".join(spelled) == encoding.encode(coords)

@@ -36,7 +36,7 @@ def decode_indices(parts: list[str]) -> Coords | None:
         return None
 
 
-def read_separator(configuration: Mapping[str, JSON], default: str, encoding: str) -> str:
+def read_separator(configuration: Mapping[str, JSON], encoding: str, default: str | None = None) -> str:
     """Read the separator in a key encoding's configuration.
 
     Raises `MetadataValidationError` listing every problem, located relative to the configuration.
@@ -64,7 +64,7 @@ class DefaultKeyEncoding(ChunkKeyEncoding):
     __slots__ = ("_prefix", "separator")
 
     def __init__(self, separator: str = "/") -> None:
-        self.separator = read_separator({"separator": separator}, "/", "default")
+        self.separator = read_separator({"separator": separator}, self.name)
         self._prefix = "c" + separator
 
     def __repr__(self) -> str:
@@ -74,22 +74,20 @@ class DefaultKeyEncoding(ChunkKeyEncoding):
         return self.separator == other.separator if isinstance(other, DefaultKeyEncoding) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(("default", self.separator))
+        return hash((self.name, self.separator))
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        return cls(read_separator(configuration, "/", "default"))
+        return cls(read_separator(configuration, cls.name, "/"))
 
     def to_json(self) -> JSONObject:
         """Return the v3 ``chunk_key_encoding`` object, always with its separator."""
-        return {"name": "default", "configuration": {"separator": self.separator}}
+        return {"name": self.name, "configuration": {"separator": self.separator}}
 
     def encode(self, coords: Coords) -> str:
         return self._prefix + self.separator.join(map(str, coords)) if coords else "c"
 
     def decode(self, key: str, ndim: int) -> Coords | None:
-        if ndim == 0:
-            return () if key == "c" else None
         head, *parts = key.split(self.separator)
         return decode_indices(parts) if head == "c" and len(parts) == ndim else None
 

@@ -34,7 +34,7 @@ class V2KeyEncoding(ChunkKeyEncoding):
     __slots__ = ("separator",)
 
     def __init__(self, separator: str = ".") -> None:
-        self.separator = read_separator({"separator": separator}, ".", "v2")
+        self.separator = read_separator({"separator": separator}, self.name)
 
     def __repr__(self) -> str:
         return f"V2KeyEncoding(separator={self.separator!r})"
@@ -43,15 +43,15 @@ class V2KeyEncoding(ChunkKeyEncoding):
         return self.separator == other.separator if isinstance(other, V2KeyEncoding) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(("v2", self.separator))
+        return hash((self.name, self.separator))
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        return cls(read_separator(configuration, ".", "v2"))
+        return cls(read_separator(configuration, cls.name, "."))
 
     def to_json(self) -> JSONObject:
         """Return the v3 ``chunk_key_encoding`` object, always with its separator."""
-        return {"name": "v2", "configuration": {"separator": self.separator}}
+        return {"name": self.name, "configuration": {"separator": self.separator}}
 
     def encode(self, coords: Coords) -> str:
         return self.separator.join(map(str, coords)) if coords else "0"
