@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import tessarr
 from tessarr.errors import MetadataValidationError
 from tessarr.keys.affix import DefaultSuffixKeyEncoding, PrefixKeyEncoding, SuffixKeyEncoding
-from tessarr.keys.base import ChunkKeyEncoding
+from tessarr.keys.base import ChunkKeyEncoding, Slot
 from tessarr.keys.default import DefaultKeyEncoding
 from tessarr.keys.fanout import FanoutKeyEncoding
 from tessarr.keys.template import TemplateKeyEncoding
@@ -155,6 +155,58 @@ def _template(text: str) -> dict[str, Any]:
 def test_what_is_no_template_is_refused(text: Any) -> None:
     with pytest.raises(MetadataValidationError):
         TemplateKeyEncoding.from_json({"template": text})
+
+
+@pytest.mark.parametrize(
+    ("configuration", "member", "kind", "wrong"),
+    [
+        ({"template": "{0"}, "template", "value", "has an unmatched brace (write {{ or }} for a brace), got '{0'"),
+        ({"template": "{0}}"}, "template", "value", "has an unmatched brace (write {{ or }} for a brace), got '{0}}'"),
+        ({"template": "c"}, "template", "value", "must name at least one index, got 'c'"),
+        ({"template": "/{0}"}, "template", "value", "must not begin with '/', got '/{0}'"),
+        ({"template": "{*}/{*}", "separator": "/"}, "template", "value", "may hold {*} only once"),
+        ({"template": "{*}/{*}/{*}", "separator": "/"}, "template", "value", "may hold {*} only once"),
+        ({"template": "{*}"}, "template", "value", "needs a separator for {*}"),
+        ({"template": "{0}", "separator": 5}, "separator", "value", "must be a string, got 5"),
+        ({"template": "{0}", "separator": "a//"}, "separator", "value", "must not hold '//', got 'a//'"),
+        ({}, "template", "missing", "is required once"),
+        ({"template": "{0}", "format": "{0}"}, "template", "value", "is required once"),
+        ({"template": "{0}", "turbo": 1}, "turbo", "unknown", "'turbo' is not a member of the template key encoding's configuration"),
+    ],
+)  # fmt: skip
+def test_it_is_said_what_is_wrong_with_a_template(
+    configuration: dict[str, Any], member: str, kind: str, wrong: str
+) -> None:
+    with pytest.raises(MetadataValidationError, match="invalid template chunk key encoding") as caught:
+        TemplateKeyEncoding.from_json(configuration)
+    found = [(problem.loc, problem.kind, problem.message) for problem in caught.value.problems]
+    assert found == [((member,), kind, wrong)]
+
+
+@pytest.mark.parametrize(
+    ("template", "ndim", "wrong"),
+    [
+        ("{0}/{*}", 1, "{*} matches no axis"),
+        ("{1}", 1, "there is no axis 1"),
+        ("{-2}", 1, "there is no axis -2"),
+        ("{0}", 2, "names the axes [0], must name each of 2 once"),
+        ("{0}{1}", 2, "has nothing between two indices: different chunks would have the same key"),
+        ("{0}12{1}", 2, "has only digits, '12', between two indices: different chunks would have the same key"),
+        ("{0}/{1}/", 2, "gives keys such as '0/0/', in which a part between slashes is empty or only periods"),
+        ("{0}/./{1}", 2, "gives keys such as '0/./0', in which a part between slashes is empty or only periods"),
+    ],
+)
+def test_it_is_said_why_a_template_does_not_fit(template: str, ndim: int, wrong: str) -> None:
+    with pytest.raises(MetadataValidationError, match=f"does not fit {ndim} dimensions") as caught:
+        TemplateKeyEncoding(template, "/").template(ndim)
+    found = [(problem.loc, problem.kind, problem.message) for problem in caught.value.problems]
+    assert found == [((), "value", wrong)]
+
+
+def test_a_template_has_no_empty_text() -> None:
+    assert TemplateKeyEncoding("{0}{*}c{{", "/").parts(2) == (Slot(0), Slot(1), "c", "{")
+    assert TemplateKeyEncoding("{-1:03}/{*}", "/").parts(2) == (Slot(1, 3), "/", Slot(0))
+    assert TemplateKeyEncoding("9{*:02}1", ".").template(2) == ("9", Slot(0, 2), ".", Slot(1, 2), "1")
 
 
 @pytest.mark.parametrize(
