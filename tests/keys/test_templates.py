@@ -110,6 +110,9 @@ def test_an_encoding_comes_back_from_its_document(encoding: ChunkKeyEncoding) ->
     assert again == encoding
     assert hash(again) == hash(encoding)
     assert again.to_json() == document
+    assert sum(encoding == other for other in ALL) == 1
+    assert encoding != repr(encoding)
+    assert len({hash(other) for other in ALL}) == len(ALL)
 
 
 @pytest.mark.spec("REG-07")
@@ -197,7 +200,7 @@ def test_it_is_said_what_is_wrong_with_a_template(
     ],
 )
 def test_it_is_said_why_a_template_does_not_fit(template: str, ndim: int, wrong: str) -> None:
-    with pytest.raises(MetadataValidationError, match=f"does not fit {ndim} dimensions") as caught:
+    with pytest.raises(MetadataValidationError, match=f"the template.* does not fit {ndim} dimensions") as caught:
         TemplateKeyEncoding(template, "/").template(ndim)
     found = [(problem.loc, problem.kind, problem.message) for problem in caught.value.problems]
     assert found == [((), "value", wrong)]
@@ -207,6 +210,22 @@ def test_a_template_has_no_empty_text() -> None:
     assert TemplateKeyEncoding("{0}{*}c{{", "/").parts(2) == (Slot(0), Slot(1), "c", "{")
     assert TemplateKeyEncoding("{-1:03}/{*}", "/").parts(2) == (Slot(1, 3), "/", Slot(0))
     assert TemplateKeyEncoding("9{*:02}1", ".").template(2) == ("9", Slot(0, 2), ".", Slot(1, 2), "1")
+    assert TemplateKeyEncoding("{0}").to_json() == {"name": "template", "configuration": {"template": "{0}"}}
+
+
+def test_text_between_two_indices_is_taken_as_a_whole() -> None:
+    assert TemplateKeyEncoding("{0}a{{2{1}").template(2) == (Slot(0), "a", "{", "2", Slot(1))
+    assert TemplateKeyEncoding("X/{0}.X").encode((4,)) == "X/4.X"
+    with pytest.raises(MetadataValidationError, match="the template chunk key encoding does not fit"):
+        TemplateKeyEncoding("{0}12{1}").template(2)
+
+
+def test_digits_of_the_text_after_an_index_are_not_part_of_it() -> None:
+    encoding = TemplateKeyEncoding("{0}/{1}9.png")
+    assert encoding.decode(encoding.encode((12, 34)), 2) == (12, 34)
+    assert TemplateKeyEncoding("{0}{1}").decode("12", 2) is None
+    assert TemplateKeyEncoding("{0}").decode("9" * 1024, 1) == (int("9" * 1024),)
+    assert TemplateKeyEncoding("{0}").decode("9" * 1025, 1) is None
 
 
 @pytest.mark.parametrize(

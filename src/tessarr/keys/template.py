@@ -47,7 +47,7 @@ class TemplateKeyEncoding(TemplatedKeyEncoding):
         """Text, and placeholders: the name of an axis, and the minimum number of digits."""
         if not problems:
             wrong = self._parse(template, separator)
-            problems += [Problem(("template",), "value", wrong)] if wrong else []
+            problems = [Problem(("template",), "value", wrong)] if wrong else []
         if problems:
             raise MetadataValidationError("invalid template chunk key encoding", problems)
         self.text, self.separator = template, separator

@@ -105,7 +105,7 @@ def _problem(parts: KeyTemplate, ndim: int) -> str | None:
             return f"has only digits, {text!r}, between two indices: different chunks would have the same key"
     key = spell(parts, (0,) * ndim)
     segments = key.split("/")
-    if "" in segments or not all(segment.strip(".") for segment in segments):
+    if not all(segment.strip(".") for segment in segments):
         return f"gives keys such as {key!r}, in which a part between slashes is empty or only periods"
     return check_text(key)
 
