@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from tessarr.grids.rectilinear import RectilinearGrid
 from tessarr.grids.regular import RegularGrid
-from tessarr.indexing.boxes import Box, boxes_of_chunks, chunk_box, tiles
+from tessarr.indexing.boxes import Box, box_shape, boxes_of_chunks, chunk_box, tiles
 
 GRIDS = [
     ((10, 7), RegularGrid((3, 2))),
@@ -52,3 +53,46 @@ def test_the_boxes_of_all_chunks_tile_the_array(shape: tuple[int, ...], grid: Re
     axes = grid.axes(shape)
     boxes = [chunk_box(axes, coords) for coords in np.ndindex(*(axis.nchunks for axis in axes))]
     assert (counted(shape, boxes) == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "write", "read", "nbytes", "box"),
+    [
+        ((100, 100), (10, 10), (100, 10), 2000, (100, 20)),  # whole chunks of the source first, then the last axis
+        ((100, 100), (10, 10), (100, 10), 999, (10, 90)),  # those do not fit
+        ((100, 100), (10, 30), (100, 20), 6000, (100, 60)),  # a multiple of both
+        ((100, 100), (10, 30), (1, 80), 2000, (20, 120)),  # which ends beyond the array
+        ((100,), (1,), None, 10, (10,)),
+        ((100,), (1,), None, 0, (1,)),
+        ((100, 100), (10, 100), None, 10, (10, 100)),
+        ((0, 5), (1, 2), (5, 5), 100, (1, 2)),
+        ((5, 5), (0, 2), None, 2, (1, 2)),
+    ],
+)
+def test_a_box_holds_chunks_of_the_source_then_more_of_the_last_axes(
+    shape: tuple[int, ...], write: tuple[int, ...], read: tuple[int, ...] | None, nbytes: int, box: tuple[int, ...]
+) -> None:
+    assert box_shape(shape, write, read, 1, nbytes) == box
+
+
+def test_boxes_of_arrays_with_chunks_of_one_shape_have_one_shape() -> None:
+    axes = RegularGrid((10, 10)).axes((100, 100))
+    assert list(boxes_of_chunks(axes, 1, 2000, (100, 10))) == list(tiles((100, 100), (100, 20)))
+
+
+def test_chunks_of_several_lengths_are_taken_together_up_to_the_limit() -> None:
+    axes = RectilinearGrid(((1, 2, 3, 4), (5,))).axes((10, 5))
+    for nbytes, rows in ((30, (0, 6, 10)), (29, (0, 3, 6, 10)), (35, (0, 6, 10)), (50, (0, 10)), (1, (0, 1, 3, 6, 10))):
+        found = [box[0] for box in boxes_of_chunks(axes, 1, nbytes)]
+        assert found == [slice(start, stop) for start, stop in pairwise(rows)], nbytes
+
+
+def test_an_axis_more_or_less_is_an_error() -> None:
+    axes = RegularGrid((2, 2)).axes((4, 4))
+    for wrong in ((0,), (0, 0, 0)):
+        with pytest.raises(ValueError, match="zip"):
+            chunk_box(axes, wrong)
+        with pytest.raises(ValueError, match="zip"):
+            list(tiles((4, 4), tuple(2 for _ in wrong)))
+    with pytest.raises(ValueError, match="zip"):
+        box_shape((4, 4), (2,), None, 1, 4)

@@ -74,9 +74,7 @@ def box_shape(shape: Shape, write: Shape, read: Shape | None, itemsize: int, nby
     for axis in reversed(range(len(box))):
         whole = -(-shape[axis] // box[axis])
         rest = prod(min(n, size) for n, size in zip(shape, box, strict=True)) * itemsize
-        grown = min(whole, max(1, nbytes // max(1, rest))) * box[axis]
-        if fits([*box[:axis], grown, *box[axis + 1 :]]):
-            box[axis] = grown
+        box[axis] *= min(whole, max(1, nbytes // max(1, rest)))
     return tuple(box)
 
 
