@@ -241,6 +241,12 @@ UNPROMISED = (
     ),
     Unpromised(
         "migrate_all",
+        frozenset({"plan_new", "plan_over", "xarray_create"}),
+        EVERYWHERE,
+        "who writes several nodes while they are migrated is told so, and leaves what is written until then",
+    ),
+    Unpromised(
+        "migrate_all",
         frozenset({"create_below"}),
         EVERYWHERE,
         "missing groups and the node below are created one after the other, and may be of two formats",

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.errors import BaseZarrError, CodecError, ConflictError, ContainsArrayError, CopyError
-from tessarr.storage import MemoryStore
+from tessarr.errors import BaseZarrError, CodecError, ConflictError, ContainsArrayError, CopyError, StoreError
+from tessarr.storage import LocalStore, MemoryStore
 from tessarr.stores.base import Fetch
+from tessarr.tools import staging
 from tessarr.tools.convert import convert
 from tests.plan.test_beside_others_plans import Bucket
 
@@ -128,3 +129,40 @@ def test_a_move_that_fails_keeps_the_chunks_of_the_node_in_its_way() -> None:
         group.move("a", "b")
     for path, values in (("a", [1, 2, 3, 4, 5, 6]), ("b", [7, 7, 7])):
         assert tessarr.open_array(store, path=path, mode="r")[:].tolist() == values
+
+
+@pytest.mark.parametrize("kind", ["local", "memory"])
+def test_a_conversion_that_cannot_be_put_in_place_leaves_the_old_node(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store: Any = MemoryStore() if kind == "memory" else LocalStore(tmp_path)
+    root = tessarr.create_group(store)
+    root.create_array("a", data=[7, 7, 7], attributes={"old": True})
+    from tessarr.core.stored.move import move_node as move
+
+    def fails(where: Any, source: str, dest: str, **options: Any) -> None:
+        if dest == "a" and "old" not in tessarr.open_array(where, path=source, mode="r").attrs:
+            raise StoreError("the disk is full")
+        move(where, source, dest, **options)
+
+    monkeypatch.setattr(staging, "move_node", fails)
+    with pytest.raises(StoreError, match="the disk is full"):
+        convert(source(lambda: None), store, path="a", overwrite=True)
+    assert tessarr.open_array(store, path="a", mode="r")[:].tolist() == [7, 7, 7]
+    assert {key.partition("/")[0] for key in store.list()} == {"a", "zarr.json"}
+
+
+def test_a_conversion_is_in_place_before_the_old_node_is_removed() -> None:
+    class Slow(MemoryStore):
+        found: Any = None
+
+        def delete_prefix(self, prefix: str) -> None:
+            if any(key.startswith(prefix) for key in self.list()):
+                self.found = tessarr.open_array(self, path="a", mode="r")[:3].tolist()
+            super().delete_prefix(prefix)
+
+    store = Slow()
+    tessarr.create_group(store).create_array("a", data=[7, 7, 7])
+    convert(source(lambda: None), store, path="a", overwrite=True)
+    assert store.found == [1, 2, 3]
+    assert {key.partition("/")[0] for key in store.list()} == {"a", "zarr.json"}

@@ -10,7 +10,7 @@ import numpy as np
 
 from tessarr.core import open_transactions
 from tessarr.core.array import Array
-from tessarr.core.asynchronous.sans_io import async_variant
+from tessarr.core.asynchronous.sans_io import async_variant, run_steps
 from tessarr.core.creation.arrays import write_values
 from tessarr.core.creation.shorthands import from_array
 from tessarr.core.group import Group
@@ -127,7 +127,8 @@ def _copy_array(
         if without_attrs:
             arguments["attributes"] = {}
         path = join(dest.path, name)
-        from_array(dest._store, data=source, name=path, overwrite=present is not None, **arguments)
+        made = from_array(dest._store, data=source, name=path, overwrite=present is not None, **arguments)
+        run_steps(dest._described_steps(made))
     return CopyCounts(1, 0, source.nbytes)
 
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from tessarr.common import strict_json
-from tessarr.core.asynchronous.sans_io import store_call
+from tessarr.core.asynchronous.sans_io import run_steps, store_call
 from tessarr.core.stored import metadata_io, read_nodes
 from tessarr.core.stored.consolidated import follow_change_steps, follow_changes
 from tessarr.core.stored.parse_cache import parse_document
@@ -153,6 +153,17 @@ def take_back(store: Store, made: Mapping[str, NodeMetadata]) -> None:
             for key, data in reversed(documents.items()):
                 metadata_io.swap_document(store, key, data, None)
             follow_changes(store, [path])
+
+
+def describe_made(store: Store, made: Mapping[str, NodeMetadata]) -> None:
+    """Describe in Zarr v3 too the nodes of v2 that were `made`, by path, where the group above is described in it.
+
+    Who has made them did not see that it was migrated meanwhile.
+    """
+    for path in sorted(path for path, metadata in made.items() if path and metadata.zarr_format == 2):
+        above, own = read_entries(store, [path.rpartition("/")[0], path])
+        if 3 in above.formats and own.formats == (2,):
+            run_steps(describe_new_steps(store, path, above.path))
 
 
 async def describe_new_steps(store: Store, path: str, group: str) -> None:

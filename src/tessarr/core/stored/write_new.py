@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from tessarr.core.asynchronous.sans_io import run_steps, store_call
 from tessarr.core.claims.intents import CLAIM
@@ -16,6 +17,7 @@ from tessarr.stores.functions import publishes
 from tessarr.stores.path import prefix_of
 from tessarr.types import Buffer
 
+_NOTHING: Mapping[str, bytes] = MappingProxyType({})
 MAKE_NODES = frozenset(name for keys in formats.KEYS.values() for name in keys[:2] if name)
 """The names of the documents that each make a node, of all formats."""
 
@@ -28,6 +30,7 @@ async def write_new_steps(
     replace: bool,
     above: Sequence[str] = (),
     formats_in_the_way: Sequence[int] = (3, 2),
+    stored: Mapping[str, bytes] = _NOTHING,
 ) -> str | None:
     """Write the documents of a new node at `path`, or of a hierarchy of new nodes; with `replace` over those that are there.
 
@@ -35,12 +38,12 @@ async def write_new_steps(
     else those that were created are removed again, and the path of the node that is in the way is returned. Where only some
     documents of a node are there, another writer is creating it, or was killed. Where a transaction is creating a node at
     `path`, or where groups were made just now (`above`), this waits for its end. `formats_in_the_way`: the formats whose
-    documents at `path` make another node, beside which this one cannot be.
+    documents at `path` make another node, beside which this one cannot be. `stored`: documents of the new node that are there.
     """
     names = dict.fromkeys(name for number in formats_in_the_way for name in formats.KEYS[number][:2] if name)
     others = [prefix_of(path) + name for name in names]
     while True:
-        other, claims = await _try_steps(store, path, documents, replace, above, others)
+        other, claims = await _try_steps(store, path, documents, replace, above, others, stored)
         if not claims:
             return other
         for claim, data in claims.items():
@@ -66,7 +69,12 @@ async def _create_document_steps(store: Store, key: str, data: bytes, formats_in
     path, _, name = key.rpartition("/")
     if name not in MAKE_NODES:
         return bool(await store_call(store, "set_if_not_exists", key, data))
-    in_the_way = await write_new_steps(store, path, {key: data}, replace=False, formats_in_the_way=formats_in_the_way)
+    attributes, stored = f"{prefix_of(path)}{formats.KEYS[2].attributes}", {}
+    if name in formats.KEYS[2] and (found := await store_call(store, "get", attributes)) is not None:
+        stored = {attributes: bytes(found)}
+    in_the_way = await write_new_steps(
+        store, path, {key: data}, replace=False, formats_in_the_way=formats_in_the_way, stored=stored
+    )
     return in_the_way is None
 
 
@@ -101,6 +109,7 @@ async def _try_steps(
     replace: bool,
     above: Sequence[str],
     others: Sequence[str],
+    stored: Mapping[str, bytes],
 ) -> tuple[str | None, dict[str, Buffer]]:
     """Write the documents. Returns the path of the node in the way, and the claims of transactions, by key."""
     *before, (own_key, own) = documents.items()
@@ -118,16 +127,17 @@ async def _try_steps(
         return None, {}
     if not await store_call(store, "set_if_not_exists", own_key, own):
         return await _remove_steps(store, made, path), {}
+    own_documents = {**stored, **documents}
     # A document of another name makes a node too, of another format or kind, which no condition on this one notices.
     others = [key for key in others if key != own_key]
     if not publishes(store):
         answers = await store_call(store, "fetch", [Fetch(key) for key in others])
-        found = any(_are_in_the_way(path, documents, others, answers))
+        found = any(_are_in_the_way(path, own_documents, others, answers))
         return (await _remove_steps(store, {**made, own_key: own}, path) if found else None), {}
     # A transaction that has claimed the node finds the document before it commits, or replaces it afterwards.
     places = [prefix_of(place) + CLAIM for place in (path, *above)]
     now, *answers = await store_call(store, "fetch", [Fetch(key) for key in (own_key, *others, *places)])
-    in_the_way = [*_are_in_the_way(path, documents, others, answers[: len(others)]), *answers[len(others) :]]
+    in_the_way = [*_are_in_the_way(path, own_documents, others, answers[: len(others)]), *answers[len(others) :]]
     if not any(in_the_way) and now is not None and bytes(now[0]) == own:
         return None, {}
     claims = {key: answer[0] for key, answer in zip(places, answers[len(others) :], strict=True) if answer}
