@@ -34,6 +34,11 @@ TOO_LONG = {
         "docs(performance): measure reading, opening, memory and writing at one commit; "
         "rows of L1 for a first open and ten readers"
     ),
+    (
+        "test(simulation): appender, followers, copies, conversions, plans, xarray, dask, rename, attributes; "
+        "rules without the library"
+    ),
+    "feat(campaigns): --begin, to run a later part of a list first; the next run still goes on where the first numbers end",
 }
 """Subjects that stay, because history is not rewritten."""
 
