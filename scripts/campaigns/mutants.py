@@ -1,7 +1,8 @@
 """The mutants of a module: what mutmut changes, and three changes of our own, one at a time.
 
 Left out is what no behaviour follows from: texts of errors and warnings, annotations, decorators, docstrings, the
-tables of names at the head of a module, branches for type checkers.
+tables of names at the head of a module, branches for type checkers, and the ``strict`` of ``zip``, which asserts that lengths
+are equal.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ class Source:
 
     def _arguments(self, call: cst.Call) -> list[tuple[str | None, str]]:
         named = ((None if arg.keyword is None else arg.keyword.value, arg.value) for arg in call.args)
-        return [(name, self.tree.code_for_node(value)) for name, value in named if name not in TEXTS]
+        return [(name, self.tree.code_for_node(value)) for name, value in named if name not in _unheeded(call)]
 
     def _is_told(self, node: cst.CSTNode) -> bool:
         for child, parent in [(node, node), *self._above(node)]:
@@ -135,7 +136,7 @@ class Source:
                 and _takes_text(parent)
             ):
                 return True
-            if isinstance(child, cst.Arg) and child.keyword is not None and child.keyword.value in TEXTS:
+            if isinstance(child, cst.Arg) and child.keyword is not None and child.keyword.value in _unheeded(parent):
                 return True
             if isinstance(child, cst.Assign) and any(
                 m.matches(target.target, m.Name()) and cst.ensure_type(target.target, cst.Name).value in TEXTS
@@ -170,6 +171,11 @@ def _is_elsewhere(test: cst.BaseExpression) -> bool:
             value = cst.ensure_type(cst.ensure_type(test, cst.Comparison).comparisons[0].comparator, cst.SimpleString)
             return bool(value.evaluated_value != here)
     return False
+
+
+def _unheeded(call: cst.CSTNode) -> tuple[str, ...]:
+    """The arguments by name from which no behaviour follows."""
+    return (*TEXTS, "strict") if isinstance(call, cst.Call) and _name(call) == "zip" else TEXTS
 
 
 def _takes_text(call: cst.Call) -> bool:

@@ -44,6 +44,7 @@ def check(seen, name, problems):
         add("twice")
     seen.add(name)
     failure = ValueError("bad name", name)
+    pairs = list(zip(name, name, strict=True))
     return trouble(failure, hint="look at it", limit=3)
 '''
 
@@ -62,6 +63,9 @@ def test_texts_for_people_are_no_mutants(tmp_path: Path) -> None:
     ]
     assert [new for old, new in changed if "limit=3" in old and "limit=3" not in new]
     assert [new for old, new in changed if old == "seen.add(name)"]
+    zipped = [new for old, new in changed if "zip" in old]
+    assert zipped
+    assert not [new for new in zipped if "zip(name, name" in new]
 
 
 ELSEWHERE = """

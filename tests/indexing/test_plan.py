@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tessarr.grids.rectilinear import RectilinearGrid
 from tessarr.grids.regular import RegularGrid
-from tessarr.indexing.chunk_plan import Part, plan
+from tessarr.indexing.chunk_plan import OuterParts, Part, _cut_run, _cut_slice, plan
 from tessarr.indexing.request import basic
 from tessarr.indexing.selection import Outer, Points
 
@@ -60,6 +60,48 @@ def test_an_empty_axis_has_no_parts() -> None:
 def test_the_part_of_a_chunk_beyond_the_array_does_not_count_for_covering(dim: Any, covers: bool) -> None:
     (part,) = parts(Outer((dim,)), (5, 10))
     assert part.covers is covers
+
+
+@given(st.data(), st.integers(1, 7), st.integers(2, 40))
+def test_a_run_of_chunks_is_cut_as_any_slice_is(data: st.DataObject, size: int, length: int) -> None:
+    start = data.draw(st.integers(0, length - 1))
+    stop = data.draw(st.integers(start + 1, length))
+    axis = RegularGrid((size,)).axes((length,))[0]
+    if stop - start > size:
+        run = _cut_run(start, stop, size, length)
+        assert [list(field) for field in run] == [list(field) for field in _cut_slice(slice(start, stop, 1), axis)]
+
+
+@given(st.data(), st.integers(1, 9), st.integers(1, 20), st.integers(1, 4))
+def test_a_box_in_one_chunk_is_cut_as_any_box_is(data: st.DataObject, size: int, length: int, step: int) -> None:
+    axis = RegularGrid((size,)).axes((length,))[0]
+    start = data.draw(st.integers(0, length - 1))
+    stop = data.draw(st.integers(start + 1, min(length, (start // size + 1) * size)))
+    count = len(range(start, stop, step))
+    dim = slice(start, start + (count - 1) * step + 1, step if count > 1 else 1)
+    (one,), (any_,) = plan(Outer((dim, dim)), (axis, axis)), OuterParts([_cut_slice(dim, axis)] * 2)
+    assert isinstance(one.local, Outer)
+    assert isinstance(any_.local, Outer)
+    assert one.local.dims == any_.local.dims
+    assert one._replace(local=any_.local) == any_
+
+
+def test_a_selection_has_as_many_axes_as_the_grid() -> None:
+    axes = RegularGrid((2, 2)).axes((4, 4))
+    one = np.zeros(1, np.int64)
+    for selection in (Outer((slice(0, 1, 1),)), Outer((one,)), Points((one,))):
+        with pytest.raises(ValueError, match="zip"):
+            plan(selection, axes)
+
+
+def test_points_of_a_grid_with_more_chunks_than_int64_counts_are_grouped_in_order() -> None:
+    rows, columns = np.array([2**32 - 1, 0, 2**32 - 1, 7, 0]), np.array([2**31, 5, 2**31, 2**31 + 1, 5])
+    for high in (31, 32, 40):
+        found = parts(Points((rows, columns * 2 ** (high - 31))), (2**32, 1), (2**62, 1))
+        assert [part.coords for part in found] == [
+            (0, 5 * 2 ** (high - 31)), (7, (2**31 + 1) * 2 ** (high - 31)), (2**32 - 1, 2**high)
+        ]  # fmt: skip
+        assert [part.out_sel[0].tolist() for part in found] == [[1, 4], [3], [0, 2]]
 
 
 def test_a_chunk_met_again_later_is_still_one_part() -> None:
