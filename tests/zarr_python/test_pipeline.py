@@ -24,7 +24,7 @@ from tessarr import registry
 from tessarr.engine.bound import bind as real_bind
 from tessarr.metadata import formats
 from tessarr.zarr_python import binding, stats
-from tessarr.zarr_python.counts import COUNTS
+from tessarr.zarr_python.counts import COUNTS, FallbackError
 from tessarr.zarr_python.piped import array as piped_array
 from tessarr.zarr_python.pipeline import TessarrCodecPipeline
 from tessarr.zarr_python.serve import engine_read as real_engine_read
@@ -279,3 +279,31 @@ def test_loading_the_entry_point_loads_no_engine() -> None:
     of_data_types = {"tessarr.zarr_python.data_types"}  # an entry point too, which zarr-python 3.4 loads
     assert set(ours) <= light | of_data_types | {"tessarr.errors"}
     assert others == []
+
+
+def test_the_strict_setting_makes_errors_of_fallbacks(tmp_path: Path) -> None:
+    served = opened(zarr.create_array(tmp_path / "served", shape=(6,), chunks=(3,), dtype="i4"))
+    foreign = opened(zarr.create_array(Hooked(tmp_path / "foreign"), shape=(6,), chunks=(3,), dtype="i4"))
+    foreign[:] = 1
+    with zarr.config.set({"codec_pipeline.strict": True}):
+        served[:] = 2
+        assert served[:].tolist() == [2] * 6
+        assert served[4:4].tolist() == []
+        served[4:4] = 0
+        with pytest.raises(FallbackError, match="may do more than hold bytes"):
+            foreign[:]
+        with pytest.raises(FallbackError, match="may do more than hold bytes"):
+            foreign[:] = 3
+    assert foreign[:].tolist() == [1] * 6
+
+
+def test_the_strict_setting_shows_the_error_of_the_engine(tmp_path: Path) -> None:
+    array = opened(zarr.create_array(tmp_path, shape=(6,), chunks=(6,), dtype="i4", compressors=GzipCodec()))
+    array[:] = 2
+    (tmp_path / "c" / "0").write_bytes(b"broken")
+    with zarr.config.set({"codec_pipeline.strict": True}), pytest.raises(tessarr.errors.CodecError):
+        array[:]
+
+
+class Hooked(zarr.storage.LocalStore):
+    """A store of another class, whose methods may do more."""

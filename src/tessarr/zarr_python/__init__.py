@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tessarr.zarr_python.adopt import accelerate as accelerate
+    from tessarr.zarr_python.counts import FallbackError as FallbackError
     from tessarr.zarr_python.counts import Stats as Stats
     from tessarr.zarr_python.counts import stats as stats
     from tessarr.zarr_python.patching import TESTED as TESTED
-    from tessarr.zarr_python.patching import FallbackError as FallbackError
     from tessarr.zarr_python.patching import PatchError as PatchError
     from tessarr.zarr_python.patching import explain as explain
     from tessarr.zarr_python.patching import is_patched as is_patched
@@ -31,7 +31,7 @@ _HOME = {
     "accelerate": "adopt",
     "as_store": "stores.shape",
     "explain": "patching",
-    "FallbackError": "patching",
+    "FallbackError": "counts",
     "is_patched": "patching",
     "patch": "patching",
     "PatchError": "patching",

@@ -7,6 +7,21 @@ from collections import Counter
 from typing import NamedTuple
 
 
+class FallbackError(RuntimeError):
+    """In strict mode: a selection would have fallen back to zarr-python."""
+
+    def __init__(self, why: str) -> None:
+        """Of the reason `why`."""
+        super().__init__(f"this selection would fall back to zarr-python: {why}")
+
+
+def is_strict() -> bool:
+    """Return whether zarr-python's setting ``codec_pipeline.strict`` is on: zarrs' pipeline has it too."""
+    from zarr.core.config import config
+
+    return bool(config.get("codec_pipeline.strict", False))
+
+
 class Stats(NamedTuple):
     """The counters that `stats` returns."""
 

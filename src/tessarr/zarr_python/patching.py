@@ -22,7 +22,7 @@ from tessarr.indexing.base import Request
 from tessarr.zarr_python import originals, selections, serve
 from tessarr.zarr_python.adopt import check_array
 from tessarr.zarr_python.binding import Binding, binding, binding_of
-from tessarr.zarr_python.counts import COUNTS
+from tessarr.zarr_python.counts import COUNTS, FallbackError
 
 if TYPE_CHECKING:
     from zarr.core.array_spec import ArrayConfig
@@ -42,10 +42,6 @@ _Find: TypeAlias = Callable[[BoundArray, object], Request | None]
 
 class PatchError(RuntimeError):
     """The patch cannot be applied or undone in this process."""
-
-
-class FallbackError(RuntimeError):
-    """Under ``patch(strict=True)``: a selection would have fallen back to zarr-python."""
 
 
 class _Replaced(NamedTuple):
@@ -380,4 +376,4 @@ def _failure_reason(error: Exception) -> str:
 def _fall_back(why: str) -> None:
     COUNTS.fall_back(why)
     if _is_strict:
-        raise FallbackError(f"this selection would fall back to zarr-python: {why}")
+        raise FallbackError(why)

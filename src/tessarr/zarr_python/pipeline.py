@@ -95,6 +95,8 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
         drop_axes: tuple[int, ...] = (),
     ) -> Any:
         batch = list(batch_info)
+        if not batch:
+            return ()
         if self._piped is None and _is_too_early(batch, out):
             return await super().read(batch, out, drop_axes)
         if await self._array().read(batch, out, drop_axes):
@@ -108,7 +110,7 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
         drop_axes: tuple[int, ...] = (),
     ) -> None:
         batch = list(batch_info)
-        if not await self._array().write(batch, value, drop_axes):
+        if batch and not await self._array().write(batch, value, drop_axes):
             await super().write(batch, value, drop_axes)
 
     def _array(self) -> PipedArray:
@@ -133,8 +135,10 @@ def _is_too_early(batch: list[_Read], out: NDBuffer) -> bool:
         return False
     if prod(batch[0][1].shape) * out.dtype.itemsize > _SMALL_NBYTES:
         return False
-    from tessarr.zarr_python.counts import COUNTS
+    from tessarr.zarr_python.counts import COUNTS, is_strict
 
+    if is_strict():
+        return False
     _early_reads += 1
     COUNTS.fall_back("one of the first small chunks that a process reads, before tessarr's engines are loaded")
     return True

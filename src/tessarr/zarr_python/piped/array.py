@@ -18,7 +18,7 @@ from tessarr.engine.choose import choose
 from tessarr.indexing.selection import Outer, Selection
 from tessarr.types import AnyArray, Shape
 from tessarr.zarr_python.binding import Served, bound_array
-from tessarr.zarr_python.counts import COUNTS
+from tessarr.zarr_python.counts import COUNTS, FallbackError, is_strict
 from tessarr.zarr_python.piped.batches import Batch, Keys, reconstruct
 from tessarr.zarr_python.serve import engine_read, engine_write
 from tessarr.zarr_python.stores.unwrap import NotServedError
@@ -78,12 +78,11 @@ class PipedArray:
                 assert isinstance(array, np.ndarray)
                 await _read(work, array)
             except Exception as error:  # zarr-python raises its own error, or succeeds
-                why = f"tessarr raised {type(error).__name__}"
+                why = _failure_reason(error)
             else:
                 COUNTS.read()
                 return True
-        COUNTS.fall_back(why)
-        return False
+        return _fall_back(why)
 
     async def write(self, batch: Sequence[Item], value: NDBuffer, drop_axes: tuple[int, ...]) -> bool:
         """Write `value` to the selection of `batch`; return whether tessarr served it. A fallback is counted."""
@@ -99,9 +98,8 @@ class PipedArray:
                     return True
                 why = "a value that is neither a scalar nor of the selection's shape"
             except Exception as error:  # zarr-python raises its own error, or succeeds
-                why = f"tessarr raised {type(error).__name__}"
-        COUNTS.fall_back(why)
-        return False
+                why = _failure_reason(error)
+        return _fall_back(why)
 
     # -- binding -----------------------------------------------------------------------------------------------
 
@@ -110,7 +108,7 @@ class PipedArray:
     ) -> tuple[_Work | None, str]:
         """Return the bound array and the selection for an engine, or ``None`` and the reason to fall back."""
         metadata = self.metadata
-        if metadata is None or not batch:
+        if metadata is None:
             return None, "a pipeline within a codec"
         first = batch[0]
         paths = [item[0].path for item in batch if isinstance(item[0], StorePath) and item[0].store is self.store]
@@ -154,6 +152,19 @@ class PipedArray:
         if isinstance(place, str):
             raise NotServedError(place)
         return place
+
+
+def _failure_reason(error: Exception) -> str:
+    if is_strict():
+        raise error
+    return f"tessarr raised {type(error).__name__}"
+
+
+def _fall_back(why: str) -> bool:
+    COUNTS.fall_back(why)
+    if is_strict():
+        raise FallbackError(why)
+    return False
 
 
 def _is_within(selection: Selection, shape: Shape) -> bool:
