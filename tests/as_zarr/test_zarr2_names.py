@@ -6,14 +6,15 @@ import json
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import tessarr
 import tessarr.facade.zarr2
-from tessarr.facade.zarr2 import meta, storage
+from tessarr.facade.zarr2 import indexing, meta, n5, storage, util
+from tessarr.facade.zarr2.context import Context
 from tessarr.facade.zarr2.storage import BaseStore, Store
 from tessarr.stores.memory.mapping import MappingStore
 
@@ -132,3 +133,39 @@ def test_names_of_documents_paths_and_codecs() -> None:
     assert (storage.array_meta_key, storage.group_meta_key, storage.attrs_key) == (".zarray", ".zgroup", ".zattrs")
     assert storage.normalize_storage_path("/a//b/") == "a/b"
     assert "blosc" in tessarr.facade.zarr2.codec_registry
+
+
+def test_sizes_shapes_and_paths_are_those_of_zarr_python() -> None:
+    """Values that zarr-python 2.18.7 returns."""
+    sizes = [util.human_readable_size(nbytes) for nbytes in (0, 1023, 1536, 2**20, 10**7, 3 * 2**30, 2**60)]
+    assert sizes == ["0", "1023", "1.5K", "1.0M", "9.5M", "3.0G", "1024.0P"]
+    assert util.guess_chunks((10000, 10000), 8) == (313, 625)
+    assert util.guess_chunks((100,), 1) == (100,)
+    assert util.normalize_shape(5) == (5,)
+    with pytest.raises(TypeError, match="shape is None"):
+        util.normalize_shape(None)
+    assert [util.buffer_size(value) for value in (np.zeros(3), b"abc", bytearray(5))] == [24, 3, 5]
+    assert util.normalize_storage_path("/a//b/") == "a/b"
+
+
+def test_indexers_take_an_array_and_give_three_values_for_a_chunk() -> None:
+    array = tessarr.zeros((6, 5), chunks=(3, 5))
+
+    class Adaptor:
+        _shape, _chunks = (6, 5), (3, 5)
+
+    for source in (array, Adaptor()):
+        indexer = indexing.BasicIndexer((slice(1, 4), 0), source)
+        assert indexer.shape == (3,)
+        found = [(coords, within, out) for coords, within, out in indexer]
+        assert found[1] == ((1, 0), (slice(0, 1, 1), 0), (slice(2, 3, 1),))
+    rows = indexing.OrthogonalIndexer(([0, 4], slice(None)), array)
+    data, result = np.arange(30).reshape(6, 5), np.zeros(rows.shape, int)
+    for coords, within, out in rows:
+        result[cast("Any", out)] = data[coords[0] * 3 : coords[0] * 3 + 3][cast("Any", within)]
+    assert np.array_equal(result, data[[0, 4]])
+
+
+def test_n5_and_context_have_the_names_of_their_modules() -> None:
+    assert (n5.N5Store, n5.N5FSStore) == (storage.N5Store, storage.N5FSStore)
+    assert Context(meta_array=np.empty(())).keys() == {"meta_array"}

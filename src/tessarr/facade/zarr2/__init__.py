@@ -7,7 +7,11 @@ from typing import Any
 
 from tessarr.facade import zarr3
 
-_SUBMODULES = frozenset("attrs codecs convenience core creation errors hierarchy meta storage sync".split())  # noqa: SIM905
+_SUBMODULES = frozenset(
+    """
+    attrs codecs context convenience core creation errors hierarchy indexing meta n5 storage sync util
+    """.split()  # noqa: SIM905
+)
 _NAMES = {
     "tessarr.facade.zarr2.storage": (
         "ABSStore DBMStore DictStore DirectoryStore FSStore KVStore LMDBStore LRUStoreCache MemoryStore MongoDBStore N5FSStore "
