@@ -1,9 +1,9 @@
-"""Which keys opening requests of a store that a user derived from zarr-python's base class."""
+"""Which keys opening and creating request of a store that a user derived from zarr-python's base class."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -29,9 +29,9 @@ class Recording(Store):
         return self is other
 
     async def get(self, key: str, prototype: object = None, byte_range: object = None) -> Buffer | None:
+        self.keys.append(key)
         if key.rpartition("/")[2] == "meta":
             raise ValueError(f"{key} is no key of Zarr")
-        self.keys.append(key)
         value = self.values.get(key)
         return None if value is None else Buffer.from_bytes(value)
 
@@ -91,6 +91,16 @@ def test_nodes_are_opened_and_those_of_the_other_kind_are_named(zarr_format: int
         tessarr.open_group(store, mode="r")
     with pytest.raises(NodeNotFoundError, match=r"no array here.*got a group"):
         tessarr.open_array(Recording({".zgroup": b'{"zarr_format": 2}'}), mode="r")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_creating_asks_for_no_key_of_v1(zarr_format: Literal[2, 3]) -> None:
+    store = Recording({})
+    group = tessarr.create_group(store, zarr_format=zarr_format)
+    group.create_array("a", shape=4, dtype="i4")
+    tessarr.create_array(store, name="b/c", shape=4, dtype="i4", zarr_format=zarr_format)
+    assert group.nmembers(max_depth=None) == 3
+    assert not [key for key in store.keys if key.endswith("meta")]
 
 
 @pytest.mark.filterwarnings("ignore:Zarr v1 is deprecated")

@@ -170,13 +170,14 @@ def read_entries(store: Store, paths: Sequence[str], names: Sequence[str] = NAME
 async def read_entries_steps(
     store: Store, paths: Sequence[str], names: Sequence[str] = NAMES, *, v1: bool = True, claims: bool = True
 ) -> list[Entry]:
-    """Read the documents of several nodes in one `fetch`; documents of v1 only at the first path, and only with `v1`.
+    """Read the documents of several nodes in one `fetch`; documents of v1 only at the first path, with `v1`, in stores of ours.
 
     Without `claims` those are missing that a transaction is creating.
     """
     if not paths:
         return []
     late = [name for name in names if name not in _V1_NAMES]
+    v1 = v1 and store.may_hold_v1
     prefixes = map(prefix_of, paths)
     places = [(path, at, names if v1 and i == 0 else late) for i, (path, at) in enumerate(zip(paths, prefixes))]
     wanted = [(path, name) for path, _, here in places for name in here]
