@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,25 @@ def test_a_group_of_the_other_format_is_made_beside_one_that_stays(as_zarr: None
     )
     with pytest.warns(errors.ZarrUserWarning, match=r"Both zarr\.json .* and \.zgroup .* Zarr format 3 will be used"):
         assert dict(tessarr.open_group(old_group, mode="r").attrs) == {"b": 2}
+
+
+@pytest.mark.parametrize("mode", ["w-", "x"])
+def test_a_mode_that_replaces_nothing_hides_no_node_of_the_other_format(
+    as_zarr: None, old_group: Path, mode: Any
+) -> None:
+    before = sorted(old_group.rglob("*"))
+    uses: list[Callable[[], object]] = [
+        lambda: tessarr.open_group(old_group, mode=mode),
+        lambda: tessarr.open(old_group, mode=mode),
+        lambda: tessarr.open_array(old_group / "x", mode=mode, shape=(4,), dtype="int16"),
+        lambda: tessarr.open(old_group / "x", mode=mode, shape=(4,), dtype="int16"),
+        lambda: tessarr.create((4,), store=old_group / "x", mode=mode, dtype="int16"),
+    ]
+    for use in uses:
+        with pytest.raises(FileExistsError, match="contains a"):
+            use()
+    assert sorted(old_group.rglob("*")) == before
+    assert tessarr.open_group(old_group / "new", mode=mode).zarr_format == 3
 
 
 def test_tessarr_itself_refuses_a_node_where_one_of_the_other_format_is(old_group: Path) -> None:

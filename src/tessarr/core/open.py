@@ -30,6 +30,7 @@ from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.errors import ArrayNotFoundError, NodeNotFoundError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
+from tessarr.settings import config as settings
 from tessarr.stores.base import Store
 from tessarr.stores.protocols import Remote
 from tessarr.stores.url import StoreLike
@@ -101,7 +102,7 @@ async def open(  # noqa: A001 - zarr-python's name
                 raise _config_of_group(where, here)
             node = _node(where, here, found, mode, _config_of(config, kwargs), number)
             return node if isinstance(node, Array) else node._with_consolidated(use, beside)
-        mode = "w-"
+        mode = "a" if settings.get("zarr_python.both_formats") else "w-"
     if wants_array:
         creating = steps_of(open_array)(where, mode=mode, path=here, zarr_format=number, config=config, **kwargs)
         return await creating
@@ -157,8 +158,10 @@ async def open_array(
         array = _node(where, here, known, mode, _config_of(config, kwargs), number)
         assert isinstance(array, Array)
         return array if version is None else await _at_version_call(array, version)
-    from tessarr.core.creation.arrays import create
+    from tessarr.core.creation.arrays import create, require_free_steps
 
+    if mode == "w-":
+        await require_free_steps(where, here)
     arguments = {**kwargs, "overwrite": mode == "w" or kwargs.get("overwrite", False)}
     return await steps_of(create)(store=where, path=here, zarr_format=number, config=config, **arguments)
 
@@ -216,6 +219,10 @@ async def open_group(
             found = await read_nodes.expect_kind_steps(found, where, here, number, GroupMetadata)
             opened = Group._opened(where, here, found, mode, use_consolidated, beside)
             return opened._with_format_found_at(here if number is None else None)
+    if mode == "w-":
+        from tessarr.core.creation.arrays import require_free_steps
+
+        await require_free_steps(where, here)
     return await Group._create_steps(where, here, format_of_new(None, number), attributes, mode == "w")
 
 

@@ -25,6 +25,7 @@ from tessarr.errors import BaseZarrError, ReadOnlyError, ZarrDeprecationWarning
 from tessarr.grids.guess import ChunksLike, ShardsLike
 from tessarr.keys.base import ChunkKeyEncodingLike
 from tessarr.metadata.array import ArrayMetadata
+from tessarr.settings import config as settings
 from tessarr.stores.base import Store
 from tessarr.stores.url import StoreLike, overlaps
 from tessarr.types import JSONObject, ShapeLike
@@ -219,6 +220,8 @@ async def _create_as_given_steps(given: dict[str, Any]) -> Array:
     arguments, runtime = creation_arguments(number, given)
     where, here, _ = locate(store, path, None, given["storage_options"])
     replace = _replaces(given["mode"], overwrite, where)
+    if given["mode"] in ("w-", "x"):
+        await require_free_steps(where, here)
     check_chunk_store(where, given["chunk_store"])
     if data is not None:
         data = array_like(data)
@@ -253,6 +256,17 @@ def _replaces(mode: str | None, overwrite: bool, store: Store) -> bool:
             hint="Leave out mode; open_array(…, mode='r') opens an array that exists",
         )
     return mode == "w" or (overwrite and mode not in ("w-", "x"))
+
+
+async def require_free_steps(store: Store, path: str) -> None:
+    """Raise `ContainsArrayError` or `ContainsGroupError` where mode "w-" finds a node of any format.
+
+    With ``zarr_python.both_formats`` creation itself allows one of the other format, which the new node would hide.
+    """
+    if settings.get("zarr_python.both_formats"):
+        kind = (await metadata_io.read_kinds_steps(store, path))[path]
+        if kind is not None:
+            raise metadata_io.occupied(store, path, kind)
 
 
 create_array_async = async_variant(create_array)

@@ -87,7 +87,7 @@ async def create_documents_steps(
     beside = existing is not None and not overwrite and _may_be_beside(entries[-1], zarr_format, documents)
     existing = None if beside else existing
     if existing is not None and not overwrite and not (keep and existing == "array"):
-        raise _contains(store, path, existing)
+        raise occupied(store, path, existing)
     made, _ = await _create_ancestors_steps(store, path, zarr_format, kinds)
     clears = overwrite and store.supports_deletes and settings.get("zarr_python.overwrite_all")
     if overwrite and (existing is not None or clears):
@@ -97,7 +97,7 @@ async def create_documents_steps(
         other = await write_new_steps(store, path, documents, replace=is_one, above=made, formats_in_the_way=ways)
         if other is not None:
             if not overwrite:
-                raise _contains(store, other, (await read_kinds_steps(store, other))[other])
+                raise occupied(store, other, (await read_kinds_steps(store, other))[other])
             await hold_node_steps(store, path, _replace_steps(store, path, documents))
         else:
             await remove_old_attributes_steps(store, entries[-1], attributes)
@@ -115,7 +115,7 @@ def _holders_of(zarr_format: ZarrFormat) -> tuple[str]:
     return (formats.KEYS[3].array,) if zarr_format == 3 else (V2_KEY,)
 
 
-def _contains(store: Store, path: str, kind: str | None) -> TessarrError:
+def occupied(store: Store, path: str, kind: str | None) -> TessarrError:
     what = {"array": "an array", "group": "a group"}.get(
         kind or "", "documents of a node that another writer is creating"
     )
