@@ -49,7 +49,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "tessarr/stores/local/replace.py": ("tests/stores/test_local.py",),
     "tessarr/stores/local/lock.py": ("tests/stores/test_local.py",),
     "tessarr/stores/local/file.py": ("tests/stores/test_local.py",),
-    "tessarr/stores/local/exchange.py": ("tests/stores/test_localswap.py",),
+    "tessarr/stores/local/exchange.py": ("tests/stores/test_local.py",),
     "tessarr/stores/local/sync.py": ("tests/stores/test_durable.py",),
     "tessarr/stores/local/transactions/journal.py": ("tests/transactions/test_journal.py",),
     "tessarr/stores/compare_and_swap.py": ("tests/stores/test_swapping.py",),

@@ -537,6 +537,14 @@ def test_names_are_exchanged_or_stay(tmp_path: Path) -> None:
         assert (os.path.isfile(one), os.path.isdir(other)) == (True, True)
 
 
+def test_names_stay_where_the_c_library_cannot_exchange_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tessarr.stores.local.exchange._renameat2", lambda: None)
+    (tmp_path / "one").touch()
+    (tmp_path / "other").mkdir()
+    assert exchange(str(tmp_path / "one"), str(tmp_path / "other")) is False
+    assert (tmp_path / "one").is_file()
+
+
 @pytest.mark.parametrize(("prefix", "renames"), [("n/", 2), ("", 4)])
 def test_replacing_a_prefix_fails_without_loss(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch, prefix: str, renames: int
