@@ -27,6 +27,7 @@ from tessarr.errors import FailedTasksError
 from tessarr.plan import Plan, executors
 from tessarr.plan.executors import DaskExecutor, executor_from, in_turn, submitted
 from tessarr.plan.strategies.ready import Ready
+from tessarr.plan.task import Worker
 from tests.plan.conftest import assert_carried_out
 from tests.pseudo_terminal import drawn_on_terminal
 
@@ -65,13 +66,20 @@ def test_a_plan_runs_in_a_pool_of_mpi(plan: Plan, tmp_path: Path) -> None:
     assert_carried_out(tmp_path)
 
 
+class _Sent:
+    key = "task"
+    status = "pending"
+
+
 class LostExecutor:
     """The executor of a dask client that is closed while a task runs, and leaves the task's future pending."""
 
     def __init__(self) -> None:
-        self._client = SimpleNamespace(status="running")
+        self._client = SimpleNamespace(status="running", submit=lambda *_: _Sent())
+        self._futures: set[object] = set()
+        self._kwargs: dict[str, object] = {}
 
-    def submit(self, *_: object) -> Future[Any]:
+    def _wrap_future(self, _: object) -> Future[Any]:
         self._client.status = "closed"
         return Future()
 
@@ -297,6 +305,45 @@ def test_the_receipts_of_tasks_that_run_when_a_plan_is_interrupted_are_kept(plan
     assert len(ran) >= 2
     assert plan.status().done == len(ran)
     assert plan.run().finished
+    assert set(ran.values()) == {1}
+
+
+def test_the_receipts_of_tasks_that_run_on_dask_when_a_plan_is_interrupted_are_kept(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Futures of dask can be cancelled while their tasks run."""
+    distributed = pytest.importorskip("distributed", reason="belongs to the extra [dask]")
+    ran, begun, more, carry_out = Counter[int](), Event(), Event(), Worker.run
+    keep_started = DaskExecutor.keep_started
+
+    def run(work: Worker, task: int, *, marked: bool = True) -> Any:
+        if task == 0:
+            assert begun.wait(60)
+        else:
+            begun.set()
+            assert more.wait(60)
+        ran[task] += 1
+        return carry_out(work, task, marked=marked)
+
+    def kept(executor: DaskExecutor) -> None:
+        keep_started(executor)
+        more.set()
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Worker, "run", run)
+    monkeypatch.setattr(DaskExecutor, "keep_started", kept)
+    options = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": "127.0.0.1:0"}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                plan.run(client, progress=interrupted)
+        finally:
+            more.set()
+        assert len(ran) >= 2
+        assert plan.status().done == len(ran)
+        assert plan.run(client).finished
     assert set(ran.values()) == {1}
 
 

@@ -122,7 +122,7 @@ def carry_out(writes: Sequence[Write], executor: object, fork: Store | None = No
     context, slots = executor_from(executor, None)
     failed: dict[int, BaseException] = {}
     running: Running[Store | None] = {}
-    with context as chosen, stopping(running, lambda _task, _fork: None):
+    with context as chosen, stopping(chosen, running, lambda _task, _fork: None):
 
         def block(task: int) -> Block:
             number = bisect_right(starts, task) - 1

@@ -27,6 +27,7 @@ from tessarr.plan.strategies.ready import Hands
 
 if TYPE_CHECKING:
     from distributed import Client
+    from distributed import Future as DaskFuture
     from distributed.cfexecutor import ClientExecutor
 
 A = TypeVar("A")
@@ -62,6 +63,8 @@ CALL_SECONDS = 0.1
 _MOST_IN_CALL = 256
 _LOOK_S = 1
 """Seconds after which a client of dask is looked at again."""
+_ANSWER_S = 10
+"""Seconds within which a scheduler of dask says which tasks run."""
 
 
 def executor_from(executor: object, slots: int | None) -> tuple[AbstractContextManager[Submits], int]:
@@ -116,13 +119,14 @@ class DaskExecutor:
     """Submits tasks by the executor of a dask client. While it is entered, tasks that have not ended fail when the client is
     closed.
 
-    A client that loses its scheduler closes itself, and can leave its futures pending forever.
+    A client that loses its scheduler closes itself, and can leave its futures pending forever. The futures of its executor are
+    pending, too, while their tasks run.
     """
 
     def __init__(self, executor: ClientExecutor) -> None:
         self._executor = executor
         self._client = executor._client
-        self._pending: set[Future[object]] = set()
+        self._pending: dict[Future[object], DaskFuture[object]] = {}
         self._left = threading.Event()
         self._watch = threading.Thread(target=self._fail_when_closed, name="tessarr-dask", daemon=True)
 
@@ -136,15 +140,31 @@ class DaskExecutor:
 
     def submit(self, fn: Callable[..., T], /, *args: object) -> Future[T]:
         """Run ``fn(*args)`` on a worker."""
-        future: Future[T] = self._executor.submit(fn, *args)
-        self._pending.add(cast("Future[object]", future))
-        future.add_done_callback(self._pending.discard)
+        sent = self._client.submit(fn, *args, **self._executor._kwargs)
+        self._executor._futures.add(sent)
+        future: Future[T] = self._executor._wrap_future(sent)
+        known = cast("Future[object]", future)
+        self._pending[known] = sent
+        known.add_done_callback(lambda ended: self._pending.pop(ended, None))
         return future
+
+    def keep_started(self) -> None:
+        """Make the futures of tasks that have started no longer cancellable. Where the scheduler does not answer, none."""
+        pending = self._pending.copy()
+        started = {sent.key for sent in pending.values() if sent.status == "finished"}
+        with suppress(Exception):
+            keys = [sent.key for sent in pending.values()]
+            stacks = self._client.sync(self._client.scheduler.call_stack, keys=keys, callback_timeout=_ANSWER_S)
+            started.update(key for of_worker in stacks.values() for key in of_worker)
+        for future, sent in pending.items():
+            if sent.key in started and not future.done():
+                with suppress(RuntimeError):  # it has ended meanwhile
+                    future.set_running_or_notify_cancel()
 
     def _fail_when_closed(self) -> None:
         while not self._left.wait(_LOOK_S):
             if self._client.status == "closed":
-                for future in self._pending.copy():
+                for future in list(self._pending):
                     with suppress(InvalidStateError):  # it has ended meanwhile
                         future.set_exception(BrokenExecutor("the client of dask has lost its scheduler, or was closed"))
 
@@ -216,7 +236,7 @@ def submitted(
 
 
 @contextmanager
-def stopping(running: Running[T], take: Callable[[int, T], None]) -> Iterator[None]:
+def stopping(executor: Submits, running: Running[T], take: Callable[[int, T], None]) -> Iterator[None]:
     """After an error in the block, cancel what is in flight, wait for the tasks that run, and `take` their receipts.
 
     After Ctrl-C, say so. A second one leaves them: raises `LeftRunning`.
@@ -225,6 +245,8 @@ def stopping(running: Running[T], take: Callable[[int, T], None]) -> Iterator[No
         yield
     except BaseException as error:
         try:
+            if isinstance(executor, DaskExecutor):
+                executor.keep_started()
             left = {future: tasks for future, tasks in running.items() if not future.cancel()}
             if left and isinstance(error, KeyboardInterrupt):
                 count = counted(sum(map(len, left.values())), "task")

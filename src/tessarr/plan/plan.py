@@ -237,7 +237,7 @@ class Plan:
                 self._results[task] = receipt.result
 
         try:
-            with context as chosen, stopping(running, take):
+            with context as chosen, stopping(chosen, running, take):
                 submit = self._submit(chosen, executor is None)
                 for task, result in submitted(submit, ready, count, retries, running):
                     if isinstance(result, BaseException):
