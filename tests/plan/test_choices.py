@@ -13,6 +13,7 @@ import tessarr.plan
 from tessarr.cli import main
 from tessarr.codecs.bytes_to_bytes.blosc import BloscCodec
 from tessarr.errors import BaseZarrError, ReadOnlyError, UnsupportedOperationError
+from tessarr.plan.strategies.strategy import Name
 
 VALUES = np.arange(200, dtype="f8").reshape(20, 10)
 
@@ -48,7 +49,22 @@ def test_one_length_holds_along_every_axis(length: Any, chunks: tuple[int, ...],
     assert (made.chunks, made.shards) == ((2, 2), (4, 4))
 
 
-@pytest.mark.parametrize("wrong", [[[5, 15], [3, 3, 4]], True, 2.5, [2.5, 2], {"x": "2"}])
+@pytest.mark.parametrize("strategy", ["direct", "staged"])
+def test_chunks_and_shards_may_be_of_several_lengths(strategy: Name, source: str, tmp_path: Path) -> None:
+    layouts: list[dict[str, Any]] = [
+        {"chunks": [[5, 8, 7], [3, 3, 4]]}, {"chunks": [[5, 8, 7], -1]}, {"chunks": (5, 2), "shards": [[5, 15], [6, 4]]},
+    ]  # fmt: skip
+    for number, layout in enumerate(layouts):
+        plan = tessarr.plan.rechunk(source, tmp_path / f"{number}.zarr", memory="4kB", strategy=strategy, **layout)
+        assert plan.run().finished
+        made = tessarr.open_array(tmp_path / f"{number}.zarr")
+        grid: Any = made._metadata.chunk_grid.to_json()
+        wanted = [length if isinstance(length, list) else 10 for length in layout.get("shards") or layout["chunks"]]
+        assert grid["configuration"]["chunk_shapes"] == wanted
+        assert (made[...] == VALUES).all()
+
+
+@pytest.mark.parametrize("wrong", [[[5, 15], [3.5]], [[], 2], True, 2.5, [2.5, 2], {"x": "2"}])
 def test_what_is_no_length_is_named(wrong: Any, source: str, tmp_path: Path) -> None:
     for what in ("chunks", "shards"):
         with pytest.raises(BaseZarrError, match=f"{what}: a length is a number"):

@@ -34,9 +34,10 @@ from tessarr.types import JSONObject, Shape, ZarrFormat
 if TYPE_CHECKING:
     from tessarr.metadata.n5 import AxisOrder
 
-ChunksChoice: TypeAlias = "str | int | Sequence[int] | Mapping[str, int] | None"
+ChunksChoice: TypeAlias = "str | int | Sequence[int | Sequence[int]] | Mapping[str, int | Sequence[int]] | None"
 """Chunks or shards for many arrays: "keep", "auto", a size ("8MB"), one length along every axis, lengths for the arrays of that
-many dimensions, or lengths by dimension name; -1 is a whole axis. ``None``: no shards."""
+many dimensions, or lengths by dimension name; -1 is a whole axis, a list the length of each chunk along an axis. ``None``: no
+shards."""
 
 _SMALL_CHUNK, _FEW_CHUNKS = 64 << 10, 16
 """Smaller chunks of a source are not kept, unless there are only a few of them: each would be one file."""
@@ -379,11 +380,14 @@ def _check_lengths(what: str, layout: ChunksChoice) -> None:
     given = layout.values() if isinstance(layout, Mapping) else [layout] if _is_length(layout) else layout
     if given is None or isinstance(given, str):
         return
-    if not isinstance(given, Iterable) or not all(map(_is_length, given)):
-        hint = "tessarr.create_array makes chunks of several lengths along an axis"
-        raise BaseZarrError(f"{what}: a length is a number", got=layout, hint=hint)
-    if any(size == 0 or size < -1 for size in given):
-        raise BaseZarrError(f"{what}: lengths are positive, or -1 for a whole axis", got=layout)
+    for size in given if isinstance(given, Iterable) else [given]:
+        several = size if isinstance(size, Sequence) and not isinstance(size, str) else [size]
+        lengths, least = [one for one in several if _is_length(one)], -1 if several is not size else 1
+        if not lengths or len(lengths) < len(several):
+            hint = "Give a number, or a list of the lengths of all chunks along an axis"
+            raise BaseZarrError(f"{what}: a length is a number", got=layout, hint=hint)
+        if any(one == 0 or one < least for one in lengths):
+            raise BaseZarrError(f"{what}: lengths are positive, or -1 for a whole axis", got=layout)
 
 
 def _is_length(value: object) -> TypeGuard[int]:
@@ -411,9 +415,12 @@ def _chunks(node: SourceArray, choices: Choices) -> ChunksLike:
     else:
         sizes = list(layout)
     sizes = [length if size == -1 else size for size, length in zip(sizes, node.shape, strict=True)]
+    lengths = [size for size in sizes if _is_length(size)]
+    if len(lengths) < len(sizes):
+        return [list(size) if isinstance(size, Sequence) else size for size in sizes]
     if choices.shards in ("keep", None):
-        sizes = [min(size, length) if size > 0 else size for size, length in zip(sizes, node.shape, strict=True)]
-    return tuple(max(1, size) if size >= 0 else size for size in sizes)
+        lengths = [min(size, length) if size > 0 else size for size, length in zip(lengths, node.shape, strict=True)]
+    return tuple(max(1, size) if size >= 0 else size for size in lengths)
 
 
 def _in_one_chunk(node: SourceArray, choices: Choices) -> bool:
@@ -462,7 +469,7 @@ def _shards(node: SourceArray, choices: Choices, chunks: ChunksLike, number: Zar
     return tuple(layout) if len(layout) == len(node.shape) else None
 
 
-def _named(layout: Mapping[str, int], node: SourceArray) -> bool:
+def _named(layout: Mapping[str, object], node: SourceArray) -> bool:
     return any(name in layout for name in node.dimension_names or ())
 
 
