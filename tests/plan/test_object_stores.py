@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
+import numpy as np
 import pytest
 
 import tessarr
@@ -16,16 +19,22 @@ from tessarr.cli import main
 from tessarr.plan import Plan
 from tessarr.stores.url import store_from
 from tests.stores.remote import servers
+from tests.stores.remote.proxy import start_proxy
 
 STORAGE = [word for item in servers.S3_OPTIONS.items() for word in ("--storage", "=".join(item))]
 
 
 @pytest.fixture(scope="module")
-def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Start an S3 server, and give the URL of its bucket."""
-    root = tmp_path_factory.mktemp("s3")
-    with servers.s3_server(root) as server:
-        yield f"s3+http://{server.address}/bucket"
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
+    """Start an S3 server."""
+    with servers.s3_server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def bucket(server: servers.Server) -> str:
+    """Give the URL of the bucket of the S3 server."""
+    return f"s3+http://{server.address}/bucket"
 
 
 @pytest.fixture
@@ -107,3 +116,55 @@ def test_what_a_stopped_verb_wrote_is_removed_with_the_options_of_the_target(
     assert main(["copy", source, f"{bucket}/stopped/b.zarr", *STORAGE]) == 130
     above, _ = store_from(f"{bucket}/stopped", storage_options=servers.S3_OPTIONS)
     assert {key.partition("/")[0] for key in above.list_prefix("")} == {"a.zarr"}
+
+
+_MB = 1 << 20
+_MOVES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    "chunks that the end of the array cuts": (
+        {"shape": (678, 553), "chunks": (128, 128)}, {"chunks": (128, 128)}, {"memory": 3 * _MB, "strategy": "staged"}
+    ),
+    "ranges of intermediate shards": (
+        {"shape": (2048, 2100), "chunks": (16, 2100)}, {"chunks": (2048, 20)}, {"memory": 6 * _MB, "strategy": "staged"}
+    ),
+    "inner chunks far apart": (
+        {"shape": (2048, 2048), "chunks": (128, 128), "shards": (1024, 1024)},
+        {"chunks": (1000, 100)},
+        {"memory": 40 * _MB, "strategy": "direct"},
+    ),
+    "intermediate chunks far apart": (
+        {"shape": (2048, 2100), "chunks": (128, 128), "shards": (1024, 1024)},
+        {"chunks": (64, 700)},
+        {"memory": 20 * _MB, "strategy": "staged"},
+    ),
+    "encoded chunks out of a shard into others": (
+        {"shape": (2048, 2048), "chunks": (128, 128), "shards": (2048, 2048)},
+        {"chunks": (128, 128), "shards": (512, 512)},
+        {"memory": 60 * _MB, "strategy": "regroup"},
+    ),
+    "values that are read in parts": (
+        {"shape": (3000, 2700), "chunks": (3000, 2700)}, {"chunks": (1500, 1350)}, {"memory": 400 * _MB, "strategy": "direct"}
+    ),
+    "values that are stored in parts": (
+        {"shape": (4096, 5120), "chunks": (1024, 1024)}, {"chunks": (4096, 5120)}, {"memory": 600 * _MB, "strategy": "direct"}
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", _MOVES)
+def test_requests_and_objects_are_as_predicted(kind: str, server: servers.Server) -> None:
+    """Where encoded chunks are as long as their elements, and shards have more than half a MiB."""
+    before, after, how = _MOVES[kind]
+    options: dict[str, Any] = {"storage_options": servers.S3_OPTIONS}
+    with start_proxy(server) as proxy, tessarr.config.set({"threading.max_workers": 2}):
+        url = f"s3+http://{proxy.address}/bucket/{kind.replace(' ', '-')}"
+        source = tessarr.create_array(f"{url}/a", dtype="u4", compressors=None, **before, **options)
+        source[...] = np.random.default_rng(0).integers(1, 1 << 32, source.shape, "u4")
+        plan = tessarr.plan.rechunk(f"{url}/a", f"{url}/b", verify=False, **after, **how, **options)
+        costs = plan.describe().arrays[0]
+        assert costs.strategy == how["strategy"]
+        proxy.clear()
+        assert plan.run(retries=0).finished
+        seen = [one for one in proxy.seen if re.search(r"/c(/\d+)+$", one.key)]
+        writes = {one.key for one in seen if one.method == "PUT"}
+    assert len(writes) == costs.objects + costs.temporary_objects
+    assert len(seen) == costs.requests

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -267,6 +269,18 @@ def test_places_within_each_other_and_zip_files_are_refused(source: str, tmp_pat
 def test_too_little_memory_is_refused_with_what_is_needed(source: str, tmp_path: Path) -> None:
     with pytest.raises(BaseZarrError, match=r"a task needs more memory.*Allow at least \d+ MB"):
         tessarr.plan.rechunk(source, tmp_path / "dest.zarr", chunks=(60, 44), memory="500B")
+
+
+@pytest.mark.parametrize("length", [200, 900, 2000])
+def test_the_memory_that_is_said_to_be_needed_is_enough(length: int, tmp_path: Path) -> None:
+    """Also where the code of a process is counted, since much memory is needed."""
+    large = tessarr.create_array(tmp_path / "large", shape=(4000, 4000), chunks=(100, 4000), dtype="f8")
+    planned = partial(tessarr.plan.rechunk, large, tmp_path / "dest.zarr", chunks=(length, length))
+    with pytest.raises(BaseZarrError) as raised:
+        planned(memory="100kB")
+    found = re.search(r"Allow at least (\d+ MB)", str(raised.value))
+    assert found is not None
+    assert planned(memory=found[1]).tasks > 1
 
 
 def test_other_documents_and_versions_are_refused(source: str, tmp_path: Path) -> None:

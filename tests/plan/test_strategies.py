@@ -19,7 +19,7 @@ import tessarr
 import tessarr.plan
 from tessarr.core.claims.intents import CLAIM
 from tessarr.errors import BaseZarrError, FailedTasksError, UnsupportedOperationError
-from tessarr.plan.cost import reads_of_shards
+from tessarr.plan.requests import Shards, reads_of_shards
 from tessarr.plan.strategies.strategy import Name
 from tessarr.plan.tiling import Tiling
 from tessarr.storage import MemoryStore
@@ -197,7 +197,7 @@ def test_requests_for_shards_are_those_of_every_box(data: st.DataObject) -> None
             )
             half = 2 * count >= prod(shards) // prod(chunks)
             expected += 1 if covered or half else 2
-    assert reads_of_shards(tiling, tuple(shards), tuple(chunks)) == expected
+    assert reads_of_shards(tiling, Shards(tuple(shards), tuple(chunks))) == expected
 
 
 def test_a_description_says_how_many_parts_have_work_and_what_converted_elements_cost(tmp_path: Path) -> None:

@@ -11,12 +11,10 @@ while it works on the other, if its buffers are kept.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from math import gcd, lcm, log, prod
-from typing import NamedTuple, Self, TypeAlias
+from typing import NamedTuple, Self
 
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ChunkSpec
@@ -41,6 +39,8 @@ _CODE = 4_000_000
 """Bytes of code and tables that a process has loaded once it has moved a box, as measured."""
 _STATE = 2_500_000
 """Bytes of the state of codecs that a thread keeps, as measured with zstd."""
+WITH_OVERHEAD = 4
+"""The overhead of a process is within what tasks may use that is more than so many times as much."""
 FOR_FLIGHT = 8
 """One part in so many of the memory of a task is for chunks that are requested, or stored, at once."""
 KEPT = 8 << 20
@@ -253,7 +253,8 @@ def choose_box(sizes: Sizes, memory: int) -> Tiling:
     shape = sizes.shape
     box = list(sizes.smallest)
     if (least := sizes.least) > memory:
-        hint = f"Allow at least {-(-least // 10**6)} MB, or choose smaller chunks or shards"
+        needed = least if least <= WITH_OVERHEAD * sizes.overhead else least + sizes.overhead
+        hint = f"Allow at least {-(-needed // 10**6)} MB, or choose smaller chunks or shards"
         raise BaseZarrError(
             "a task needs more memory than it may use",
             expected=f"at most {memory} bytes",
@@ -367,65 +368,3 @@ def reads_along(length: int, cut: Cut, read: int) -> int:
 def chunks_read(tiling: Tiling, read: Shape) -> int:
     """Count the chunks of the source that all boxes read."""
     return prod(reads_along(n, cut, size) for n, cut, size in zip(tiling.shape, tiling.cuts, read, strict=True))
-
-
-Wanted: TypeAlias = "Counter[tuple[int, bool]]"
-"""How often so many inner chunks of a shard are read along an axis, and whether these are all that it has."""
-
-
-def wanted_along(length: int, intervals: Iterable[tuple[int, int]], shard: int, chunk: int) -> Wanted:
-    """Count what intervals of an axis of some `length` want of its shards, in inner chunks of length `chunk`.
-
-    >>> sorted(wanted_along(10, [(0, 7), (7, 10)], 4, 2).items())
-    [((1, False), 1), ((1, True), 1), ((2, False), 1), ((2, True), 1)]
-    """
-    found: Wanted = Counter()
-    for start, stop in intervals:
-        first, last = start // shard, (stop - 1) // shard
-        if last - first > 1:
-            found[shard // chunk, True] += last - first - 1
-        for number in {first, last}:
-            low, high = number * shard, min(length, (number + 1) * shard)
-            begin, end = max(start, low), min(stop, high)
-            found[(end - 1) // chunk - begin // chunk + 1, (begin, end) == (low, high)] += 1
-    return found
-
-
-def requests_for_shards(wanted: Sequence[Wanted], shards: Shape, chunks: Shape) -> int:
-    """Count the requests that read shards: one where at least half of the inner chunks are wanted, which takes the whole value;
-    else two, for its index and then for some of it."""
-    total: Wanted = Counter({(1, True): 1})
-    for along in wanted:
-        grown: Wanted = Counter()
-        for (count, whole), times in total.items():
-            for (more, all_of_it), times_along in along.items():
-                grown[count * more, whole and all_of_it] += times * times_along
-        total = grown
-    grid = prod(shard // chunk for shard, chunk in zip(shards, chunks, strict=True))
-    return sum(times * (1 if whole or 2 * count >= grid else 2) for (count, whole), times in total.items())
-
-
-def reads_of_shards(tiling: Tiling, shards: Shape, chunks: Shape) -> int:
-    """Count the requests by which all boxes read shards; exactly, unless an axis has very many unlike boxes: then at most."""
-    return requests_for_shards(
-        [
-            _wanted_by_boxes(tiling, axis, shard, chunk)
-            for axis, (shard, chunk) in enumerate(zip(shards, chunks, strict=True))
-        ],
-        shards,
-        chunks,
-    )
-
-
-def _wanted_by_boxes(tiling: Tiling, axis: int, shard: int, chunk: int) -> Wanted:
-    length, cut = tiling.shape[axis], tiling.cuts[axis]
-    if not isinstance(cut, int):
-        return wanted_along(length, pairwise((0, *cut)), shard, chunk)
-    period = lcm(cut, shard)
-    if min(period, length) > _COUNTED * cut:
-        return Counter({(0, False): reads_along(length, cut, shard)})
-    periods = length // period
-    rest = periods * period
-    found = wanted_along(length, ((low, min(length, low + cut)) for low in range(rest, length, cut)), shard, chunk)
-    once = wanted_along(period, ((low, low + cut) for low in range(0, period if periods else 0, cut)), shard, chunk)
-    return found + Counter({key: periods * times for key, times in once.items()})

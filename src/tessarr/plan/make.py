@@ -17,7 +17,7 @@ from tessarr.plan.kinds.copying import Copying, is_consolidated, planned_copies
 from tessarr.plan.manifest import Manifest, PlannedNode, new_id
 from tessarr.plan.plan import Plan
 from tessarr.plan.publish import check_apart, destination
-from tessarr.plan.sources import identity, place_of
+from tessarr.plan.sources import identity, options_of_source, place_of
 from tessarr.plan.strategies.strategy import LOCAL, Name
 from tessarr.plan.task import Work, Worker
 from tessarr.stores.base import Store
@@ -43,12 +43,13 @@ def rechunk(
 
     `source`, `dest`: what `tessarr.open` accepts; `path`: the node in `dest`. `chunks`, `shards`: "keep", "auto", a size
     ("8MB"), one length along every axis, lengths for arrays of that many dimensions, or by dimension name; -1 is a whole axis,
-    ``None`` no shards. `dtype`: of all arrays, of their kind. `memory`:
-    the most bytes that a task may hold, its threads included, as a number or "2GB". `strategy`: "direct" reads the source for
-    each box of the target, "staged" stores an intermediate array beside the target, "scratch" on the disk of the worker,
-    "regroup" moves encoded chunks; "auto" is what costs least. `scratch`: a directory on each worker for intermediate arrays,
+    a list the length of each chunk along an axis, ``None`` no shards. `dtype`: of all arrays, of their kind. `memory`: the most
+    bytes that a task may hold, its threads included, as a number or "2GB". `strategy`: "direct" reads the source for each box
+    of the target, "staged" stores an intermediate array beside the target, "scratch" on the disk of the worker, "regroup" moves
+    encoded chunks; "auto" is what costs least. `scratch`: a directory on each worker for intermediate arrays,
     which is created where it is missing, or "local" for its temporary files. `verify`: each task reads back what it wrote.
-    Consolidated metadata are written again. Nothing is written yet.
+    `source_storage_options`: ``None`` for `storage_options`, unless the URL of `dest` has another scheme. Consolidated metadata
+    are written again. Nothing is written yet.
 
     Raises `BaseZarrError` when something is at `dest` and not `overwrite`, or where one stored chunk needs more memory;
     `UnsupportedOperationError` where the source is, holds, or is within the target, or for a strategy that is impossible.
@@ -155,6 +156,8 @@ def _writing(
     _check_target(dest, storage_options)
     dest, path = from_above(dest, path, overwrite=overwrite, storage_options=storage_options)
     found = destination(dest, path, number, overwrite=overwrite, storage_options=storage_options)
+    if isinstance(source, str) and isinstance(dest, str):
+        source_storage_options = options_of_source(source, dest, storage_options, source_storage_options)
     source, source_storage_options = without_passwords(source, source_storage_options)
     said: JSONObject = options or {}
     along = said.get("along")

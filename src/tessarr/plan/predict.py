@@ -8,13 +8,15 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from math import prod
 
+from tessarr.codecs.sharding import ShardingCodec
 from tessarr.common.counted import counted
 from tessarr.engine.processors import processors
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.cost import Sizes, chunks_read, innermost, longest_chunks
 from tessarr.plan.manifest import Manifest, PlannedNode
+from tessarr.plan.requests import Shards, gets, network_of, puts, reads_of_shards, shard_nbytes
 from tessarr.plan.strategies.simulate import TaskCosts
-from tessarr.plan.strategies.strategy import StageCosts, Strategy, costs_of_stages, requests
+from tessarr.plan.strategies.strategy import Networks, StageCosts, Strategy, costs_of_stages, requests
 from tessarr.plan.tiling import tiled
 from tessarr.types import JSONObject, Shape
 
@@ -34,8 +36,9 @@ class ArrayCosts:
     requests: int
     """Requests that read the source and what is between stages, and that write: one for a chunk or a stored value; for a shard,
     one that reads it whole, or where less than half of its inner chunks are wanted two: for its index, then for these. There
-    are fewer where chunks are not stored, and where shards have at most half a MiB, which may be read whole. What is read back
-    to be verified comes on top."""
+    are fewer where chunks are not stored, and where shards have at most half a MiB, which may be read whole. Object stores are
+    sent more for long values, and for inner chunks that lie far apart, if chunks do not compress. What is read back to be
+    verified comes on top."""
     amplification: float
     """Chunks read over chunks of the source."""
     bytes_read: int
@@ -114,15 +117,21 @@ class Description:
 
 def described(manifest: Manifest) -> Description:
     """Describe what the tasks of a plan cost on this machine, whose processors say how many threads a task has."""
+    networks = networks_of(manifest)
     found = [
-        _costs(node, node.metadata, node.strategy)
+        _costs(node, node.metadata, node.strategy, networks)
         for node in manifest.nodes
         if isinstance(node.metadata, ArrayMetadata) and node.strategy
     ]
     return Description(manifest.operation, tuple(found), manifest.blocks)
 
 
-def _costs(node: PlannedNode, metadata: ArrayMetadata, strategy: Strategy) -> ArrayCosts:
+def networks_of(manifest: Manifest) -> Networks:
+    """Return how requests are made to the places of a plan."""
+    return Networks(network_of(manifest.source.url), None if manifest.work is None else network_of(manifest.work.url))
+
+
+def _costs(node: PlannedNode, metadata: ArrayMetadata, strategy: Strategy, networks: Networks) -> ArrayCosts:
     sizes = replace(Sizes.of(metadata, node.read, strategy.threads or processors()), converted=node.read_itemsize)
     read = chunks_read(strategy.stages.tilings[0], node.read)
     objects = prod(axis.nchunks for axis in sizes.axes)
@@ -134,7 +143,7 @@ def _costs(node: PlannedNode, metadata: ArrayMetadata, strategy: Strategy) -> Ar
         tasks=node.tasks,
         blocks=node.blocks,
         chunks_read=read,
-        requests=_reading(node, strategy, sizes) + objects,
+        requests=_reading(node, strategy, sizes, networks) + objects * puts(networks.target, value_nbytes(metadata)),
         amplification=read / whole if whole else 1.0,
         bytes_read=read * prod(node.read) * sizes.source_itemsize,
         bytes_written=prod(metadata.shape) * sizes.itemsize,
@@ -185,12 +194,24 @@ def _inexact(metadata: ArrayMetadata, strategy: Strategy, sizes: Sizes) -> str:
     return ""
 
 
-def _reading(node: PlannedNode, strategy: Strategy, sizes: Sizes) -> int:
+def value_nbytes(metadata: ArrayMetadata) -> int:
+    """Return the bytes of a stored value that does not compress."""
+    sizes, first = Sizes.of(metadata, (), 1), metadata.codecs[0] if metadata.codecs else None
+    stored = longest_chunks(sizes.axes)
+    if isinstance(first, ShardingCodec):
+        return shard_nbytes(stored, first.chunk_shape, sizes.itemsize)
+    return prod(stored) * sizes.itemsize
+
+
+def _reading(node: PlannedNode, strategy: Strategy, sizes: Sizes, networks: Networks) -> int:
     """Count the requests that read, and those that write what is between stages."""
     if strategy.name != "regroup":
-        return requests(strategy, node.read, node.read_shards)
+        return requests(strategy, sizes, node.read_shards, networks)
     values = tiled(sizes.axes, longest_chunks(sizes.axes))  # each of which reads what it needs
-    return 2 * chunks_read(values, node.read_shards) if node.read_shards else chunks_read(values, node.read)
+    nbytes = prod(node.read) * sizes.itemsize
+    if not node.read_shards:
+        return chunks_read(values, node.read) * gets(networks.source, nbytes)
+    return reads_of_shards(values, Shards(node.read_shards, node.read, networks.source, nbytes, whole=False))
 
 
 def task_costs(manifest: Manifest, described: Description) -> Callable[[int], TaskCosts]:
@@ -202,7 +223,7 @@ def task_costs(manifest: Manifest, described: Description) -> Callable[[int], Ta
         if node.strategy is None or not isinstance(node.metadata, ArrayMetadata):
             continue
         of_node = list(islice(arrays, 1 if node.strategy.intermediates else len(node.strategy.stages.tilings)))
-        costs = list(_stage_costs(node, node.metadata, node.strategy, of_node, manifest.verify))
+        costs = list(_stage_costs(node, node.metadata, node.strategy, of_node, manifest))
         for stages in islice(blocks, node.blocks):
             for tasks, moves in zip(stages, costs, strict=True):
                 if not found or found[-1] is not moves:
@@ -212,18 +233,18 @@ def task_costs(manifest: Manifest, described: Description) -> Callable[[int], Ta
 
 
 def _stage_costs(
-    node: PlannedNode, metadata: ArrayMetadata, strategy: Strategy, described: Sequence[ArrayCosts], verify: bool
+    node: PlannedNode, metadata: ArrayMetadata, strategy: Strategy, described: Sequence[ArrayCosts], manifest: Manifest
 ) -> Iterator[TaskCosts]:
     if strategy.intermediates:
         sizes = replace(Sizes.of(metadata, node.read, 1), converted=node.read_itemsize)
-        stages = costs_of_stages(strategy, sizes, node.read_shards)
+        stages = costs_of_stages(strategy, sizes, node.read_shards, networks_of(manifest))
     else:
         stages = [
             StageCosts(one.tasks, one.bytes_read, one.bytes_written, one.requests - one.objects, one.objects)
             for one in described
         ]
     for number, (tasks, read, written, reading, objects) in enumerate(stages):
-        again = verify and (
+        again = manifest.verify and (
             not strategy.intermediates or number + 1 == len(stages)
         )  # what is between stages is not read back
         yield TaskCosts(

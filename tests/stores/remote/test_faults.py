@@ -156,7 +156,7 @@ def _stored(store: Store, operation: str) -> Any:
 def test_a_passing_fault_of_any_operation_changes_nothing(
     s3_proxy: Proxy, monkeypatch: pytest.MonkeyPatch, fault: Fault, operation: str
 ) -> None:
-    monkeypatch.setattr("tessarr.stores.remote.obstore.store._MULTIPART_FROM", 10_000_000)
+    monkeypatch.setattr("tessarr.stores.remote.obstore.store.MULTIPART_FROM", 10_000_000)
     options: dict[str, Any] = {}
     if operation.startswith("parts") and fault.kind in ("hang", "drip"):  # megabytes take longer, and that is no fault
         options["client_options"] = {"timeout": "5s", "read_timeout": "3s"}
@@ -185,7 +185,7 @@ def test_a_passing_fault_of_any_operation_changes_nothing(
 def test_a_lasting_fault_of_any_operation_is_an_error(
     store: Store, s3_proxy: Proxy, monkeypatch: pytest.MonkeyPatch, fault: Fault, operation: str
 ) -> None:
-    monkeypatch.setattr("tessarr.stores.remote.obstore.store._MULTIPART_FROM", 10_000_000)
+    monkeypatch.setattr("tessarr.stores.remote.obstore.store.MULTIPART_FROM", 10_000_000)
     match, call, call_async, _ = OPERATIONS[operation]
     store.set("a/b", b"1")
     s3_proxy.faults.append(Fault(fault.kind, match=match, status=fault.status, times=99))

@@ -20,7 +20,7 @@ from tessarr.engine.jobs import Jobs
 from tessarr.engine.processors import processors
 from tessarr.errors import UnsupportedOperationError
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.plan.cost import FOR_FLIGHT, FOR_THREADS, InFlight, Sizes, choose_box
+from tessarr.plan.cost import FOR_FLIGHT, FOR_THREADS, WITH_OVERHEAD, InFlight, Sizes, choose_box
 from tessarr.plan.manifest import Manifest, Place, PlannedNode
 from tessarr.plan.strategies.cast import cast, check_cast
 from tessarr.plan.strategies.regroup import can_regroup
@@ -51,10 +51,6 @@ class How(NamedTuple):
 
 def is_local(dest: StoreLike) -> bool:
     return local_path(dest) is not None or isinstance(dest, LocalStore)
-
-
-_WITH_OVERHEAD = 4
-"""The overhead of a process is within what tasks may use that is more than so many times as much."""
 
 
 def planned_nodes(source: Source, choices: Choices, how: How, notices: list[str]) -> Iterator[PlannedNode]:
@@ -104,7 +100,7 @@ def _node(planned: Planned, top: object, how: How, itemsizes: Mapping[str, int])
     flight = InFlight(0 if native and _reads_by_itself(found) else some, 0 if how.local else some)
     sizes = replace(sizes, verified=how.verify, in_flight=flight)
     sizes = replace(sizes, threads=max(1, min(processors(), how.memory // max(1, FOR_THREADS * sizes.per_thread))))
-    memory = how.memory - sizes.overhead if how.memory > _WITH_OVERHEAD * sizes.overhead else how.memory
+    memory = how.memory - sizes.overhead if how.memory > WITH_OVERHEAD * sizes.overhead else how.memory
     if how.strategy in ("auto", "regroup") and isinstance(found, Array) and can_regroup(found._metadata, metadata):
         why = "the chunks and their codecs stay, so that nothing is decoded"
         strategy = regrouping(sizes, memory, why, streamed=how.local)

@@ -35,13 +35,12 @@ from tessarr.plan.cost import (
     Sizes,
     choose_box,
     longest_chunks,
-    requests_for_shards,
-    wanted_along,
 )
 from tessarr.plan.manifest import Manifest, Place, PlannedNode
 from tessarr.plan.markers import Milestones, Receipt
-from tessarr.plan.predict import ArrayCosts, Description
+from tessarr.plan.predict import ArrayCosts, Description, value_nbytes
 from tessarr.plan.publish import is_node, options_at, place_of_sealed, replace_node, seal, write_documents
+from tessarr.plan.requests import Network, Shards, gets, network_of, puts, requests_for_shards, wanted_along
 from tessarr.plan.strategies import level_boxes as cut
 from tessarr.plan.strategies.intermediate import open_target
 from tessarr.plan.strategies.limits import limited
@@ -232,7 +231,7 @@ def described_levels(manifest: Manifest) -> Description:
         return Description(manifest.operation, (), 0)
     pyramid, strategy = Pyramid.of(manifest), manifest.nodes[0].strategy
     assert strategy is not None
-    found = []
+    found, network = [], network_of(manifest.source.url)
     for (tiling, pieces, before), level, document in zip(
         _pieces(manifest, pyramid), pyramid.levels[1:], pyramid.documents, strict=True
     ):
@@ -243,7 +242,8 @@ def described_levels(manifest: Manifest) -> Description:
         found.append(
             ArrayCosts(
                 path=level.name, strategy=strategy.name, why=strategy.why, tasks=tiling.count,
-                blocks=strategy.stages.blocks.count, chunks_read=read, requests=_reading(intervals, before) + objects,
+                blocks=strategy.stages.blocks.count, chunks_read=read,
+                requests=_reading(intervals, before, network) + objects * puts(network, value_nbytes(document)),
                 amplification=read / whole if whole else 1.0,
                 bytes_read=read * prod(longest_chunks(axes)) * itemsize, bytes_written=prod(level.shape) * itemsize,
                 objects=objects, temporary_objects=0, temporary_bytes=0,
@@ -268,11 +268,12 @@ def _peak(
     return min(strategy.memory, prod(tiling.longest) * itemsize + at_once * (reducing + held + chunks))
 
 
-def _reading(intervals: Sequence[Sequence[tuple[int, int]]], before: ArrayMetadata) -> int:
+def _reading(intervals: Sequence[Sequence[tuple[int, int]]], before: ArrayMetadata, network: Network | None) -> int:
     """Count the requests that read intervals of each axis of a level."""
     first, shards = before.codecs[0] if before.codecs else None, before.chunk_grid.axes(before.shape)
+    nbytes = _itemsize(before) * prod(longest_chunks(_read_axes(before)))
     if not isinstance(first, ShardingCodec):
-        return cut.count_reads(intervals, shards)
+        return cut.count_reads(intervals, shards) * gets(network, nbytes)
     lengths = tuple(axis.uniform or 0 for axis in shards)
     if 0 in lengths:
         return 2 * cut.count_reads(intervals, shards)
@@ -280,7 +281,7 @@ def _reading(intervals: Sequence[Sequence[tuple[int, int]]], before: ArrayMetada
         wanted_along(n, along, shard, chunk)
         for n, along, shard, chunk in zip(before.shape, intervals, lengths, first.chunk_shape, strict=True)
     ]
-    return requests_for_shards(wanted, lengths, first.chunk_shape)
+    return requests_for_shards(wanted, Shards(lengths, first.chunk_shape, network, nbytes))
 
 
 class Levels:

@@ -13,7 +13,8 @@ from math import prod
 from typing import Literal, NamedTuple, Self, TypeAlias, TypedDict
 
 from tessarr.errors import UnsupportedOperationError
-from tessarr.plan.cost import NOTHING_IN_FLIGHT, Sizes, Sweep, choose_box, chunks_read, reads_of_shards, sweep_of
+from tessarr.plan.cost import NOTHING_IN_FLIGHT, Sizes, Sweep, choose_box, chunks_read, sweep_of
+from tessarr.plan.requests import Network, Shards, gets, puts, reads_of_shards, shard_nbytes
 from tessarr.plan.strategies.staged import Intermediate, in_two_stages
 from tessarr.plan.strategies.stages import Stages
 from tessarr.plan.tiling import JSONCuts, Tiling
@@ -169,21 +170,46 @@ def _cost(strategy: Strategy, sizes: Sizes) -> float:
     total = float(WRITE * whole * len(strategy.stages.tilings))
     for stage, (tiling, unit) in enumerate(strategy.reads(sizes.read)):
         total += chunks_read(tiling, unit) * prod(unit) * (sizes.itemsize if stage else sizes.source_itemsize)
-    return total + REQUEST * requests(strategy, sizes.read)
+    return total + REQUEST * requests(strategy, sizes)
 
 
-def requests(strategy: Strategy, read: Shape, shards: Shape = ()) -> int:
-    """Count the requests for chunks of the source, for shards of intermediate arrays, and to write these."""
-    return sum(_reading(strategy, read, shards)) + sum(tiling.count for tiling in strategy.stages.tilings[:-1])
+class Networks(NamedTuple):
+    """How requests are made to the source, and to the place where tasks write; ``None`` for local ones."""
+
+    source: Network | None = None
+    target: Network | None = None
 
 
-def _reading(strategy: Strategy, read: Shape, shards: Shape) -> list[int]:
-    """Count the requests by which each stage reads: one for a chunk, and those for shards."""
+NO_NETWORK = Networks()
+
+
+def requests(strategy: Strategy, sizes: Sizes, shards: Shape = (), networks: Networks = NO_NETWORK) -> int:
+    """Count the requests for chunks of the source, or `shards` of these, and those that read and write intermediate arrays."""
+    between = _between(strategy, networks)
+    writing = (
+        tiling.count * puts(between, shard_nbytes(array.shards, array.chunks, sizes.itemsize))
+        for tiling, array in zip(strategy.stages.tilings, strategy.intermediates, strict=False)
+    )
+    return sum(_reading(strategy, sizes, shards, networks)) + sum(writing)
+
+
+def _between(strategy: Strategy, networks: Networks) -> Network | None:
+    return None if strategy.name == "scratch" else networks.target
+
+
+def _reading(strategy: Strategy, sizes: Sizes, shards: Shape, networks: Networks) -> list[int]:
+    """Count the requests by which each stage reads: those for a chunk, and those for shards."""
     first, *later = strategy.stages.tilings
+    network, nbytes = networks.source, prod(sizes.read) * sizes.source_itemsize
     return [
-        reads_of_shards(first, shards, read) if shards else chunks_read(first, read),
+        reads_of_shards(first, Shards(shards, sizes.read, network, nbytes))
+        if shards
+        else chunks_read(first, sizes.read) * gets(network, nbytes),
         *(
-            reads_of_shards(tiling, array.shards, array.chunks)
+            reads_of_shards(
+                tiling,
+                Shards(array.shards, array.chunks, _between(strategy, networks), prod(array.chunks) * sizes.itemsize),
+            )
             for tiling, array in zip(later, strategy.intermediates, strict=True)
         ),
     ]
@@ -199,12 +225,12 @@ class StageCosts(NamedTuple):
     objects: int
 
 
-def costs_of_stages(strategy: Strategy, sizes: Sizes, shards: Shape) -> list[StageCosts]:
+def costs_of_stages(strategy: Strategy, sizes: Sizes, shards: Shape, networks: Networks) -> list[StageCosts]:
     """Return the costs of each stage; of one whose worker keeps what is between the stages, those of its network. `shards`:
     those of the source."""
     whole = prod(sizes.shape) * sizes.itemsize
     objects = [*(tiling.count for tiling in strategy.stages.tilings[:-1]), prod(axis.nchunks for axis in sizes.axes)]
-    found, reading = [], _reading(strategy, sizes.read, shards)
+    found, reading = [], _reading(strategy, sizes, shards, networks)
     for number, (tiling, unit) in enumerate(strategy.reads(sizes.read)):
         nbytes = chunks_read(tiling, unit) * prod(unit) * (sizes.itemsize if number else sizes.source_itemsize)
         found.append(StageCosts(tiling.count, nbytes, whole, reading[number], objects[number]))

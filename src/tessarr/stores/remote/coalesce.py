@@ -24,6 +24,15 @@ from tessarr.types import Buffer, ByteRange
 PART_SIZE = 12 * 1024 * 1024
 """The most bytes in one request for a part of a big object. Cloud vendors advise 8 to 16 MiB per range request."""
 
+BIG = 2 * PART_SIZE
+"""Bytes. Of an object of at least this size, a request for the whole reads the head; the rest is requested concurrently."""
+
+MULTIPART_FROM = 64 * 1024 * 1024
+"""An object of at least this size is stored in parts."""
+
+UPLOAD_SIZE = 5 * 1024 * 1024
+"""The bytes of such a part, of which a client may hold a dozen. Vendors allow no smaller ones."""
+
 UNBOUNDED = 64 * PART_SIZE
 """A range longer than this is treated as one to the end of the object."""
 

@@ -7,13 +7,10 @@ from typing import Any
 
 from tessarr.stores.fetch import Version
 from tessarr.stores.remote import loop
-from tessarr.stores.remote.coalesce import PART_SIZE
+from tessarr.stores.remote.coalesce import BIG, PART_SIZE
 from tessarr.stores.remote.loop import block, in_thread
 from tessarr.stores.remote.obstore import clients
 from tessarr.types import Buffer, ByteRange
-
-_BIG = 2 * PART_SIZE
-"""Bytes. Of an object of at least this size, a request for the whole reads the head; the rest is requested concurrently."""
 
 
 def range_options(span: ByteRange | None) -> dict[str, Any]:
@@ -47,14 +44,14 @@ async def get(client: Any, name: str, options: Mapping[str, Any]) -> tuple[Any, 
             clients.check_threads()
         return block(_get_blocking, client, name, options)
     result = await invoke(client, "get", name, options=options)
-    if options or result.meta["size"] < _BIG:
+    if options or result.meta["size"] < BIG:
         return result, await invoke(result, "buffer")
     return result, await anext(aiter(_stream(result)))
 
 
 def _get_blocking(client: Any, name: str, options: Mapping[str, Any]) -> tuple[Any, Buffer]:
     result = client.get(name, options=options)
-    if options or result.meta["size"] < _BIG:
+    if options or result.meta["size"] < BIG:
         return result, result.buffer()
     return result, next(iter(_stream(result)))
 

@@ -26,6 +26,7 @@ from tessarr.stores.functions import no_conditional_writes
 from tessarr.stores.path import check_key, check_prefix, is_plain_key
 from tessarr.stores.protocols import LISTING, WRITING, ConditionalSet, List
 from tessarr.stores.remote.base import NetworkStore, RangeResponse
+from tessarr.stores.remote.coalesce import MULTIPART_FROM, UPLOAD_SIZE
 from tessarr.stores.remote.limiter import limiter_for
 from tessarr.stores.remote.loop import gather_or_cancel, in_thread
 from tessarr.stores.remote.obstore.adapter import (
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore as Obstore
 
 _List = list
-_MULTIPART_FROM = 64 * 1024 * 1024
 _DELETE_PAGE = 1000
 _TOKEN_NAME = "tessarrwrite"
 """The name of the idempotency token: a C# identifier, because Azure allows no other names for metadata."""
@@ -234,7 +234,7 @@ class ObjectStore(NetworkStore):
 
     def _put_options(self, key: str, value: Buffer, if_match: Version | None | Any_) -> dict[str, object]:
         if isinstance(if_match, Any_):
-            return {"use_multipart": byte_view(value).nbytes >= _MULTIPART_FROM}
+            return {"use_multipart": byte_view(value).nbytes >= MULTIPART_FROM, "chunk_size": UPLOAD_SIZE}
         if self._kind not in _CONDITIONAL:
             raise no_conditional_writes(self, key)
         mode = "create" if if_match is None else update_version(if_match)
