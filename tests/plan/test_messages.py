@@ -122,11 +122,19 @@ def test_the_index_of_a_job_is_that_of_its_part() -> None:
         ("", SLURM | {"SLURM_ARRAY_TASK_COUNT": "2"}, "the array of Slurm has holes"),
         ("/4", {}, "needs one of the variables SLURM_ARRAY_TASK_ID, "),
         ("1/", {}, "--part is I/N"),
+        ("/4", {"JOB_COMPLETION_INDEX": "$INDEX"}, r"JOB_COMPLETION_INDEX is not a number: '\$INDEX'"),
+        ("", SLURM | {"SLURM_ARRAY_TASK_COUNT": ""}, "SLURM_ARRAY_TASK_COUNT is not a number: ''"),
     ],
 )
 def test_what_a_job_must_be_told_is_said(text: str, variables: dict[str, str], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         part_of(text, variables)
+
+
+def test_a_plan_that_writes_nothing_is_not_said_to_write(tmp_path: Path) -> None:
+    array = tessarr.create_array(tmp_path / "a.zarr", data=np.arange(4))
+    assert "write" not in str(tessarr.plan.digest(array).describe())
+    assert "writes 1 object" in str(tessarr.plan.copy(array, tmp_path / "b.zarr").describe())
 
 
 def test_a_plan_says_what_it_is_and_what_is_left_to_do(saved: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -94,12 +94,12 @@ class Description:
         tasks, parts = counted(self.tasks, "task"), counted(self.parts, "part")
         lines = [f"{self.operation}: {tasks}, at most {_size(self.peak_memory)} each, for up to {parts}"]
         for array in self.arrays:
+            each = "s" * (array.tasks == 1)
+            writing = f" and write{each} {counted(array.objects, 'object')} ({_size(array.bytes_written)})"
             lines.append(
-                f"/{array.path}: {counted(array.tasks, 'task')} read{'s' * (array.tasks == 1)}"
-                f" {counted(array.chunks_read, 'chunk')} ({_size(array.bytes_read)},"
-                f" {array.amplification:.2f} times the source) and write{'s' * (array.tasks == 1)}"
-                f" {counted(array.objects, 'object')} ({_size(array.bytes_written)}), by at most"
-                f" {counted(array.requests, 'request')}"
+                f"/{array.path}: {counted(array.tasks, 'task')} read{each} {counted(array.chunks_read, 'chunk')}"
+                f" ({_size(array.bytes_read)}, {array.amplification:.2f} times the source)"
+                f"{writing if array.objects else ''}, by at most {counted(array.requests, 'request')}"
             )
             if array.why:
                 lines.append(f"  {array.strategy}: {array.why}")

@@ -174,6 +174,14 @@ def _client(address: str) -> AbstractContextManager[object]:
     return client
 
 
+def _number(variable: str, environment: Mapping[str, str]) -> int:
+    """Parse a variable of the scheduler of jobs. Raises `ValueError` that names it."""
+    text = environment[variable]
+    if not text.isdecimal():
+        raise ValueError(f"{variable} is not a number: {text!r}")
+    return int(text)
+
+
 def part_of(text: str, environment: Mapping[str, str]) -> tuple[int, int]:
     """Parse ``I/N``, or ``/N`` for the index that Slurm, AWS Batch or Kubernetes set; "" takes N from there, too.
 
@@ -192,13 +200,13 @@ def part_of(text: str, environment: Mapping[str, str]) -> tuple[int, int]:
     array = next((one for one in _ARRAYS if one.variable in environment), None)
     if array is None:
         raise ValueError(f"--part without I needs one of the variables {', '.join(one.variable for one in _ARRAYS)}")
-    number = int(environment[array.variable])
+    number = _number(array.variable, environment)
     if count:
         return number - array.base + 1, int(count)
     if array.of not in environment:
         hint = "Kubernetes does not: set it to that of completions, or " if array.of == "JOB_COMPLETIONS" else ""
         raise ValueError(f"--part needs {array.of}, the number of parts. {hint}write --part /N")
-    parts = int(environment[array.of])
+    parts = _number(array.of, environment)
     if not array.variable.startswith(_SLURM):
         return number + 1, parts
     first, step = (int(environment.get(_SLURM + name, 1)) for name in ("MIN", "STEP"))
