@@ -137,6 +137,12 @@ def test_a_plan_that_writes_nothing_is_not_said_to_write(tmp_path: Path) -> None
     assert "writes 1 object" in str(tessarr.plan.copy(array, tmp_path / "b.zarr").describe())
 
 
+def test_a_file_without_chunks_is_not_said_to_be_read_by_element(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.arange(1000))
+    costs = tessarr.plan.convert(tmp_path / "a.npy", tmp_path / "b.zarr").describe().arrays[0]
+    assert (costs.chunks_read, costs.requests, costs.bytes_read) == (1, 1 + costs.objects, 8000)
+
+
 def test_a_plan_says_what_it_is_and_what_is_left_to_do(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
     plan = tessarr.plan.load(saved)
     assert repr(plan).startswith("<Plan rechunk ")

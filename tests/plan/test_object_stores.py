@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -16,6 +17,7 @@ import pytest
 import tessarr
 import tessarr.plan
 from tessarr.cli import main
+from tessarr.errors import BaseZarrError
 from tessarr.plan import Plan
 from tessarr.stores.url import store_from
 from tests.stores.remote import servers
@@ -168,3 +170,22 @@ def test_requests_and_objects_are_as_predicted(kind: str, server: servers.Server
         writes = {one.key for one in seen if one.method == "PUT"}
     assert len(writes) == costs.objects + costs.temporary_objects
     assert len(seen) == costs.requests
+
+
+def test_what_is_read_of_a_file_without_chunks_is_as_predicted(server: servers.Server, tmp_path: Path) -> None:
+    """Rows of it are requested as one, so that boxes follow them, and the memory of a task holds them."""
+    values, file = np.arange(6_000_000, dtype="f4").reshape(100, 200, 300), io.BytesIO()
+    np.save(file, values)
+    options: dict[str, Any] = {"source_storage_options": servers.S3_OPTIONS}
+    with start_proxy(server) as proxy, tessarr.config.set({"threading.max_workers": 2}):
+        url = f"s3+http://{proxy.address}/bucket"
+        store_from(url, storage_options=servers.S3_OPTIONS)[0].set("a.npy", file.getvalue())
+        with pytest.raises(BaseZarrError, match="a task needs more memory"):
+            tessarr.plan.convert(f"{url}/a.npy", tmp_path / "b.zarr", chunks=(100, 20, 30), memory="4MB", **options)
+        plan = tessarr.plan.convert(f"{url}/a.npy", tmp_path / "b.zarr", chunks=(100, 20, 30), memory="60MB", **options)
+        costs = plan.describe().arrays[0]
+        proxy.clear()
+        assert plan.run(retries=0).finished
+        seen = [one.range for one in proxy.seen if one.key.endswith("a.npy") and one.range != "bytes=0-0"]
+    assert len(seen) == costs.chunks_read == costs.requests - costs.objects == 2 * plan.tasks
+    assert (tessarr.open_array(tmp_path / "b.zarr")[...] == values).all()

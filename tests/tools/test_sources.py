@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import tessarr
 from tessarr.errors import BaseZarrError, StoreError
 from tessarr.tools.convert import convert
 from tessarr.tools.diff import diff
+from tessarr.tools.sources import base
 
 
 @pytest.mark.parametrize("form", ["NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA"])
@@ -125,3 +127,25 @@ def test_a_scalar_object_is_converted(tmp_path: Path, value: Any) -> None:
     z[...] = boxed
     convert(tmp_path / "a.zarr", tmp_path / "b.zarr", zarr_format=2)
     assert tessarr.open_array(tmp_path / "b.zarr", mode="r")[()] == value
+
+
+@pytest.mark.parametrize("part", [3, 64, 200, 16 << 20])
+@pytest.mark.parametrize("shape", [(), (1,), (7,), (0,), (6, 2), (4, 0, 3), (5, 6, 7), (1, 1, 9)])
+@pytest.mark.parametrize("between", [0, 5])
+def test_elements_without_chunks_are_described_as_chunks_of_whole_parts(
+    part: int, shape: tuple[int, ...], between: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long rows are cut, so that no reader holds one. `between`: bytes of others between rows."""
+    monkeypatch.setattr(base, "_PART", part)
+    values = np.arange(prod(shape), dtype="<i4").reshape(shape)
+    rows = [row.tobytes() for row in (values if shape else [values])]
+    data = bytes(11) + b"".join(row + bytes(between) for row in rows)
+    stride = len(rows[0]) + between if between and rows else None
+    found = base.contiguous(shape, values.dtype, 11, stride=stride)
+    made = np.full(shape, -1, "<i4")
+    for index in np.ndindex(found.offsets.shape):
+        start, nbytes = int(found.offsets[index]), int(found.nbytes[index])
+        assert nbytes <= max(part, 4 * (found.chunks[-1:] or (1,))[0])
+        box = tuple(slice(at * size, (at + 1) * size) for at, size in zip(index, found.chunks, strict=True))
+        made[box] = np.frombuffer(data[start : start + nbytes], "<i4").reshape(found.chunks)
+    assert (made == values).all()

@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from tessarr.plan.make import convert, copy, rechunk
+from tessarr.plan.kinds.make import convert, copy, rechunk
 from tessarr.plan.plan import Plan, Status
 
 if TYPE_CHECKING:

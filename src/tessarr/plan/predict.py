@@ -32,7 +32,7 @@ class ArrayCosts:
     blocks: int
     """Blocks do not depend on each other: more parts than blocks have nothing to do."""
     chunks_read: int
-    """Chunks of the source that are read, whole."""
+    """Chunks of the source that are read, whole; of a file without chunks, parts, one for each box."""
     requests: int
     """Requests that read the source and what is between stages, and that write: one for a chunk or a stored value; for a shard,
     one that reads it whole, or where less than half of its inner chunks are wanted two: for its index, then for these. There
@@ -118,11 +118,13 @@ class Description:
 def described(manifest: Manifest) -> Description:
     """Describe what the tasks of a plan cost on this machine, whose processors say how many threads a task has."""
     networks = networks_of(manifest)
-    found = [
-        _costs(node, node.metadata, node.strategy, networks)
-        for node in manifest.nodes
-        if isinstance(node.metadata, ArrayMetadata) and node.strategy
-    ]
+    found = []
+    for node in manifest.nodes:
+        if isinstance(node.metadata, ArrayMetadata) and node.strategy:
+            costs = _costs(node, node.metadata, node.strategy, networks)
+            if manifest.kind != "zarr" and prod(node.read) == 1:
+                costs = _of_any_parts(costs, node.strategy)
+            found.append(costs)
     return Description(manifest.operation, tuple(found), manifest.blocks)
 
 
@@ -154,6 +156,12 @@ def _costs(node: PlannedNode, metadata: ArrayMetadata, strategy: Strategy, netwo
         inexact=_inexact(metadata, strategy, sizes),
         advice=tuple(_advice(metadata.shape, longest_chunks(sizes.axes))),
     )
+
+
+def _of_any_parts(costs: ArrayCosts, strategy: Strategy) -> ArrayCosts:
+    """Return the costs where any part of a source can be read alone: each box of the first stage reads one."""
+    boxes = strategy.stages.tilings[0].count
+    return replace(costs, chunks_read=boxes, requests=costs.requests - costs.chunks_read + boxes)
 
 
 def described_with(

@@ -164,5 +164,5 @@ def _in_one_process(planned: Planned, most: int) -> PlannedNode:
 
 
 def _read_shape(source: SourceArray) -> Shape:
-    """Return the chunks that the source reads as one; any part of it where there are none."""
-    return source.chunks or (1,) * len(source.shape)
+    """Return the parts that the source reads as one; single elements where any part can be read."""
+    return source.chunks or source.requested or (1,) * len(source.shape)

@@ -15,8 +15,8 @@ from tessarr.errors import UnsupportedOperationError
 from tessarr.grids.guess import parse_nbytes
 from tessarr.plan.kinds.checking import Checking, planned_check, state_of
 from tessarr.plan.kinds.digesting import Digesting, planned_digests
+from tessarr.plan.kinds.make import MEMORY
 from tessarr.plan.kinds.pyramids import Levels, Pyramid, planned_pyramid
-from tessarr.plan.make import MEMORY
 from tessarr.plan.manifest import Manifest, Place, new_id
 from tessarr.plan.plan import Plan
 from tessarr.plan.publish import reopenable_url

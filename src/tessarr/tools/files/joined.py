@@ -25,7 +25,8 @@ from tessarr.tools.files.scan import ScannedArray, ScannedFile
 from tessarr.tools.files.unpack import unpacked, unpacked_dtype
 from tessarr.tools.sources import open_source
 from tessarr.tools.sources.attributes import cf_fill_attribute
-from tessarr.tools.sources.base import Box, Source, SourceArray, SourceGroup
+from tessarr.tools.sources.base import Box, Source, SourceArray, SourceGroup, StoredChunks
+from tessarr.tools.sources.remote_file import is_file_url
 from tessarr.tools.transfer import values_in
 from tessarr.types import AnyArray, AnyDType
 
@@ -90,8 +91,12 @@ class FilesSource:
         if node.cf_fill is not None:
             self._attributes[node.path]["_FillValue"] = cf_fill_attribute(node.cf_fill, 3)
         shape, chunks, names = node.shape, node.chunks, node.dimension_names
+        requested = None
+        if chunks is None and isinstance(array.stored, StoredChunks) and is_file_url(str(self.table.place[0])):
+            requested = array.stored.chunks
         if one.axis is not None and along is not None and along.new:
             shape, chunks = (len(self.table), *shape), None if chunks is None else (1, *chunks)
+            requested = None if requested is None else (1, *requested)
             names = (along.name, *(names or (None,) * len(node.shape)))
         elif one.axis is not None:
             shape = (*shape[: one.axis], one.edges[-1], *shape[one.axis + 1 :])
@@ -100,6 +105,7 @@ class FilesSource:
             node,
             shape=shape,
             chunks=chunks,
+            requested=requested,
             dimension_names=names,
             note=_note(one, downloaded=first.downloaded),
             read=read,

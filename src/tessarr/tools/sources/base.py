@@ -63,6 +63,8 @@ class SourceArray:
     """Reads the values of a box into memory of that shape, if the source can."""
     chunks: Shape | None = None
     """Shape of the parts that the source reads as one; ``None`` when any part can be read alone."""
+    requested: Shape | None = None
+    """Shape of the parts that are requested as one where the file is in a store elsewhere, and has no chunks."""
     fill_value: object = UNSET
     attributes: Mapping[str, object] = field(default_factory=dict)
     """Attributes with JSON values only."""
@@ -170,20 +172,27 @@ def bytes_codec(dtype: AnyDType) -> JSONObject:
 def contiguous(shape: Shape, dtype: AnyDType, offset: int, *, stride: int | None = None) -> StoredChunks:
     """Describe elements that lie one after another from `offset` on, in C order, as chunks of some rows each.
 
-    `stride`: bytes from one row to the next, if there is something else between them; then a chunk is one row.
+    Rows that are long are cut again along the next axis. `stride`: bytes from one row to the next, if there is something else
+    between them; then a chunk has one row at most.
 
     >>> contiguous((6, 2), np.dtype("<i4"), 100).chunks, contiguous((3,), np.dtype("u1"), 8, stride=12).offsets.tolist()
     ((6, 2), [8, 20, 32])
+    >>> contiguous((2, 4, 8 << 20), np.dtype("u1"), 0).chunks
+    (1, 2, 8388608)
     """
     if not shape:
         return _parts((), dtype, (), np.array(offset), dtype.itemsize)
-    row = prod(shape[1:]) * dtype.itemsize
-    most = 1 if stride is not None else max(1, _PART // max(1, row))
-    rows = next((n for n in range(min(most, shape[0]), 0, -1) if shape[0] % n == 0), 1)
-    chunks = (rows, *(max(1, n) for n in shape[1:]))
+    steps = [prod(shape[axis + 1 :]) * dtype.itemsize for axis in range(len(shape))]
+    first = 0 if stride is None else 1  # the axis that may be cut into parts of several rows
+    cut = next((axis for axis in range(first, len(shape)) if steps[axis] <= _PART), len(shape) - 1)
+    most = min(shape[cut], max(1, _PART // max(1, steps[cut]))) if cut >= first else 1
+    rows = next((n for n in range(most, 0, -1) if shape[cut] % n == 0), 1)
+    chunks = (*(1,) * cut, rows, *(max(1, n) for n in shape[cut + 1 :]))
     grid = tuple(-(-n // chunk) for n, chunk in zip(shape, chunks, strict=True))
-    starts = offset + np.arange(grid[0], dtype=np.int64) * (rows * row if stride is None else stride)
-    return _parts(chunks, dtype, grid, starts.reshape(-1, *(1,) * (len(shape) - 1)), rows * row)
+    starts = np.full((), offset, np.int64)
+    for axis, step in enumerate([steps[0] if stride is None else stride, *steps[1:]]):
+        starts = starts[..., np.newaxis] + np.arange(grid[axis], dtype=np.int64) * (step * chunks[axis])
+    return _parts(chunks, dtype, grid, starts, prod(chunks) * dtype.itemsize)
 
 
 def reversed_axes(stored: StoredChunks) -> StoredChunks:

@@ -13,7 +13,7 @@ from tessarr.cli.printing import OK, add_place, add_source_storage, add_storage,
 from tessarr.cli.verbs import pyramid
 from tessarr.cli.verbs.check import add_level
 from tessarr.cli.verbs.convert import add_choices, add_joining, add_layout, chosen, layout_of, source_of
-from tessarr.plan.make import MEMORY
+from tessarr.plan.kinds.make import MEMORY
 from tessarr.plan.plan import Plan
 from tessarr.plan.publish import options_at
 from tessarr.plan.sources import options_of_source
