@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,22 @@ def test_a_file_without_chunks_is_not_said_to_be_read_by_element(tmp_path: Path)
     np.save(tmp_path / "a.npy", np.arange(1000))
     costs = tessarr.plan.convert(tmp_path / "a.npy", tmp_path / "b.zarr").describe().arrays[0]
     assert (costs.chunks_read, costs.requests, costs.bytes_read) == (1, 1 + costs.objects, 8000)
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+def test_files_without_chunks_are_read_in_parts_where_they_are_joined(engine: str, tmp_path: Path) -> None:
+    """Each of 12 MB, which a task reads whole; the native engine reads any part of one file."""
+    files = [tmp_path / f"{name}.npy" for name in "ab"]
+    for file in files:
+        np.save(file, np.zeros((100, 200, 300), "f4"))
+    planned = partial(tessarr.plan.convert, memory="60MB", along="t")
+    with tessarr.config.set({"engine": engine, "threading.max_workers": 2}):
+        joined = planned(files, tmp_path / "c.zarr", chunks=(2, 100, 20, 30)).describe().arrays[0]
+        assert joined.chunks_read == 4 * joined.tasks == 4 * joined.amplification > 4
+        with pytest.raises(BaseZarrError, match="a task needs more memory"):
+            planned(files, tmp_path / "c.zarr", chunks=(2, 100, 20, 30), memory="8MB")
+        one = planned(files[0], tmp_path / "c.zarr", chunks=(100, 20, 30), along=None).describe().arrays[0]
+        assert one.amplification == (1 if engine == "native" else one.tasks)
 
 
 def test_a_plan_says_what_it_is_and_what_is_left_to_do(saved: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from tessarr import virtual
 from tessarr.core.array import Array
+from tessarr.engine.choose import may_be_native
 from tessarr.engine.jobs import Jobs
 from tessarr.errors import UnsupportedOperationError
 from tessarr.stores.base import Store
@@ -92,8 +93,9 @@ class FilesSource:
             self._attributes[node.path]["_FillValue"] = cf_fill_attribute(node.cf_fill, 3)
         shape, chunks, names = node.shape, node.chunks, node.dimension_names
         requested = None
-        if chunks is None and isinstance(array.stored, StoredChunks) and is_file_url(str(self.table.place[0])):
-            requested = array.stored.chunks
+        if chunks is None and isinstance(array.stored, StoredChunks):
+            partial_reads = one.axis is None and not is_file_url(str(self.table.place[0])) and may_be_native()
+            requested = None if partial_reads else array.stored.chunks
         if one.axis is not None and along is not None and along.new:
             shape, chunks = (len(self.table), *shape), None if chunks is None else (1, *chunks)
             requested = None if requested is None else (1, *requested)

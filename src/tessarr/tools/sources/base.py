@@ -64,7 +64,8 @@ class SourceArray:
     chunks: Shape | None = None
     """Shape of the parts that the source reads as one; ``None`` when any part can be read alone."""
     requested: Shape | None = None
-    """Shape of the parts that are requested as one where the file is in a store elsewhere, and has no chunks."""
+    """Shape of the parts that are read as one where there are no chunks: of files that are joined, or in stores elsewhere, or
+    that the reference engine reads."""
     fill_value: object = UNSET
     attributes: Mapping[str, object] = field(default_factory=dict)
     """Attributes with JSON values only."""
