@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from tessarr.buffer import default_buffer_prototype
 from tessarr.buffer.cpu import Buffer
 from tessarr.errors import ConflictError, ReadOnlyError, UnsupportedOperationError
 from tessarr.facade.zarr3.abc.store import OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
-from tessarr.facade.zarr3.core.sync import SyncMixin, collect_aiterator, sync
+from tessarr.facade.zarr3.core.sync import SyncMixin, _get_executor, cleanup_resources, collect_aiterator, sync
 from tessarr.facade.zarr3.storage import (
     FsspecStore,
     LocalStore,
@@ -432,3 +433,21 @@ def test_a_url_names_a_store_in_memory_only_while_one_of_that_name_is_open() -> 
 def test_a_store_of_fsspec_is_shown_as_in_zarr_python() -> None:
     fsspec = pytest.importorskip("fsspec", reason="fsspec is the extra `fsspec`")
     assert str(FsspecStore(fsspec.filesystem("memory"), path="/a")) == "<FsspecStore(MemoryFileSystem, /a)>"
+
+
+def test_cleaning_up_ends_the_threads_of_stores_and_the_next_call_starts_others(tmp_path: Path) -> None:
+    """dask and xarray clean up before their tests look for threads that are left."""
+
+    async def in_thread() -> str:
+        return await asyncio.to_thread(lambda: threading.current_thread().name)
+
+    for _ in range(2):
+        names = {sync(in_thread()), _get_executor().submit(lambda: threading.current_thread().name).result()}
+        array = tessarr.create_array(LocalStore(tmp_path), shape=(4,), chunks=(1,), dtype="i4", overwrite=True)
+        array[:] = 1
+        assert names <= {thread.name for thread in threading.enumerate()}
+        cleanup_resources()
+        left = {thread.name.partition("_")[0] for thread in threading.enumerate()}
+        assert not left & {"tessarr-stores", "tessarr-blocking", "tessarr-callers", "tessarr-requests"}
+        assert not names & {thread.name for thread in threading.enumerate()}
+    assert array[0] == 1

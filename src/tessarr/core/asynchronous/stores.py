@@ -16,13 +16,14 @@ from tessarr.errors import TessarrError
 from tessarr.facade.zarr3.buffer.cpu import buffer_prototype
 from tessarr.stores.base import Store
 from tessarr.stores.buffers import byte_view
+from tessarr.stores.remote.loop import close_threads
 from tessarr.stores.virtual.zarr_python import ZarrPythonStore, says_missing
 from tessarr.types import Buffer, ByteRange
 
 T = TypeVar("T")
 _lock = threading.Lock()
-_loops: dict[int, asyncio.AbstractEventLoop] = {}
-"""Event loops by process id: threads do not survive a fork, so that a forked child starts a new loop."""
+_loops: dict[int, tuple[asyncio.AbstractEventLoop, threading.Thread]] = {}
+"""Event loops and their threads by process id: threads do not survive a fork, so that a forked child starts a new loop."""
 
 
 def synchronous_store(store: Store) -> Store:
@@ -117,8 +118,21 @@ def _request(part: ByteRange | None) -> ByteRange | None:
 
 def _loop() -> asyncio.AbstractEventLoop:
     with _lock:
-        loop = _loops.get(os.getpid())
-        if loop is None:
-            loop = _loops[os.getpid()] = asyncio.new_event_loop()
-            threading.Thread(target=loop.run_forever, name="tessarr-stores", daemon=True).start()
-        return loop
+        if os.getpid() not in _loops:
+            loop = asyncio.new_event_loop()
+            thread = threading.Thread(target=loop.run_forever, name="tessarr-stores", daemon=True)
+            _loops[os.getpid()] = loop, thread
+            thread.start()
+        return _loops[os.getpid()][0]
+
+
+def close_loop() -> None:
+    """End the background loop, its threads, and those of the pools; the next call starts others. Calls in them end before."""
+    with _lock:
+        loop, thread = _loops.pop(os.getpid(), (None, None))
+    if loop is not None and thread is not None:
+        asyncio.run_coroutine_threadsafe(loop.shutdown_default_executor(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+    close_threads()

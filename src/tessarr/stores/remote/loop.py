@@ -387,6 +387,20 @@ def _thread_pools() -> _ThreadPools:
     return here
 
 
+def thread_pool() -> ThreadPoolExecutor:
+    """Return the pool for calls that block and wait for no other call."""
+    return _thread_pools().blocking
+
+
+def close_threads() -> None:
+    """Wait for the calls in the pools, and end their threads; the next call starts others."""
+    global _pools
+    with _state_lock:
+        pools, _pools = _pools, None
+    for pool in () if pools is None else (pools.callers, pools.requests, pools.blocking):
+        pool.shutdown()
+
+
 def _after_fork() -> None:
     """Leave the loops and threads of a forked child to its parent.
 

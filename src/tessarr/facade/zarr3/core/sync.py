@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, overload
 
-from tessarr.core.asynchronous.stores import _loop
+from tessarr.core.asynchronous.stores import _loop, close_loop
+from tessarr.stores.remote.loop import thread_pool
 
 T = TypeVar("T")
 
@@ -57,6 +59,15 @@ def _get_loop() -> asyncio.AbstractEventLoop:
     return _loop()
 
 
+def _get_executor() -> ThreadPoolExecutor:
+    return thread_pool()
+
+
+def cleanup_resources() -> None:
+    """End the background loop and the threads of stores, which tests of others look for; the next call starts others."""
+    close_loop()
+
+
 class SyncMixin:
     """Add methods that wait for coroutines to a class."""
 
@@ -69,4 +80,4 @@ class SyncMixin:
         return list(sync(_collect_aiterator(async_iterator)))
 
 
-__all__ = ["SyncError", "SyncMixin", "collect_aiterator", "sync"]
+__all__ = ["SyncError", "SyncMixin", "cleanup_resources", "collect_aiterator", "sync"]
