@@ -125,7 +125,13 @@ def trial(seed: int) -> Trial:
     zarr_format = 2 if random.random() < 0.25 else 3
     names = _names(World(kind, zarr_format))
     chosen = tuple(random.choice(names) for _ in range(2 if random.random() < 0.7 else 3))
+    chosen = chosen if has_few_orders(chosen) else chosen[:2]
     return _scheduled(seed, world_for(World(kind, zarr_format, random.random() < 0.3), chosen), chosen)
+
+
+def has_few_orders(names: Sequence[str]) -> bool:
+    """Whether the steps of these clients have so few orders that the oracle can try them all."""
+    return len(names) < 3 or sum(name in promises.MANY_STEPS for name in names) < 2
 
 
 def triple_trial(number: int) -> Trial:
@@ -195,6 +201,7 @@ def triples() -> list[tuple[World, tuple[str, str, str]]]:
         for other in CHANGES_NODES
         if one in names and other in names
         for third in names
+        if has_few_orders((one, other, third))
     ]
     Random(0).shuffle(found)
     return found

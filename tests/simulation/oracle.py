@@ -259,9 +259,9 @@ class Oracle:
             return None
         results = [name_of(result) for result in outcome.results]
         failed = [result is Crashed or isinstance(result, BaseException) for result in outcome.results]
-        if any(one._is_serial(results, failed, found, faults=faults) for one in (self, *self._voided(failed, found))):
-            return None
         if self._case.unpromised or not serial:
+            return None
+        if any(one._is_serial(results, failed, found, faults=faults) for one in (self, *self._voided(failed, found))):
             return None
         which = "I1, I2" if Crashed in outcome.results else "I5, I6, I8"
         return f"{which}: no order of the steps gives the results {results} and {found}"

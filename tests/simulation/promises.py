@@ -91,6 +91,10 @@ BULK = frozenset(operation.__name__ for operation in _BULK)
 RANKS = (LATER, LAST, NEWEST, SWAPPING, TAIL, BESIDE, BULK)
 LOCAL = SWAPPING | {"plan_shared"}
 """Operations of local files alone."""
+MANY_STEPS = frozenset(operation.__name__ for operation in bulk.IN_STEPS) | {
+    *("appender", "follow", "follow_together", "dask_store", "plan_shared"),
+}
+"""Operations of more than two steps, two of which are not judged beside a third client."""
 TRANSACTIONS = frozenset(
     operation.__name__ for operation in (*_TRANSACTIONS, *_MOVING, bulk.tx_xarray_append, bulk.tx_xarray_region)
 )
