@@ -46,10 +46,6 @@ TOO_LONG = {
         "fix(convert): remove a replaced node last; "
         "describe copies and conversions in v3 too where their group is migrated meanwhile"
     ),
-    (
-        "fix(xarray): write format 3 without zarr-python with every xarray since 2025.6; guess without recursion; "
-        "make test-oldest"
-    ),
     "feat(campaigns): --begin, to run a later part of a list first; the next run still goes on where the first numbers end",
 }
 """Subjects that stay, because history is not rewritten."""
