@@ -226,6 +226,12 @@ UNPROMISED = (
         "as a move",
     ),
     Unpromised(
+        "copy_keys_over",
+        frozenset({"append", "append_many", "appender", "grow", "shrink", "transact_append"}) | LAST | NEWEST,
+        EVERYWHERE,
+        "keys are replaced as they are, without the locks of the arrays that they are of",
+    ),
+    Unpromised(
         "xarray_append",
         frozenset({"xarray_append"}),
         EVERYWHERE,
