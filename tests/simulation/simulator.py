@@ -253,10 +253,10 @@ class Simulation:
         late_writes: int = 0,
         preemptions: int | None = None,
         stall: tuple[int, int] | None = None,
-        longest: int = 6000,
+        longest: int = 12_000,
     ) -> None:
         """`stall`: the client that is stopped at its call of that number, until no other one can go on, or `STALL_S` have
-        passed. `longest`: calls after which the clients hang; two that wait ten minutes each for a third one make 2,000."""
+        passed. `longest`: calls after which the clients hang; a migration that waits ten minutes for a resize makes 7,400."""
         self._chooser = chooser
         self._bucket = bucket
         self._preemptions = preemptions
