@@ -174,7 +174,10 @@ def test_what_is_no_template_is_refused(text: Any) -> None:
         ({"template": "{0}", "separator": "a//"}, "separator", "value", "must not hold '//', got 'a//'"),
         ({}, "template", "missing", "is required once"),
         ({"template": "{0}", "format": "{0}"}, "template", "value", "is required once"),
-        ({"template": "{0}", "turbo": 1}, "turbo", "unknown", "'turbo' is not a member of the template key encoding's configuration"),
+        (
+            {"template": "{0}", "turbo": 1}, "turbo", "unknown",
+            "'turbo' is not a member of the template key encoding's configuration",
+        ),
     ],
 )  # fmt: skip
 def test_it_is_said_what_is_wrong_with_a_template(
