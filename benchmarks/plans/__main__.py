@@ -1,4 +1,4 @@
-"""Measure rows P1 to P11, and print a table: time, memory of processes, objects.
+"""Measure rows P1 to P11 and P4L, and print a table: time, memory of processes, objects.
 
     python benchmarks/plans [--rows P1 P3] [--peers tessarr "dask p2p"] [--rounds 3] [--patience 600]
     BENCH_SCALE=small python benchmarks/plans        # quick, to see that it works
