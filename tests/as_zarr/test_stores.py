@@ -438,16 +438,16 @@ def test_a_store_of_fsspec_is_shown_as_in_zarr_python() -> None:
 def test_cleaning_up_ends_the_threads_of_stores_and_the_next_call_starts_others(tmp_path: Path) -> None:
     """dask and xarray clean up before their tests look for threads that are left."""
 
-    async def in_thread() -> str:
-        return await asyncio.to_thread(lambda: threading.current_thread().name)
+    async def in_thread() -> threading.Thread:
+        return await asyncio.to_thread(threading.current_thread)
 
     for _ in range(2):
-        names = {sync(in_thread()), _get_executor().submit(lambda: threading.current_thread().name).result()}
+        threads = {sync(in_thread()), _get_executor().submit(threading.current_thread).result()}
         array = tessarr.create_array(LocalStore(tmp_path), shape=(4,), chunks=(1,), dtype="i4", overwrite=True)
         array[:] = 1
-        assert names <= {thread.name for thread in threading.enumerate()}
+        assert all(thread.is_alive() for thread in threads)
         cleanup_resources()
         left = {thread.name.partition("_")[0] for thread in threading.enumerate()}
         assert not left & {"tessarr-stores", "tessarr-blocking", "tessarr-callers", "tessarr-requests"}
-        assert not names & {thread.name for thread in threading.enumerate()}
+        assert not any(thread.is_alive() for thread in threads)
     assert array[0] == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from typing import Any, TypeVar, overload
 
 from tessarr.core.asynchronous.stores import _loop, close_loop
@@ -59,7 +59,7 @@ def _get_loop() -> asyncio.AbstractEventLoop:
     return _loop()
 
 
-def _get_executor() -> ThreadPoolExecutor:
+def _get_executor() -> Executor:
     return thread_pool()
 
 
