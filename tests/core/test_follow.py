@@ -471,3 +471,12 @@ def test_only_arrays_that_are_there_can_be_followed(names: Any, error: type[Exce
     group.create_group("g")
     with pytest.raises(error):
         group.follow(names)
+
+
+def test_an_array_whose_chunks_differ_in_length_is_followed_while_it_grows() -> None:
+    array = tessarr.create_array({}, shape=(4, 2), chunks=[[2, 2], [2]], dtype="i4")
+    with array.follow(start=4) as follower:
+        for rows in (3, 1):
+            array.append(np.full((rows, 2), rows, "i4"))
+            place, values = next(iter(follower))
+            assert (place.stop - place.start, values.tolist()) == (rows, [[rows, rows]] * rows)

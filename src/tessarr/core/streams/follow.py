@@ -20,6 +20,7 @@ from tessarr.core.stored.read_nodes import parsed
 from tessarr.core.stored.walk import Entry
 from tessarr.core.streams.watch import Event, Watch
 from tessarr.errors import ArrayNotFoundError, ConflictError, TessarrError
+from tessarr.grids.base import Axis
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.fetch import Fetch, Unchanged, Version, version_of
@@ -131,7 +132,7 @@ class _Source:
         grown = len(rest) == len(now) and now[axis] >= self.published
         if grown:
             rest[axis] = now[axis]
-        if not grown or rest != now or _stored_how(node) != _stored_how(known):
+        if not grown or rest != now or not _is_stored_alike(known, node):
             raise ConflictError(
                 "the followed array was changed, not only extended",
                 store=self.array._store.url,
@@ -370,8 +371,21 @@ class ArrayFollower(Follower[AnyArray]):
         return np.asanyarray(await array.read_async(selection))
 
 
-def _stored_how(node: ArrayMetadata) -> tuple[object, ...]:
-    return node.dtype, node.chunk_grid.chunk_shape, node.codecs, node.chunk_key_encoding
+def _is_stored_alike(known: ArrayMetadata, grown: ArrayMetadata) -> bool:
+    """Whether the chunks that `known` has are the first ones of `grown` along each axis, with the same keys and codecs."""
+    same = (known.dtype, known.codecs, known.chunk_key_encoding) == (
+        grown.dtype,
+        grown.codecs,
+        grown.chunk_key_encoding,
+    )
+    axes = zip(known.chunk_grid.axes(known.shape), grown.chunk_grid.axes(grown.shape), strict=True)
+    return same and all(_begins_with(longer, axis) for axis, longer in axes)
+
+
+def _begins_with(longer: Axis, axis: Axis) -> bool:
+    if axis.uniform is not None and axis.uniform == longer.uniform:
+        return True
+    return all(i < longer.nchunks and longer.size(i) == axis.size(i) for i in range(axis.nchunks))
 
 
 def _described(node: ArrayMetadata) -> str:
