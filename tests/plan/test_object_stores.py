@@ -17,7 +17,7 @@ import pytest
 import tessarr
 import tessarr.plan
 from tessarr.cli import main
-from tessarr.errors import BaseZarrError
+from tessarr.errors import BaseZarrError, ConflictError, NodeNotFoundError
 from tessarr.plan import Plan
 from tessarr.stores.url import store_from
 from tests.stores.remote import servers
@@ -189,3 +189,25 @@ def test_what_is_read_of_a_file_without_chunks_is_as_predicted(server: servers.S
         seen = [one.range for one in proxy.seen if one.key.endswith("a.npy") and one.range != "bytes=0-0"]
     assert len(seen) == costs.chunks_read == costs.requests - costs.objects == 2 * plan.tasks
     assert (tessarr.open_array(tmp_path / "b.zarr")[...] == values).all()
+
+
+def test_values_that_change_meanwhile_are_noticed_by_two_listings(server: servers.Server) -> None:
+    """One request before the first task, and one when the plan is finished, for up to 1,000 chunks."""
+    options: dict[str, Any] = {"storage_options": servers.S3_OPTIONS}
+    with start_proxy(server) as proxy:
+        url = f"s3+http://{proxy.address}/bucket/values"
+        array = tessarr.create_array(f"{url}/a", data=np.arange(40), chunks=(2,), **options)
+        plan = tessarr.plan.copy(f"{url}/a", f"{url}/b", **options)
+        proxy.clear()
+        assert plan.run().finished
+        listed = [one for one in proxy.seen if "list-type" in one.target and "values%2Fa%2F" in one.target]
+        assert len(listed) == 2
+        plan = tessarr.plan.copy(f"{url}/a", f"{url}/c", **options)
+
+        def change(*_of: object) -> None:
+            array[0] = 5
+
+        with pytest.raises(ConflictError, match="values of the source changed"):
+            plan.run(progress=change)
+        with pytest.raises(NodeNotFoundError):
+            tessarr.open(f"{url}/c", mode="r", **options)

@@ -100,6 +100,7 @@ BY_VALUE = {
     "Locate",
     "Snapshot",
     "ListVersions",
+    "Stamp",
 }
 """Abilities that a wrapper which may change values makes of `get` and `set`; or does not have, because values pass it by."""
 
@@ -224,7 +225,8 @@ def test_a_storage_transformer_locates_values_and_claims_nothing_else(
         assert ("Locate" in got) == (located and wrap is not ChecksummingStore), name
         assert got >= inner & {"Get", "List", "Lock", "Remote"}, name
         if not parts:
-            assert got | {"ListDir", "ListPrefix", "RenamePrefix", "Settle", "PlainFiles", "SetMany"} >= inner, name
+            together = {"ListDir", "ListPrefix", "ListVersions", "RenamePrefix", "Settle", "Stamp"}
+            assert got | together | {"PlainFiles", "SetMany"} >= inner, name
 
 
 @pytest.mark.parametrize("wrap", [*CHANGING.values(), *CONTAINERS.values()], ids=[*CHANGING, *CONTAINERS])

@@ -8,7 +8,7 @@ from functools import partial
 from tessarr.cli.printing import OK, add_jobs, add_verb, note
 from tessarr.cli.progress import bar
 from tessarr.cli.verbs.plans.plan import OPERATIONS, describe
-from tessarr.cli.verbs.plans.run import leaving, shown
+from tessarr.cli.verbs.plans.run import add_changed_values, leaving, shown
 from tessarr.plan.plan import Plan
 
 
@@ -24,6 +24,7 @@ def add(verbs: object, name: str) -> None:
     )
     operation.add(verb)
     add_jobs(verb, "tasks at once")
+    add_changed_values(verb)
     verb.add_argument("--dry-run", action="store_true", help="only describe the work")
     verb.set_defaults(run=run, operation=name)
 
@@ -40,7 +41,12 @@ def run(arguments: argparse.Namespace) -> int:
     with leaving():
         try:
             with bar(nbytes=False, lines=True) as progress:
-                work = partial(Plan.run, slots=arguments.jobs, progress=progress)
+                work = partial(
+                    Plan.run,
+                    slots=arguments.jobs,
+                    progress=progress,
+                    allow_changed_values=arguments.allow_changed_values,
+                )
                 return shown(plan, work, json=arguments.json, place="", hint=hint)
         finally:
             if not plan.status().finished:

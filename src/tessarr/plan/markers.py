@@ -22,6 +22,8 @@ from tessarr.stores.functions import lock
 from tessarr.types import JSON
 
 FOLDER = "done/"
+DOCUMENTED = "documented"
+"""The milestone of a plan whose documents are written: it is finished even if its source has changed since."""
 
 
 class Receipt(NamedTuple):
@@ -163,6 +165,14 @@ class Milestones:
         self._values[name] = value
         if self._place is not None:
             self._place[0].set(self._key(name), strict_json.dumps(value))
+
+    def reach_first(self, name: str, value: JSON) -> None:
+        """Record a step, unless another client has done that meanwhile: then its value counts."""
+        if self._place is None:
+            self.reach(name, value)
+        else:
+            self._place[0].set_if_not_exists(self._key(name), strict_json.dumps(value))
+            self._reached.add(name)
 
     def value(self, name: str) -> JSON:
         """Return what came of a step; ``None`` for one that was not done."""

@@ -16,9 +16,9 @@ from tessarr.plan import kinds
 from tessarr.plan.executors import Running, Submit, Submits, executor_from, in_turn, stopping, submitted
 from tessarr.plan.kinds import RunTasks, kind_of
 from tessarr.plan.manifest import DOCUMENT, Manifest, Place
-from tessarr.plan.markers import FOLDER, Milestones, Ranges, Receipt, done_in, mark, results_in
+from tessarr.plan.markers import DOCUMENTED, FOLDER, Milestones, Ranges, Receipt, done_in, mark, results_in
 from tessarr.plan.publish import options_at, reopenable_url, without_documents
-from tessarr.plan.sources import options_of_source, save_files, table_path
+from tessarr.plan.sources import BEFORE, check_values, options_of_source, save_files, table_path, watch_values
 from tessarr.plan.strategies.ready import EndOfStage, Hands, Ready, ReadyOneByOne
 from tessarr.plan.task import Begins, Work, Worker
 from tessarr.stores.base import Store
@@ -160,20 +160,23 @@ class Plan:
 
     @shows_progress()
     def run(
-        self, executor: object = None, *, slots: int | None = None, retries: int = 3, progress: Progress | None = None
-    ) -> Status:
+        self, executor: object = None, *, slots: int | None = None, retries: int = 3, progress: Progress | None = None,
+        allow_changed_values: bool = False,
+    ) -> Status:  # fmt: skip
         """Carry out all tasks that are not done, and finish.
 
         `executor`: ``None`` for threads of this process, ``"dask"`` for the current client of dask, such a client, or any
         `concurrent.futures.Executor`. `slots`: tasks at once; by default as many as the executor has. A task that fails is
         repeated up to `retries` times. Ctrl-C waits for the tasks that run, a second one leaves them.
+        `allow_changed_values`: as in `finish`.
 
         Raises `FailedTasksError` naming the tasks that failed; the others are done, and ``run`` again goes on. Raises
-        `ConflictError` naming a file that has changed since the plan was made.
+        `ConflictError` naming a file that has changed since the plan was made, or an array whose values changed meanwhile.
         """
         self._refresh()
-        self._carry_out(self._missing(range(self._manifest.blocks)), executor, slots, retries, progress)
-        return self._finish()
+        missing = self._missing(range(self._manifest.blocks))
+        self._carry_out(missing, executor, slots, retries, progress, watching=not allow_changed_values)
+        return self._finish(allow_changed_values=allow_changed_values)
 
     @shows_progress()
     def run_part(
@@ -185,12 +188,14 @@ class Plan:
         slots: int | None = None,
         retries: int = 3,
         progress: Progress | None = None,
+        allow_changed_values: bool = False,
     ) -> Status:
         """Carry out part number `part` (from 1) of `of` parts, which may run at the same time on many machines.
 
         A part owns whole blocks, does not finish the plan, and waits for no other. Where blocks are fewer than machines, deal
         one `stage` (from 1) after another instead: each part then has tasks of every block. Raises `FailedTasksError`, also for
-        a stage of which all parts of the one before have not ended.
+        a stage of which all parts of the one before have not ended. `allow_changed_values`: as in `finish`, and the chunks of
+        the source are not listed first.
         """
         if not 1 <= part <= of:
             raise ValueError(f"parts are numbered from 1 to {of}, got {part}")
@@ -203,19 +208,24 @@ class Plan:
             missing = self._missing(range(blocks * (part - 1) // of, blocks * part // of))
         else:
             missing = self._missing_of_stage(stage - 1, part, of)
-        self._carry_out(missing, None, slots, retries, progress, removing=stage is None)
+        self._carry_out(
+            missing, None, slots, retries, progress, removing=stage is None, watching=not allow_changed_values
+        )
         return self._status()
 
     def _carry_out(
         self, missing: Iterable[tuple[int, Iterable[Iterable[int]]]], executor: object, slots: int | None, retries: int,
-        progress: Progress | None, *, removing: bool = True,
+        progress: Progress | None, *, removing: bool = True, watching: bool = True,
     ) -> None:  # fmt: skip
         """Carry out tasks, block by block and stage by stage. `removing`: what is between the stages goes with each block."""
         if self._milestones.reached(_FINISHED):
             return
         context, count = executor_from(executor, slots)
-        if len(self._done) < self.tasks and isinstance(work := self._opened(), Begins):
-            work.begin()
+        if len(self._done) < self.tasks:
+            if isinstance(work := self._opened(), Begins):
+                work.begin()
+            if watching:
+                watch_values(self._manifest, work.node, self._milestones)
         failed: dict[int, BaseException] = {}
         unmarked: list[Receipt] = []
         marked_at = time.monotonic()
@@ -350,15 +360,18 @@ class Plan:
             )  # fmt: skip
         return self._work
 
-    def finish(self) -> Status:
+    def finish(self, *, allow_changed_values: bool = False) -> Status:
         """Publish the result: write the documents, and replace what was at the target. May be repeated.
 
-        Raises `FailedTasksError` naming tasks that are not done.
+        `allow_changed_values`: also where chunks of the source were written meanwhile, of which the result then has the old or
+        the new values.
+
+        Raises `FailedTasksError` naming tasks that are not done, `ConflictError` naming an array whose values changed.
         """
         self._refresh()
-        return self._finish()
+        return self._finish(allow_changed_values=allow_changed_values)
 
-    def _finish(self) -> Status:
+    def _finish(self, *, allow_changed_values: bool) -> Status:
         with self._milestones.lock():
             status = self._status()
             if status.finished:
@@ -373,7 +386,10 @@ class Plan:
                     got=f"{counted(status.missing, 'task')} missing: {', '.join(map(str, listed))}{more}",
                     hint="Run the plan, or its missing parts",
                 )  # fmt: skip
-            self._milestones.reach(_FINISHED, self._opened().finish(self._milestones, self._found()))
+            work = self._opened()
+            if not allow_changed_values and not self._milestones.reached(DOCUMENTED):
+                check_values(self._manifest, work.node, self._milestones)
+            self._milestones.reach(_FINISHED, work.finish(self._milestones, self._found()))
             return self._status()
 
     def discard(self) -> None:
@@ -426,7 +442,8 @@ def collect_abandoned(
     markers = [key for key in store.list_prefix(prefix) if key.startswith(prefix + FOLDER)]
     files = prefix_of(table_path(manifest, path))
     others = {key for key in store.list_prefix(prefix) if not key.startswith(files)}
-    milestones = others - {*markers, prefix + DOCUMENT}
+    before = f"{prefix}{BEFORE}.json"
+    milestones = others - {*markers, prefix + DOCUMENT, before}
     if milestones or manifest.target is None or manifest.work is None or not manifest.work.url:
         return 0, 0
     url = manifest.work.url
@@ -438,7 +455,7 @@ def collect_abandoned(
     over = [idle(*one) for one in places]
     if dry_run or not count or not all(over):
         return count, 0
-    store.delete_many(markers)
+    store.delete_many([*markers, before])
     kind_of(manifest.operation).discard(manifest, options)
     place.delete_many(written)
     for one in places:

@@ -38,7 +38,7 @@ class ArrayCosts:
     one that reads it whole, or where less than half of its inner chunks are wanted two: for its index, then for these. There
     are fewer where chunks are not stored, and where shards have at most half a MiB, which may be read whole. Object stores are
     sent more for long values, and for inner chunks that lie far apart, if chunks do not compress. What is read back to be
-    verified comes on top."""
+    verified comes on top, and so do the documents and two listings of the source."""
     amplification: float
     """Chunks read over chunks of the source."""
     bytes_read: int

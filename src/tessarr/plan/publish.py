@@ -31,7 +31,7 @@ from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.plan.manifest import Manifest, Place
-from tessarr.plan.markers import Milestones
+from tessarr.plan.markers import DOCUMENTED, Milestones
 from tessarr.stores.base import Store
 from tessarr.stores.functions import is_in_memory
 from tessarr.stores.local.store import LocalStore
@@ -134,7 +134,7 @@ def publish(manifest: Manifest, store: Store, path: str, milestones: Milestones)
     whole = not work.path and target != work  # a directory of its own
     if whole and isinstance(store, LocalStore):
         store = LocalStore(sealed_name(work.url), durable=store.durable)
-    if not milestones.reached("documented"):
+    if not milestones.reached(DOCUMENTED):
         if whole:
             seal_directory(work.url)
         elif target != work:
@@ -148,7 +148,7 @@ def publish(manifest: Manifest, store: Store, path: str, milestones: Milestones)
             refuse_node(store, path)
             milestones.reach("documenting")
         _write(manifest, store, path)
-        milestones.reach("documented")
+        milestones.reach(DOCUMENTED)
     if whole:
         if is_node(store, ""):
             store.close()

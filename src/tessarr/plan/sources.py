@@ -1,4 +1,8 @@
-"""The source of a plan: where another process opens it, and how a change of it is noticed."""
+"""The source of a plan: where another process opens it, and how a change of it is noticed.
+
+What listings of a store say of the values (their *stamps*) is a milestone of the plan, one line for each array, and is compared
+when the plan is finished. No task makes a request for it.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +16,28 @@ from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.core.open import open as open_node
 from tessarr.errors import ConflictError
+from tessarr.metadata.formats import DOCUMENT_NAMES
 from tessarr.plan.manifest import Manifest, Place
+from tessarr.plan.markers import Milestones
 from tessarr.plan.publish import options_at, reopenable_url
 from tessarr.stores.base import Store
-from tessarr.stores.path import join
+from tessarr.stores.functions import stamp_below
+from tessarr.stores.path import join, prefix_of
 from tessarr.stores.url import StoreLike, is_url
 from tessarr.stores.wrappers.prefix import PrefixStore
 from tessarr.tools.files.open import IN_PLACE, open_to_convert
 from tessarr.tools.sources.base import Source
 from tessarr.tools.sources.zarr import ZarrSource
 from tessarr.tools.staging import local_path
+from tessarr.types import JSONObject
 
 if TYPE_CHECKING:
     from tessarr.tools.files.joined import FilesSource
 
+BEFORE = "source"
+"""The milestone of a plan that says what the values of its source were before the first task."""
+_NAMED = 5
+"""So many arrays are named by an error."""
 Folder: TypeAlias = tuple[Store, str]
 """Of a saved plan: its store, and the prefix of its keys."""
 
@@ -133,3 +145,43 @@ def reopened(
             hint="Make the plan again",
         )
     return source
+
+
+def watch_values(manifest: Manifest, node: Array | Group | None, milestones: Milestones) -> None:
+    """Record what the values of the source are, unless that was done, by any client."""
+    if node is not None and not milestones.reached(BEFORE):
+        milestones.reach_first(BEFORE, _stamps(manifest, node))
+
+
+def check_values(manifest: Manifest, node: Array | Group | None, milestones: Milestones) -> None:
+    """Raise `ConflictError` where values of the source are others than before the first task."""
+    before = milestones.value(BEFORE)
+    if node is None or not isinstance(before, Mapping):
+        return
+    now = _stamps(manifest, node)
+    if changed := [path for path, stamp in before.items() if now.get(path) != stamp]:
+        more = ", …" if len(changed) > _NAMED else ""
+        raise ConflictError(
+            "values of the source changed while tasks read them",
+            store=node._store.url,
+            path=f"/{join(node._path, changed[0])}",
+            got="arrays that changed: " + ", ".join(f"/{path}" for path in changed[:_NAMED]) + more,
+            hint="Make the plan again, or finish it with allow_changed_values=True (--allow-changed-values)",
+        )
+
+
+def _stamps(manifest: Manifest, node: Array | Group) -> JSONObject:
+    """Return a stamp of the stored values of each array that is read, where the store's listings say enough."""
+    found: JSONObject = {}
+    for path in {planned.source for planned in manifest.nodes if planned.strategy is not None}:
+        array = node[path] if isinstance(node, Group) and path else node
+        if isinstance(array, Array) and not array._metadata.storage_transformers:
+            stamp = stamp_below(array._store, prefix_of(array._path), _is_value)
+            if stamp is not None:
+                found[path] = stamp
+    return found
+
+
+def _is_value(key: str) -> bool:
+    name = key.rpartition("/")[2]
+    return name not in DOCUMENT_NAMES and not name.startswith(".")

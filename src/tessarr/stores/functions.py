@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -47,14 +48,17 @@ from tessarr.stores.protocols import (
     ListPrefix,
     Lock,
     LockContext,
+    PlainFiles,
     Remote,
     Settle,
+    Stamp,
     Update,
     Writable,
 )
 from tessarr.types import Buffer, ByteRange
 
 if TYPE_CHECKING:
+    from tessarr.stores.base import Store
     from tessarr.stores.compare_and_swap import Change, Versioned
 
 STAGED = "__tessarr_staged"
@@ -443,3 +447,29 @@ def replace_prefix(store: Writable, prefix: str, items: Mapping[str, Buffer]) ->
     for key, value in items.items():
         store.set(key, value)
     delete_many(store, staged)
+
+
+def stamp_below(store: Store, prefix: str, counts: Callable[[str], bool]) -> str | None:
+    """Return a stamp of the values under `prefix` that count; ``None`` where listings do not say whether values changed.
+
+    Those of local directories, of memory, and of stores with the ability `Stamp` do. The stamp of files has their sizes and
+    times of change, which all machines see alike.
+    """
+    from tessarr.common.stamps import StampSum  # here, since few programs need it
+
+    if isinstance(store, Stamp):
+        return store.stamp(prefix, counts)
+    if not isinstance(store, PlainFiles) and not is_in_memory(store):
+        return None
+    total, directory = StampSum(), store.directory if isinstance(store, PlainFiles) else None
+    for key in filter(counts, store.list_prefix(prefix)):
+        total.add(key, store.version(key) if directory is None else _state_of(directory + key))
+    return total.hexdigest()
+
+
+def _state_of(file: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(file)
+    except FileNotFoundError:  # deleted while keys were listed
+        return None
+    return found.st_size, found.st_mtime_ns

@@ -402,6 +402,18 @@ class ListVersions(_FurtherAbility, Protocol):
 
 
 @runtime_checkable
+class Stamp(_FurtherAbility, Protocol):
+    """A listing says whether values changed (`tessarr.common.stamps`)."""
+
+    def stamp(self, prefix: str, counts: Callable[[str], bool]) -> str:
+        """Return a digest of the keys under `prefix` that count, and of what a listing says of their values.
+
+        It changes when a value is replaced, is the same in every process, and needs no request for each value.
+        """
+        ...
+
+
+@runtime_checkable
 class Settle(_FurtherAbility, Protocol):
     """A process that ended may have left a committed transaction unfinished: its journal is the key `JOURNAL` at a node."""
 

@@ -12,6 +12,8 @@ from dataclasses import replace
 from math import prod
 from typing import Protocol, cast
 
+from tessarr.core.array import Array
+from tessarr.core.group import Group
 from tessarr.core.stored.walk import walk
 from tessarr.engine.jobs import Jobs
 from tessarr.errors import ConflictError
@@ -87,6 +89,9 @@ def state_of(store: Store, path: str) -> str:
 
 class Checking:
     """The work of a plan that checks."""
+
+    node: Array | Group | None = None
+    """What is checked may change."""
 
     def __init__(
         self, manifest: Manifest, store: Store, path: str, pool: Jobs | None = None, keys: Keys | None = None

@@ -117,6 +117,7 @@ class Digesting:
 
     def __init__(self, manifest: Manifest, node: Array | Group) -> None:
         self._manifest = manifest
+        self.node = node
         self._nodes = nodes_of(node)
         self._arrays = {path: member for path, member in self._nodes if isinstance(member, Array)}
         self._beyond_cache: dict[str, bool] = {}

@@ -37,7 +37,7 @@ from tessarr.plan.cost import (
     longest_chunks,
 )
 from tessarr.plan.manifest import Manifest, Place, PlannedNode
-from tessarr.plan.markers import Milestones, Receipt
+from tessarr.plan.markers import DOCUMENTED, Milestones, Receipt
 from tessarr.plan.predict import ArrayCosts, Description, value_nbytes
 from tessarr.plan.publish import is_node, options_at, place_of_sealed, replace_node, seal, write_documents
 from tessarr.plan.requests import Network, Shards, gets, network_of, puts, requests_for_shards, wanted_along
@@ -293,7 +293,7 @@ class Levels:
         base = getattr(source, "node", None)
         assert isinstance(base, Array)
         self._manifest, self._pyramid = manifest, pyramid or Pyramid.of(manifest)
-        self._base = base
+        self.node = base
         self._store, self._path = store, path
         self._pieces = [pieces for _, pieces, _ in _pieces(manifest, self._pyramid)] if manifest.nodes else []
         self._arrays: dict[int, Array] = {}
@@ -315,7 +315,7 @@ class Levels:
         _, stage, whole = node.strategy.stages.locate(number)
         level = self._pyramid.levels[stage + 1]
         box = cut.in_level(whole, level.total)
-        source, target = self._base if stage == 0 else self._level(stage - 1), self._level(stage)
+        source, target = self.node if stage == 0 else self._level(stage - 1), self._level(stage)
         threads, in_flight = min(processors(), node.strategy.threads), node.strategy.in_flight
         with limited(threads, in_flight) if threads else nullcontext():
             values = self._reduced(source, target, level, self._pieces[stage], box)
@@ -361,16 +361,16 @@ class Levels:
             for level, place, document in zip(pyramid.levels[1:], pyramid.places, pyramid.documents, strict=True)
         ]
         group._will_change()
-        if not milestones.reached("documented"):
+        if not milestones.reached(DOCUMENTED):
             at = {seal(self._store, place) if place != level else level: document for level, place, document in new}
             write_documents(self._store, at)
-            milestones.reach("documented")
+            milestones.reach(DOCUMENTED)
         for number, (level, place, _) in enumerate(new):
             if place != level:
                 work = place_of_sealed(self._store, place)
                 overwrite = self._manifest.overwrite
                 replace_node(self._store, work, level, milestones, f"cleared{number}", overwrite=overwrite)
-        described = pyramid.described(group, self._base)
+        described = pyramid.described(group, self.node)
         added = {key: value for key, value in described.items() if group.attrs.get(key) != value}
         if added:
             group.update_attributes(added)

@@ -30,6 +30,7 @@ from tessarr.stores.protocols import (
     RenamePrefix,
     Settle,
     Snapshot,
+    Stamp,
 )
 from tessarr.types import Buffer, ByteRange
 
@@ -351,6 +352,11 @@ class ForwardingStore(WrapperStore):
         with self._around("list_prefix", prefix):
             found = self.store.list_versions(self._inner_key(prefix))
         return {self._outer_key(key): version for key, version in found.items()}
+
+    def stamp(self, prefix: str, counts: Callable[[str], bool]) -> str:
+        assert isinstance(self.store, Stamp)
+        with self._around("list_prefix", prefix):
+            return self.store.stamp(self._inner_key(prefix), lambda key: counts(self._outer_key(key)))
 
     def settle(self, path: str) -> None:
         with self._around("settle", path):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 from tessarr.cli.printing import add_source_storage, add_storage, add_verb
 from tessarr.cli.verbs.plans.plan import LIKE_DEST
-from tessarr.cli.verbs.plans.run import FAILURES, advance
+from tessarr.cli.verbs.plans.run import FAILURES, add_changed_values, advance
 from tessarr.plan.plan import Plan
 
 
@@ -25,9 +26,10 @@ tessarr finish PLAN
     verb.add_argument("plan", metavar="PLAN", help="the folder of the plan")
     add_storage(verb)
     add_source_storage(verb, LIKE_DEST)
+    add_changed_values(verb)
     verb.set_defaults(run=run, failures=FAILURES)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Finish the plan."""
-    return advance(arguments, Plan.finish)
+    return advance(arguments, partial(Plan.finish, allow_changed_values=arguments.allow_changed_values))

@@ -81,7 +81,16 @@ tessarr run PLAN --status --json
     how.add_argument("--dask", metavar="ADDRESS", help="run on the dask cluster whose scheduler is there")
     how.add_argument("--status", action="store_true", help="only show how far it is")
     add_jobs(verb, "tasks at once in this process")
+    add_changed_values(verb)
     verb.set_defaults(run=run, failures=FAILURES)
+
+
+def add_changed_values(verb: argparse.ArgumentParser) -> None:
+    """Add the option to use what is read of a source that changes meanwhile."""
+    verb.add_argument(
+        "--allow-changed-values", action="store_true",
+        help="also if chunks of the source are written meanwhile, of which the result then has old or new values",
+    )  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -147,14 +156,17 @@ def shown(plan: Plan, work: Callable[[Plan], Status], *, json: bool, place: str,
 
 
 def _carried_out(plan: Plan, arguments: argparse.Namespace) -> Status:
+    allowed: bool = arguments.allow_changed_values
     with bar(nbytes=False, lines=True) as progress:
         if arguments.part is not None:
             part, of = part_of(arguments.part, os.environ)
-            return plan.run_part(part, of, stage=arguments.stage, slots=arguments.jobs, progress=progress)
+            return plan.run_part(
+                part, of, stage=arguments.stage, slots=arguments.jobs, progress=progress, allow_changed_values=allowed
+            )
         if arguments.dask is None:
-            return plan.run(slots=arguments.jobs, progress=progress)
+            return plan.run(slots=arguments.jobs, progress=progress, allow_changed_values=allowed)
         with _client(arguments.dask):
-            return plan.run("dask", progress=progress)
+            return plan.run("dask", progress=progress, allow_changed_values=allowed)
 
 
 def _client(address: str) -> AbstractContextManager[object]:

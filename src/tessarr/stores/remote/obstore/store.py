@@ -15,16 +15,18 @@ from __future__ import annotations
 
 import functools
 import uuid
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
+from tessarr.common.stamps import StampSum
 from tessarr.errors import ConflictError, StoreError, UnsupportedOperationError
 from tessarr.metadata.formats import DOCUMENT_NAMES
 from tessarr.stores.base import ANY, Any_, Listing, Version, shared_copy
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.functions import no_conditional_writes
 from tessarr.stores.path import check_key, check_prefix, is_plain_key
-from tessarr.stores.protocols import LISTING, WRITING, ConditionalSet, List
+from tessarr.stores.protocols import LISTING, WRITING, ConditionalSet, List, Stamp
 from tessarr.stores.remote.base import NetworkStore, RangeResponse
 from tessarr.stores.remote.coalesce import MULTIPART_FROM, UPLOAD_SIZE
 from tessarr.stores.remote.limiter import limiter_for
@@ -44,6 +46,7 @@ from tessarr.types import Buffer, ByteRange
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Obstore
 
+T = TypeVar("T")
 _List = list
 _DELETE_PAGE = 1000
 _TOKEN_NAME = "tessarrwrite"
@@ -105,7 +108,7 @@ class ObjectStore(NetworkStore):
         """Whether places of this kind have `ability`: plain HTTP none to write or list, and some no conditional writes."""
         if ability is ConditionalSet:
             return self._kind in _CONDITIONAL
-        return self._kind != "HTTPStore" or ability not in (*WRITING, *LISTING)
+        return self._kind != "HTTPStore" or ability not in (*WRITING, *LISTING, Stamp)
 
     @property
     def store(self) -> Any:
@@ -298,6 +301,15 @@ class ObjectStore(NetworkStore):
         versions = await gather_or_cancel(list(map(self.version_async, found)))
         return {key: version for key, version in zip(found, versions, strict=True) if version is not None}
 
+    def stamp(self, prefix: str, counts: Callable[[str], bool]) -> str:
+        """See `tessarr.stores.protocols.Stamp`: sizes and ETags, or times where there are none; one request per 1,000 keys."""
+
+        def add(total: StampSum, meta: Mapping[str, object]) -> None:
+            if counts(key := self._own(meta)):
+                total.add(key, (meta["size"], meta.get("e_tag") or meta["last_modified"]))
+
+        return self._run(self._listed(prefix, StampSum, add)).hexdigest()
+
     async def getsize_prefix_async(self, prefix: str) -> int:
         return sum(meta["size"] for meta in await self._list_objects(prefix))
 
@@ -317,16 +329,29 @@ class ObjectStore(NetworkStore):
         return str(meta["path"])[len(self._prefix) :]
 
     async def _list_objects(self, prefix: str) -> _List[Mapping[str, Any]]:
+        return await self._listed(prefix, _List[Any], _List.append)
+
+    async def _listed(self, prefix: str, new: Callable[[], T], add: Callable[[T, Mapping[str, object]], None]) -> T:
+        """Add what a listing says of each object to a new result, and return that. A listing that fails begins again."""
         self._check_listing(prefix)
         place = self._at(prefix) or None
 
-        async def call() -> _List[Mapping[str, Any]]:
-            pages = self.store.list(place)
-            if hasattr(pages, "__aiter__"):
-                return [meta async for page in pages for meta in page]
-            return await in_thread(lambda: [meta for page in pages for meta in page])
+        async def call() -> T:
+            found, pages = new(), self.store.list(place)
 
-        return await self._send(prefix, "LIST", call) or []
+            def take(page: Iterable[Mapping[str, object]]) -> None:
+                for meta in page:
+                    add(found, meta)
+
+            if hasattr(pages, "__aiter__"):
+                async for page in pages:
+                    take(page)
+            else:
+                await in_thread(lambda: deque(map(take, pages), 0))
+            return found
+
+        listed = await self._send(prefix, "LIST", call)
+        return new() if listed is None else listed
 
     def _check_listing(self, prefix: str) -> None:
         check_prefix(prefix)
