@@ -31,6 +31,7 @@ from tessarr.errors import ConflictError, KeyValidationError, ReadOnlyError
 from tessarr.stores.base import Fetch, Listing, Store
 from tessarr.stores.fetch import UNCHANGED, Fetched
 from tessarr.stores.functions import replace as put
+from tessarr.stores.functions import stamp_below
 from tessarr.stores.protocols import Remote
 from tessarr.types import Buffer, ByteRange
 from tests.narrow import calls
@@ -578,6 +579,22 @@ class ListContract:
 
 class StoreContract(ReadContract, WriteContract, DeleteContract, ListContract):
     """Everything a general store promises."""
+
+    def test_a_stamp_changes_with_the_values_that_count(self, store: Store) -> None:
+        def stamp() -> str | None:
+            return stamp_below(store, "a/", lambda key: not key.endswith(".json"))
+
+        store.set("a/b", b"1")
+        store.set("a/zarr.json", b"{}")
+        before = stamp()
+        store.set("a/zarr.json", b"{ }")
+        store.set("b/c", b"1")
+        assert stamp() == before
+        found = [before]
+        for key, value in (("a/b", b"two"), ("a/c/d", b"1"), ("a/b", None)):
+            store.delete(key) if value is None else store.set(key, value)
+            found.append(stamp())
+        assert set(found) == {None} or len({*found}) == 4
 
 
 class ConditionalContract:

@@ -463,7 +463,10 @@ def stamp_below(store: Store, prefix: str, counts: Callable[[str], bool]) -> str
         return None
     total, directory = StampSum(), store.directory if isinstance(store, PlainFiles) else None
     for key in filter(counts, store.list_prefix(prefix)):
-        total.add(key, store.version(key) if directory is None else _state_of(directory + key))
+        found = store.version(key) if directory is None else _state_of(directory + key)
+        if found is None and directory is None:  # a mapping whose values have no versions
+            return None
+        total.add(key, found)
     return total.hexdigest()
 
 

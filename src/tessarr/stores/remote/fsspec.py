@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from tessarr.common.stamps import StampSum
 from tessarr.errors import MissingDependencyError, StoreError
 from tessarr.stores.base import ANY, Any_, Listing, LockContext, Version, shared_copy
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.functions import no_conditional_writes
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix
-from tessarr.stores.protocols import Lock
+from tessarr.stores.protocols import Lock, Stamp
 from tessarr.stores.remote.base import NetworkStore, RangeResponse
 from tessarr.stores.remote.limiter import limiter_for
 from tessarr.stores.remote.loop import in_thread
@@ -120,7 +121,9 @@ class FsspecStore(NetworkStore):
         return cls(upath.fs, read_only=read_only, path=upath.path)
 
     def has_ability(self, ability: type) -> bool:
-        """Whether the filesystem has `ability`: `Lock` on local disks only."""
+        """Whether the filesystem has `ability`: `Lock` on local disks only; `Stamp` where listings tell times or ETags."""
+        if ability is Stamp:
+            return self._protocol not in ("http", "https", "reference")
         return self._protocol in _LOCAL if ability is Lock else super().has_ability(ability)
 
     @property
@@ -278,9 +281,24 @@ class FsspecStore(NetworkStore):
         found = await self._send(prefix, "LIST", lambda: in_thread(self._find, place)) or []
         return [key for key in map(self._key, found) if key.startswith(prefix) and not _is_partial(key)]
 
-    def _find(self, place: str) -> _List[str]:
+    def _find(self, place: str, *, detail: bool = False) -> Collection[str]:
         self.fs.invalidate_cache()
-        return [*self.fs.find(place)]
+        found: Collection[str] = self.fs.find(place, detail=detail)
+        return found
+
+    def stamp(self, prefix: str, counts: Callable[[str], bool]) -> str:
+        """See `tessarr.stores.protocols.Stamp`: sizes, and ETags, generations or times; one listing."""
+        return self._run(self._stamp(prefix, counts))
+
+    async def _stamp(self, prefix: str, counts: Callable[[str], bool]) -> str:
+        check_prefix(prefix)
+        place, total = self._at(prefix).rstrip("/") or self._at(""), StampSum()
+        listed = await self._send(prefix, "LIST", lambda: in_thread(self._find, place, detail=True))
+        for name, info in listed.items() if isinstance(listed, dict) else ():
+            key = self._key(name)
+            if key.startswith(prefix) and not _is_partial(key) and counts(key):
+                total.add(key, _version(info) or info.get("size"))
+        return total.hexdigest()
 
     async def list_dir_async(self, prefix: str) -> Listing:
         check_prefix(prefix)
