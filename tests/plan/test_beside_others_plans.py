@@ -149,18 +149,20 @@ def test_a_node_that_appears_before_the_documents_stays(source: tessarr.Array) -
     assert tessarr.open_array(where, path="z", mode="r")[:].tolist() == [7, 7, 7]
 
 
-def test_a_discarded_plan_leaves_nothing_at_its_target(source: tessarr.Array, tmp_path: Path) -> None:
+@pytest.mark.parametrize("memory", [False, True])
+def test_a_discarded_plan_leaves_nothing_at_its_target(source: tessarr.Array, tmp_path: Path, memory: bool) -> None:
     url = (tmp_path / "db.sqlite").as_uri().replace("file:", "sqlite:")
-    one, other = (tessarr.plan.rechunk(source, url, path="z", chunks=(size,)) for size in (10, 7))
+    store = MemoryStore() if memory else store_from(url)[0]
+    where = store if memory else url
+    one, other = (tessarr.plan.rechunk(source, where, path="z", chunks=(size,)) for size in (10, 7))
     one.run_part(1, 1)
     with pytest.raises(ConflictError):
         other.run()
     one.discard()
-    store, _ = store_from(url)
     assert not list(store.list())
     assert other.run().finished
     one.discard()
-    assert tessarr.open_array(url, path="z")[...].tolist() == VALUES.tolist()
+    assert tessarr.open_array(where, path="z")[...].tolist() == VALUES.tolist()
 
 
 def test_a_node_that_is_created_just_before_the_claim_is_noticed(source: tessarr.Array) -> None:

@@ -355,6 +355,13 @@ def test_what_a_plan_wrote_can_be_discarded(tmp_path: Path) -> None:
     assert _files(tmp_path / "a") != before
     tessarr.plan.load(tmp_path / "plan").discard()
     assert _files(tmp_path / "a") == before
+    here = _image(MemoryStore())
+    listed = {*here.store.list()}
+    plan = _planned(here)
+    plan.run_part(1, 1)
+    assert listed != {*here.store.list()}
+    plan.discard()
+    assert listed == {*here.store.list()}
 
 
 def test_levels_that_are_there_an_array_that_changed_and_archives_are_refused(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tessarr.plan.kinds import RunTasks, kind_of
 from tessarr.plan.manifest import DOCUMENT, Manifest, Place
 from tessarr.plan.markers import DOCUMENTED, FOLDER, Milestones, Ranges, Receipt, done_in, mark, results_in
 from tessarr.plan.publish import options_at, reopenable_url, without_documents
-from tessarr.plan.sources import BEFORE, check_values, options_of_source, save_files, table_path, watch_values
+from tessarr.plan.sources import BEFORE, Folder, check_values, options_of_source, save_files, table_path, watch_values
 from tessarr.plan.strategies.ready import EndOfStage, Hands, Ready, ReadyOneByOne
 from tessarr.plan.task import Begins, Work, Worker
 from tessarr.stores.base import Store
@@ -67,9 +67,10 @@ class Plan:
     (True, [1, 3])
     """
 
-    def __init__(self, manifest: Manifest, work: Work | None = None) -> None:
+    def __init__(self, manifest: Manifest, work: Work | None = None, written: Folder | None = None) -> None:
         self._manifest = manifest
         self._work = work
+        self._written = written
         self._place: tuple[Store, str] | None = None
         self._storage_options: Mapping[str, object] | None = None
         self._source_options: Mapping[str, object] | None = None
@@ -394,7 +395,7 @@ class Plan:
 
     def discard(self) -> None:
         """Remove what the tasks of an unfinished plan wrote. The plan can then only be made again."""
-        kind_of(self._manifest.operation).discard(self._manifest, self._storage_options)
+        kind_of(self._manifest.operation).discard(self._manifest, self._storage_options, self._written)
 
     def result(self) -> Digest | Report:
         """Return what a finished plan found: the `Digest` of a plan that digests, the `Report` of one that checks.
@@ -456,7 +457,7 @@ def collect_abandoned(
     if dry_run or not count or not all(over):
         return count, 0
     store.delete_many([*markers, before])
-    kind_of(manifest.operation).discard(manifest, options)
+    kind_of(manifest.operation).discard(manifest, options, None)
     place.delete_many(written)
     for one in places:
         idle.forget(*one)

@@ -219,15 +219,28 @@ def without_documents(manifest: Manifest, store: Store, work: str) -> list[str]:
     return found
 
 
-def discard(manifest: Manifest, storage_options: Mapping[str, object] | None = None) -> None:
+def opened_work(
+    work: Place, storage_options: Mapping[str, object] | None, written: tuple[Store, str] | None
+) -> tuple[Store, str] | None:
+    """Open the place in which tasks write; `written` is it where only this process has it."""
+    if not work.url:
+        return written
+    store, path = store_from(work.url, mode="r+", storage_options=options_at(work.url, storage_options))
+    return store, join(path, work.path)
+
+
+def discard(
+    manifest: Manifest, storage_options: Mapping[str, object] | None = None, written: tuple[Store, str] | None = None
+) -> None:
     """Remove what tasks wrote: of what is in the place of the result, chunks of nodes without documents, if the plan has
-    claimed it."""
+    claimed it. `written`: as for `opened_work`."""
     target, work = manifest.target, manifest.work
-    if target is None or work is None or not work.url:
+    if target is None or work is None:
         return
     if target.path or target == work:
-        store, path = store_from(work.url, mode="r+", storage_options=options_at(work.url, storage_options))
-        here = join(path, work.path)
+        if (opened := opened_work(work, storage_options, written)) is None:
+            return
+        store, here = opened
         below = (manifest.intermediates, manifest.files) if target == work else ("",)
         if target == work and is_claimed(store, here, manifest.id):
             store.delete_many(without_documents(manifest, store, here))

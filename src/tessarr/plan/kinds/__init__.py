@@ -42,8 +42,8 @@ class Kind(NamedTuple):
     """Parses the result of a plan that writes nothing."""
     needs: Callable[[Manifest], Callable[[int], Iterable[int]]] | None = None
     """Returns a function of the tasks that a task waits for; without it, a stage waits for the stage before in its block."""
-    discard: Callable[[Manifest, StorageOptions], None] = discard
-    """Removes what tasks wrote that is not the result."""
+    discard: Callable[[Manifest, StorageOptions, Folder | None], None] = discard
+    """Removes what tasks wrote that is not the result: in the place that is given, where only this process has it."""
     options: Mapping[str, object] = MappingProxyType({})
     """The form of the options of its manifests, see `tessarr.plan.manifest.problem`."""
 

@@ -87,7 +87,7 @@ def pyramid(
         number, "pyramid", place_of(base, source)[0], "zarr", identity(Place(""), "zarr", source),
         Place(reopenable_url(store), place), Place(reopenable_url(store), place), overwrite, verify, nodes, given.to_json(),
     )  # fmt: skip
-    return Plan(manifest, Levels(manifest, source, store, place))
+    return Plan(manifest, Levels(manifest, source, store, place), (store, place))
 
 
 def digest(

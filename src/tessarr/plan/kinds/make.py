@@ -172,7 +172,7 @@ def _writing(
         tuple(nodes(opened)),
         {"consolidate": consolidate or (operation in ("copy", "rechunk") and is_consolidated(opened)), **said},
     )  # fmt: skip
-    plan = Plan(manifest, work(manifest, opened, found.store, found.path))
+    plan = Plan(manifest, work(manifest, opened, found.store, found.path), (found.store, found.path))
     plan._storage_options = storage_options
     plan.notices = tuple(notices)
     return plan

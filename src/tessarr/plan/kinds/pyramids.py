@@ -39,7 +39,7 @@ from tessarr.plan.cost import (
 from tessarr.plan.manifest import Manifest, Place, PlannedNode
 from tessarr.plan.markers import DOCUMENTED, Milestones, Receipt
 from tessarr.plan.predict import ArrayCosts, Description, value_nbytes
-from tessarr.plan.publish import is_node, options_at, place_of_sealed, replace_node, seal, write_documents
+from tessarr.plan.publish import is_node, opened_work, place_of_sealed, replace_node, seal, write_documents
 from tessarr.plan.requests import Network, Shards, gets, network_of, puts, requests_for_shards, wanted_along
 from tessarr.plan.strategies import level_boxes as cut
 from tessarr.plan.strategies.intermediate import open_target
@@ -49,7 +49,6 @@ from tessarr.plan.task import compare
 from tessarr.plan.tiling import Tiling, tiled
 from tessarr.stores.base import Store
 from tessarr.stores.path import join, prefix_of
-from tessarr.stores.url import store_from
 from tessarr.tools.digest import box_digest
 from tessarr.tools.pyramid import list_in_labels
 from tessarr.tools.pyramid.describe import Describing, attributes_of
@@ -378,14 +377,17 @@ class Levels:
         return None
 
 
-def discard_levels(manifest: Manifest, storage_options: Mapping[str, object] | None = None) -> None:
-    """Remove what tasks wrote of levels that are not in their places."""
-    pyramid, work = Pyramid.of(manifest), manifest.work
-    if work is None or not work.url:
+def discard_levels(
+    manifest: Manifest, storage_options: Mapping[str, object] | None = None, written: tuple[Store, str] | None = None
+) -> None:
+    """Remove what tasks wrote of levels that are not in their places. `written`: as for `opened_work`."""
+    pyramid = Pyramid.of(manifest)
+    opened = None if manifest.work is None else opened_work(manifest.work, storage_options, written)
+    if opened is None:
         return
-    store, path = store_from(work.url, mode="r+", storage_options=options_at(work.url, storage_options))
+    store, path = opened
     for level, place in zip(pyramid.levels[1:], pyramid.places, strict=True):
-        at = join(join(path, work.path), place)
+        at = join(path, place)
         if place != level.name or not is_node(store, at):
             store.delete_prefix(prefix_of(at))
             store.delete_prefix(prefix_of(place_of_sealed(store, at)))
