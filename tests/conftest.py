@@ -97,9 +97,8 @@ class SpecReport:
 def entry_points(tmp_path_factory: pytest.TempPathFactory) -> None:
     """The entry points of this checkout are found although an older one, or none, is installed."""
     points = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["entry-points"]
-    installed = {
-        (group, point.name) for group in points for point in importlib.metadata.entry_points().select(group=group)
-    }
+    found = importlib.metadata.entry_points()
+    installed = {(group, point.name) for group in points for point in found.select(group=group)}
     missing = {
         group: new
         for group, names in points.items()
