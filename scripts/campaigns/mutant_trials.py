@@ -1,25 +1,26 @@
 """Try mutants of one module in forks of one process, which has the package and the tests imported.
 
 The process notes which tests reach which lines, each test in a fork of its own, so that no cache hides a call. For a mutant a
-fork puts the code of the mutant into the module's functions, and runs the tests that reach the changed lines, the quickest
-first, up to one that fails.
+fork puts the code of the mutant into the module's functions, and runs the tests that reach the changed lines up to one that
+fails, first those that are quick and have noticed many mutants.
 """
 
 from __future__ import annotations
 
 import ast
 import gc
+import mmap
 import os
-import resource
 import signal
 import sys
 import tempfile
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
@@ -31,8 +32,8 @@ from campaigns.mutants import Mutant
 if TYPE_CHECKING:
     from _typeshed import TraceFunction
 
-CPU_S, WAIT_S = 5, 60
-"""Processor time and time that tests may take with a mutant, beyond ten times what they take without: one that takes more
+CPU_S, WAIT_S = 3, 30
+"""Processor time and time that a test may take with a mutant, beyond ten times what it takes without: one that takes more
 hangs, and is noticed."""
 
 
@@ -58,10 +59,11 @@ class Trial:
                 os._exit(1)
         theirs.close()
         try:
-            self.tests: list[tuple[str, float]] = self._connection.recv()
-            """The tests that reach the module, and how many seconds each takes."""
+            failed: str | None = self._connection.recv()
         except EOFError:
             raise RuntimeError(f"pytest cannot collect {' '.join(tests)}") from None
+        if failed is not None:
+            raise RuntimeError(f"{failed} passes alone, and fails after other tests without a mutant")
 
     def is_noticed(self, mutant: Mutant) -> bool:
         """Whether a test fails with this mutant."""
@@ -125,6 +127,10 @@ class _Server:
     folder: Path
     connection: Connection
     _reports: list[pytest.TestReport] = field(default_factory=list)
+    _noticed: Counter[int] = field(default_factory=Counter)
+    """How many mutants each test has noticed."""
+    _running: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, 8))
+    """The number of the test that runs, shared with the forks."""
 
     def pytest_collection(self) -> None:
         """Look for no simpler example of a failure."""
@@ -145,8 +151,9 @@ class _Server:
         gc.collect()
         gc.freeze()
         found = (self._reach(number, item) for number, item in enumerate(items))
-        reaches = sorted((one for one in found if one is not None and one.lines), key=lambda one: one.seconds)
-        self.connection.send([(items[one.number].nodeid, one.seconds) for one in reaches])
+        reaches = [one for one in found if one is not None and one.lines]
+        failed = self._failed(items, reaches, lambda: None)
+        self.connection.send(None if failed is None else items[failed].nodeid)
         with suppress(EOFError):
             while True:
                 mutant: Mutant = self.connection.recv()
@@ -166,15 +173,29 @@ class _Server:
         for lines in (statements.around(mutant.lines), statements.function(mutant.lines)):
             chosen = chosen or [one for one in reaches if one.lines & lines]
 
+        failed = self._failed(items, chosen, put)
+        if failed is not None:
+            self._noticed[failed] += 1
+        return failed is not None
+
+    def _failed(self, items: Sequence[pytest.Item], chosen: list[Reach], put: Callable[[], None]) -> int | None:
+        """Run tests in a fork after `put`; returns the number of the one that fails, does not return, or ends the process."""
+        chosen.sort(key=lambda one: one.seconds / (1 + self._noticed[one.number]))
+
         def run() -> int:
             put()
-            return int(not all(self._passes(items[one.number]) for one in chosen))
+            for one, following in zip_longest(chosen, chosen[1:]):
+                self._running[:] = one.number.to_bytes(8, "little")
+                _limit(10 * one.seconds)
+                if not self._passes(items[one.number], None if following is None else items[following.number]):
+                    return 1
+            return 0
 
-        return bool(chosen) and self._forked(run, 10 * sum(one.seconds for one in chosen)) != 0
+        return int.from_bytes(self._running[:], "little") if chosen and self._forked(run) != 0 else None
 
-    def _passes(self, item: pytest.Item) -> bool:
+    def _passes(self, item: pytest.Item, following: pytest.Item | None = None) -> bool:
         self._reports.clear()
-        item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
+        item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
         return not any(report.failed for report in self._reports)
 
     def _reach(self, number: int, item: pytest.Item) -> Reach | None:
@@ -184,6 +205,7 @@ class _Server:
         def run() -> int:
             lines: set[int] = set()
             trace = _tracer(str(self.path), lines)
+            _limit(600)
             begin = time.perf_counter()
             threading.settrace(trace)
             sys.settrace(trace)
@@ -193,20 +215,17 @@ class _Server:
             return int(not passed)
 
         with ours:
-            status = self._forked(run, 600)
+            status = self._forked(run)
             theirs.close()
             return None if status else ours.recv()
 
-    def _forked(self, function: Callable[[], int], limit_s: float) -> int:
+    def _forked(self, function: Callable[[], int]) -> int:
         """Call a function in a fork; returns its result, or minus the number of the signal that ended it."""
         child = os.fork()
         if not child:
             status = 2
             try:
                 os.setpgid(0, 0)
-                cpu_s = CPU_S + int(limit_s)
-                resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 5))
-                signal.alarm(WAIT_S + int(limit_s))
                 status = function()
             finally:
                 os._exit(status)
@@ -214,6 +233,12 @@ class _Server:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child, signal.SIGKILL)  # what the tests have started
         return os.waitstatus_to_exitcode(ended)
+
+
+def _limit(seconds: float) -> None:
+    """End this process after so much time."""
+    signal.setitimer(signal.ITIMER_PROF, CPU_S + seconds)
+    signal.setitimer(signal.ITIMER_REAL, WAIT_S + seconds)
 
 
 def _tracer(file: str, lines: set[int]) -> TraceFunction:

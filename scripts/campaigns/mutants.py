@@ -1,8 +1,8 @@
 """The mutants of a module: what mutmut changes, and three changes of our own, one at a time.
 
 Left out is what no behaviour follows from: texts of errors and warnings, annotations, decorators, docstrings, the
-tables of names at the head of a module, branches for type checkers, and the ``strict`` of ``zip``, which asserts that lengths
-are equal.
+tables of names at the head of a module, branches for type checkers, the ``strict`` of ``zip``, which asserts that lengths
+are equal, and the order of ``append`` to two lists.
 """
 
 from __future__ import annotations
@@ -219,5 +219,14 @@ def _our_own(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
             if all(
                 m.matches(step, m.SimpleStatementLine(body=[m.Expr(value=m.Call() | m.Await())]))
                 for step in steps[at : at + 2]
-            ):
+            ) and not _append_to_two(steps[at], steps[at + 1]):
                 yield node.with_changes(body=[*steps[:at], steps[at + 1], steps[at], *steps[at + 2 :]])
+
+
+def _append_to_two(one: cst.BaseStatement, other: cst.BaseStatement) -> bool:
+    """Whether two steps append to two lists."""
+    name = m.SaveMatchedNode(m.Name(), "list")
+    append = m.SimpleStatementLine(body=[m.Expr(value=m.Call(func=m.Attribute(value=name, attr=m.Name("append"))))])
+    found = [m.extract(step, append) for step in (one, other)]
+    lists = [cst.ensure_type(each["list"], cst.Name).value for each in found if each is not None]
+    return len(lists) == 2 and lists[0] != lists[1]

@@ -68,6 +68,25 @@ def test_texts_for_people_are_no_mutants(tmp_path: Path) -> None:
     assert not [new for new in zipped if "zip(name, name" in new]
 
 
+STEPS = """
+def add(first, second):
+    first.append(1)
+    second.append(2)
+    second.append(3)
+    second.sort()
+"""
+
+
+def test_steps_change_places_but_not_where_they_append_to_two_lists(tmp_path: Path) -> None:
+    pytest.importorskip("libcst", reason="mutants need the extra 'mutation' (mutmut)")
+    from campaigns.mutants import Source
+
+    (tmp_path / "module.py").write_text(STEPS, encoding="utf-8")
+    changed = [sketch.mutant() for sketch in Source(tmp_path, "module.py").sketches()]
+    swapped = [one.new for one in changed if len(one.lines) == 2]
+    assert swapped == ["second.append(3) second.append(2)", "second.sort() second.append(3)"]
+
+
 ELSEWHERE = """
 import os
 import sys
