@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 from math import prod
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,6 +47,9 @@ def test_boxes_tile_the_array_and_stay_small(
 
 def test_tiles_of_an_array_without_elements_are_none() -> None:
     assert list(tiles((0, 3), (0, 2))) == []
+    for shape in ((0, 6), (6, 0)):
+        assert list(boxes_of_chunks(RegularGrid((2, 2)).axes(shape), 1, 100)) == []
+    assert list(boxes_of_chunks(RectilinearGrid((2, (1, 5))).axes((0, 6)), 1, 100)) == []
 
 
 @pytest.mark.parametrize(("shape", "grid"), GRIDS, ids=repr)
@@ -62,6 +66,7 @@ def test_the_boxes_of_all_chunks_tile_the_array(shape: tuple[int, ...], grid: Re
         ((100, 100), (10, 10), (100, 10), 999, (10, 90)),  # those do not fit
         ((100, 100), (10, 30), (100, 20), 6000, (100, 60)),  # a multiple of both
         ((100, 100), (10, 30), (1, 80), 2000, (20, 120)),  # which ends beyond the array
+        ((4, 4), (1, 1), (1, 2), 4, (1, 4)),  # the source has chunks of one row
         ((100,), (1,), None, 10, (10,)),
         ((100,), (1,), None, 0, (1,)),
         ((100, 100), (10, 100), None, 10, (10, 100)),
@@ -85,6 +90,24 @@ def test_chunks_of_several_lengths_are_taken_together_up_to_the_limit() -> None:
     for nbytes, rows in ((30, (0, 6, 10)), (29, (0, 3, 6, 10)), (35, (0, 6, 10)), (50, (0, 10)), (1, (0, 1, 3, 6, 10))):
         found = [box[0] for box in boxes_of_chunks(axes, 1, nbytes)]
         assert found == [slice(start, stop) for start, stop in pairwise(rows)], nbytes
+
+
+@pytest.mark.parametrize(
+    ("edges", "shape", "nbytes", "rows", "columns"),
+    [
+        (((2, 2, 2, 2), (5,)), (8, 5), 20, (0, 4, 8), (0, 5)),  # all of two chunks
+        (((1, 2, 3, 4), 5), (10, 20), 80, (0, 3, 6, 10), (0, 20)),  # as many columns as fit beside the longest rows
+        (((1, 2, 3, 4), 5), (10, 20), 1, (0, 1, 3, 6, 10), (0, 5, 10, 15, 20)),
+        (((1, 2, 3, 4), 50), (10, 20), 120, (0, 6, 10), (0, 20)),  # a chunk that ends beyond the array
+        (((5,), (1, 2, 3, 4)), (5, 10), 30, (0, 5), (0, 6, 10)),
+    ],
+)
+def test_chunks_of_several_lengths_are_taken_together_along_each_axis(
+    edges: tuple[Any, ...], shape: tuple[int, ...], nbytes: int, rows: tuple[int, ...], columns: tuple[int, ...]
+) -> None:
+    found = list(boxes_of_chunks(RectilinearGrid(edges).axes(shape), 1, nbytes))
+    expected = [[slice(start, stop) for start, stop in pairwise(cuts)] for cuts in (rows, columns)]
+    assert found == list(product(*expected))
 
 
 def test_an_axis_more_or_less_is_an_error() -> None:

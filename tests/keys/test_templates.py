@@ -17,7 +17,7 @@ from tessarr.keys.base import ChunkKeyEncoding, Slot
 from tessarr.keys.default import DefaultKeyEncoding
 from tessarr.keys.fanout import FanoutKeyEncoding
 from tessarr.keys.template import TemplateKeyEncoding
-from tessarr.keys.templated import check_text
+from tessarr.keys.templated import check_template, check_text
 from tessarr.keys.v2 import V2KeyEncoding
 
 # The table of pull request 69: template, separator, grid index, key.
@@ -170,6 +170,7 @@ def test_what_is_no_template_is_refused(text: Any) -> None:
         ({"template": "{*}/{*}", "separator": "/"}, "template", "value", "may hold {*} only once"),
         ({"template": "{*}/{*}/{*}", "separator": "/"}, "template", "value", "may hold {*} only once"),
         ({"template": "{*}"}, "template", "value", "needs a separator for {*}"),
+        ({"template": "a//{0}"}, "template", "value", "must not hold '//', got 'a//{0}'"),
         ({"template": "{0}", "separator": 5}, "separator", "value", "must be a string, got 5"),
         ({"template": "{0}", "separator": "a//"}, "separator", "value", "must not hold '//', got 'a//'"),
         ({}, "template", "missing", "is required once"),
@@ -218,7 +219,10 @@ def test_a_template_has_no_empty_text() -> None:
 
 def test_text_between_two_indices_is_taken_as_a_whole() -> None:
     assert TemplateKeyEncoding("{0}a{{2{1}").template(2) == (Slot(0), "a", "{", "2", Slot(1))
-    assert TemplateKeyEncoding("X/{0}.X").encode((4,)) == "X/4.X"
+    assert TemplateKeyEncoding("X/{0}.X").template(1) == ("X/", Slot(0), ".X")
+    with pytest.raises(MetadataValidationError) as caught:
+        check_template("new", (Slot(0), "", Slot(1)), 2)
+    assert caught.value.problems[0].message.startswith("has nothing between two indices")
     with pytest.raises(MetadataValidationError, match="the template chunk key encoding does not fit"):
         TemplateKeyEncoding("{0}12{1}").template(2)
 
@@ -227,6 +231,7 @@ def test_digits_of_the_text_after_an_index_are_not_part_of_it() -> None:
     encoding = TemplateKeyEncoding("{0}/{1}9.png")
     assert encoding.decode(encoding.encode((12, 34)), 2) == (12, 34)
     assert TemplateKeyEncoding("{0}{1}").decode("12", 2) is None
+    assert TemplateKeyEncoding("{0}").decode("12", 2) is None
     assert TemplateKeyEncoding("{0}").decode("9" * 1024, 1) == (int("9" * 1024),)
     assert TemplateKeyEncoding("{0}").decode("9" * 1025, 1) is None
 

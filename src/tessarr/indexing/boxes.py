@@ -24,6 +24,8 @@ def boxes_of_chunks(axes: Sequence[Axis], itemsize: int, nbytes: int, read: Shap
     array have one shape. `itemsize`: bytes per element.
     """
     itemsize, shape = max(1, itemsize), tuple(axis.length for axis in axes)
+    if 0 in shape:
+        return
     uniform = [axis.uniform for axis in axes if axis.uniform is not None]
     if len(uniform) == len(axes):
         yield from tiles(shape, box_shape(shape, tuple(uniform), read, itemsize, nbytes))
@@ -80,7 +82,9 @@ def box_shape(shape: Shape, write: Shape, read: Shape | None, itemsize: int, nby
 
 def _cuts(axes: Sequence[Axis], itemsize: int, nbytes: int) -> list[list[slice]]:
     """Find, per axis, the intervals of whole chunks to tile by, where chunks differ in size."""
-    longest = [_longest(_intervals(axis, 0)) if axis.uniform is None else axis.uniform for axis in axes]
+    longest = [
+        _longest(_intervals(axis, 0)) if axis.uniform is None else min(axis.uniform, axis.length) for axis in axes
+    ]
     size = itemsize * prod(longest)
     cuts: list[list[slice]] = []
     for axis, chunk in zip(reversed(axes), reversed(longest), strict=True):
@@ -105,4 +109,5 @@ def _intervals(axis: Axis, limit: int) -> list[slice]:
 
 
 def _longest(spans: list[slice]) -> int:
-    return max((span.stop - span.start for span in spans), default=1)
+    longest: int = max(span.stop - span.start for span in spans)
+    return longest

@@ -9,6 +9,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterable
 from itertools import pairwise
+from string import digits
 
 from tessarr.errors import MetadataValidationError, Problem
 from tessarr.keys.base import ChunkKeyEncoding, KeyTemplate, Slot
@@ -50,20 +51,20 @@ def spell(parts: KeyTemplate, coords: Coords) -> str:
 
 def read(parts: KeyTemplate, key: str, ndim: int) -> Coords | None:
     """Return the coords that `key` encodes, or ``None``; strict: one spelling per chunk."""
-    coords, at = [0] * ndim, 0
+    coords: dict[int, int] = {}
+    at = 0
     for number, part in enumerate(parts):
         if isinstance(part, str):
-            if not key.startswith(part, at):
-                return None
-            at += len(part)
+            at += len(part)  # `spell` compares it
             continue
         following = parts[number + 1] if number + 1 < len(parts) else ""
         end = _end(part, key, at, following if isinstance(following, str) else "")
-        digits = key[at:end].partition("/")[2].replace("/", "") if part.group else key[at:end]
-        if not _DIGITS.fullmatch(digits) or not 0 < len(digits) <= LONGEST_TEXT:
+        index = key[at:end].partition("/")[2].replace("/", "") if part.group else key[at:end]
+        if not _DIGITS.fullmatch(index) or not 0 < len(index) <= LONGEST_TEXT:
             return None
-        coords[part.axis], at = int(digits), end
-    return tuple(coords) if spell(parts, tuple(coords)) == key else None
+        coords[part.axis], at = int(index), end
+    found = tuple(coords[axis] for axis in sorted(coords))
+    return found if len(found) == ndim and spell(parts, found) == key else None
 
 
 def _end(slot: Slot, key: str, at: int, following: str) -> int:
@@ -77,8 +78,7 @@ def _end(slot: Slot, key: str, at: int, following: str) -> int:
 
 
 def _end_of_digits(text: str, at: int) -> int:
-    found = _DIGITS.match(text, at)
-    return at if found is None else found.end()
+    return len(text) - len(text[at:].lstrip(digits))
 
 
 def check_template(name: str, parts: KeyTemplate, ndim: int) -> None:
