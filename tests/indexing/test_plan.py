@@ -104,6 +104,20 @@ def test_points_of_a_grid_with_more_chunks_than_int64_counts_are_grouped_in_orde
         assert [part.out_sel[0].tolist() for part in found] == [[1, 4], [3], [0, 2]]
 
 
+@pytest.mark.parametrize(
+    "coords",
+    [
+        [(0, 0), (0, 7), (2**60, 0)],
+        [(0, 0), (0, 7), (2**61, 0)],  # a row is so high that one of eight chunks is counted beyond int64
+        [(0, 2**62 - 2), (5, 2**62 - 2), (5, 2**62 - 1)],  # columns are so high that they are counted from the lowest
+    ],
+)
+def test_chunks_far_away_stay_apart_and_in_order(coords: list[tuple[int, int]]) -> None:
+    rows, columns = np.array(coords[::-1]).T
+    found = parts(Points((rows, columns)), (2**62, 1), (2**62, 1))
+    assert [part.coords for part in found] == coords
+
+
 def test_a_chunk_met_again_later_is_still_one_part() -> None:
     found = parts(Outer((np.array([9, 0, 8, 1, 9]),)), (10, 5))
     assert [part.coords for part in found] == [(0,), (1,)]
@@ -116,6 +130,9 @@ def test_a_chunk_met_again_later_is_still_one_part() -> None:
 def test_sorted_indices_go_to_slices_of_the_result() -> None:
     found = parts(Outer((np.array([0, 3, 5, 6, 9]),)), (10, 5))
     assert [part.out_sel for part in found] == [(slice(0, 2, 1),), (slice(2, 5, 1),)]
+    found = parts(Points((np.array([0, 3, 5, 6, 9]),)), (10, 5))
+    assert [part.out_sel for part in found] == [(slice(0, 2, 1),), (slice(2, 5, 1),)]
+    assert [part.covers for part in found] == [False, False]
 
 
 def test_a_wide_step_leaps_over_chunks() -> None:
