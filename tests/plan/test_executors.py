@@ -59,9 +59,10 @@ def test_a_plan_runs_in_a_pool_of_mpi(plan: Plan, tmp_path: Path) -> None:
     )
     (tmp_path / "run.py").write_text(code)
     source = str(Path(tessarr.__file__).parents[1])
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # MPI looks there for mpiexec, or waits for ever
     subprocess.run(
         [sys.executable, str(tmp_path / "run.py"), str(tmp_path / "PLAN")],
-        env={**os.environ, "PYTHONPATH": source}, check=True,
+        env={**os.environ, "PYTHONPATH": source, "PATH": path}, check=True,
     )  # fmt: skip
     assert_carried_out(tmp_path)
 
