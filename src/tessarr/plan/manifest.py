@@ -285,7 +285,8 @@ class Manifest:
                 "verify": self.verify,
                 "nodes": [node.to_json() for node in self.nodes],
                 "options": self.options,
-            }
+            },
+            allow_nan=True,  # of attributes; whether such documents are written was decided when the plan was made
         )
 
     @classmethod
@@ -294,7 +295,7 @@ class Manifest:
 
         See `tessarr.plan.kinds.load`, which also checks what its operation needs.
         """
-        obj = strict_json.loads(data, key=where)
+        obj = strict_json.loads(data, key=where, allow_nan=True)
         if not isinstance(obj, dict) or "tessarr_plan" not in obj:
             raise MetadataValidationError(
                 "this is not a plan of tessarr", key=where, expected="an object with the member tessarr_plan",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from math import inf
 from operator import ge
@@ -27,7 +27,7 @@ from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.walk import Entry, read_entries, walk
 from tessarr.engine.jobs import Jobs
 from tessarr.errors import ConflictError, UnsupportedOperationError
-from tessarr.metadata import formats
+from tessarr.metadata import formats, serialize
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.plan.manifest import Manifest, Place
@@ -110,6 +110,12 @@ def check_apart(source: object, found: Destination) -> None:
             path=f"/{found.target.path}",
             hint="Write to another place, then move it",
         )
+
+
+def check_writable(nodes: Iterable[NodeMetadata]) -> None:
+    """Raise the error of documents that cannot be written, such as `ValueError` for NaN in attributes: `publish` would."""
+    for node in nodes:
+        serialize.dumps(node.documents())
 
 
 def begin(manifest: Manifest, store: Store, path: str) -> None:

@@ -72,7 +72,7 @@ def identity(place: Place, kind: str, source: Source) -> str:
         return f"{found.st_size}-{found.st_mtime_ns}"
     members = [] if isinstance(node, Array) else sorted(node.members(max_depth=None))
     documents = [node._metadata.to_dict(), *(member._metadata.to_dict() for _, member in members)]
-    return hashlib.sha256(b"".join(map(strict_json.dumps, documents))).hexdigest()
+    return hashlib.sha256(b"".join(strict_json.dumps(one, allow_nan=True) for one in documents)).hexdigest()
 
 
 def options_of_source(

@@ -19,7 +19,7 @@ from tessarr.plan.kinds.make import MEMORY
 from tessarr.plan.kinds.pyramids import Levels, Pyramid, planned_pyramid
 from tessarr.plan.manifest import Manifest, Place, new_id
 from tessarr.plan.plan import Plan
-from tessarr.plan.publish import reopenable_url
+from tessarr.plan.publish import check_writable, reopenable_url
 from tessarr.plan.sources import identity, place_of
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.protocols import Delete
@@ -76,13 +76,14 @@ def pyramid(
         axes=None if axes is None else tuple(axes), scale=None if scale is None else tuple(scale),
         translation=None if translation is None else tuple(translation),
     )  # fmt: skip
-    given.described(where, base)  # what does not fit is an error here
+    attributes: dict[str, object] = {**given.described(where, base)}  # what does not fit is an error here
     most, source, place = (
         parse_nbytes(memory, "memory") if isinstance(memory, str) else memory,
         ZarrSource(base),
         where._path,
     )
     nodes, given = planned_pyramid(base, given, most, streamed=isinstance(store, LocalStore) and may_be_native())
+    check_writable([where._metadata.with_attributes(attributes), *given.documents])
     manifest = Manifest(
         number, "pyramid", place_of(base, source)[0], "zarr", identity(Place(""), "zarr", source),
         Place(reopenable_url(store), place), Place(reopenable_url(store), place), overwrite, verify, nodes, given.to_json(),

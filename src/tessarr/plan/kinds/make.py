@@ -16,7 +16,7 @@ from tessarr.plan.kinds.converting import How, is_local, planned_nodes
 from tessarr.plan.kinds.copying import Copying, is_consolidated, planned_copies
 from tessarr.plan.manifest import Manifest, PlannedNode, new_id
 from tessarr.plan.plan import Plan
-from tessarr.plan.publish import check_apart, destination
+from tessarr.plan.publish import check_apart, check_writable, destination
 from tessarr.plan.sources import identity, options_of_source, place_of
 from tessarr.plan.strategies.strategy import LOCAL, Name
 from tessarr.plan.task import Work, Worker
@@ -172,6 +172,7 @@ def _writing(
         tuple(nodes(opened)),
         {"consolidate": consolidate or (operation in ("copy", "rechunk") and is_consolidated(opened)), **said},
     )  # fmt: skip
+    check_writable(node.metadata for node in manifest.nodes)
     plan = Plan(manifest, work(manifest, opened, found.store, found.path), (found.store, found.path))
     plan._storage_options = storage_options
     plan.notices = tuple(notices)
