@@ -23,7 +23,7 @@ import pytest
 import tessarr
 import tessarr.plan
 from tessarr.cli import main, progress
-from tessarr.errors import FailedTasksError
+from tessarr.errors import FailedTasksError, UnsupportedOperationError
 from tessarr.plan import Plan, executors
 from tessarr.plan.executors import DaskExecutor, executor_from, in_turn, submitted
 from tessarr.plan.strategies.ready import Ready
@@ -95,6 +95,19 @@ def test_so_do_those_of_an_executor_that_a_user_made_of_the_client() -> None:
     executor = module.ClientExecutor.__new__(module.ClientExecutor)
     executor._client = SimpleNamespace(status="running")
     assert isinstance(executor_from(executor, 1)[0], DaskExecutor)
+
+
+def test_a_client_of_dask_that_is_closed_is_refused(plan: Plan) -> None:
+    distributed = pytest.importorskip("distributed", reason="belongs to the extra [dask]")
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        pass
+    with pytest.raises(UnsupportedOperationError, match=r"the client of dask is closed.*distributed\.Client"):
+        plan.run(client)
 
 
 def test_the_dashboard_of_dask_names_tasks_by_their_operation(plan: Plan, tmp_path: Path) -> None:

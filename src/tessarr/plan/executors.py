@@ -70,8 +70,8 @@ _ANSWER_S = 10
 def executor_from(executor: object, slots: int | None) -> tuple[AbstractContextManager[Submits], int]:
     """Return the executor that a user's ``executor=`` means, and its slots; ``None`` is threads of this process.
 
-    Raises `UnsupportedOperationError` for ``"dask"`` without a current client, `TypeError` for what is not an executor,
-    `ValueError` for fewer slots than one.
+    Raises `UnsupportedOperationError` for ``"dask"`` without a current client, and for a client that is closed or asynchronous,
+    `TypeError` for what is not an executor, `ValueError` for fewer slots than one.
     """
     if slots is not None and slots < 1:
         raise ValueError(f"slots must be at least 1, got {slots}")
@@ -81,6 +81,11 @@ def executor_from(executor: object, slots: int | None) -> tuple[AbstractContextM
     distributed = sys.modules.get("distributed")
     if executor == "dask" or (distributed is not None and isinstance(executor, distributed.Client)):
         client = _client() if executor == "dask" else cast("Client", executor)
+        if client.asynchronous or client.status == "closed":
+            raise UnsupportedOperationError(
+                f"the client of dask is {'asynchronous' if client.asynchronous else 'closed'}",
+                hint="Connect first: client = distributed.Client(ADDRESS)",
+            )
         threads: dict[str, int] = client.nthreads()  # pyright: ignore[reportAssignmentType] - a coroutine only if asynchronous
         # with pure=True, a repeated task would not run
         return DaskExecutor(client.get_executor(pure=False)), slots or sum(threads.values()) or 1
