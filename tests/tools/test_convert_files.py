@@ -286,6 +286,21 @@ def test_files_that_disagree_are_named_before_anything_is_written(
     assert sorted(os.listdir(tmp_path)) == ["a.nc", "b.nc"]
 
 
+def test_a_first_file_that_is_unlike_the_others_is_named_not_these(tmp_path: Path) -> None:
+    days = [write(tmp_path / f"{n}.nc", 5 * n, units="K" if n else "degC") for n in range(4)]
+    with pytest.raises(BaseZarrError, match=r"0\.nc: /t2m: units 'degC', where 1\.nc has 'K'") as error:
+        convert(days, tmp_path / "out.zarr", along="time")
+    assert str(error.value).count("units") == 1
+
+
+def test_files_of_one_name_are_told_apart_by_their_places(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / str(number)).mkdir()
+    days = [write(tmp_path / str(n) / "t2m.nc", 5 * n, units="degC" if n == 2 else "K") for n in range(3)]
+    with pytest.raises(BaseZarrError, match=r"2.t2m\.nc: /t2m: units 'degC', where \S*0.t2m\.nc has 'K'"):
+        convert(days, tmp_path / "out.zarr", along="time")
+
+
 def test_a_gap_can_be_allowed(tmp_path: Path) -> None:
     days = [write(tmp_path / "a.nc", 0), write(tmp_path / "b.nc", 9)]
     convert(days, tmp_path / "out.zarr", gaps=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -91,33 +92,51 @@ def _coordinate(file: ScannedFile, along: str) -> AnyArray | None:
 
 
 def check_agreement(files: Sequence[ScannedFile], along: Along, *, packing: bool, gaps: bool) -> None:
-    """Raise `BaseZarrError` that names the files which cannot be joined to the first one, and why.
+    """Raise `BaseZarrError` that names the files which cannot be joined to the others, and why.
 
     `packing`: whether ``scale_factor`` and ``add_offset`` must agree; `gaps`: whether steps may be missing between files.
     """
-    problems = [f"{_name(file)}: {what}" for file in files[1:] for what in _differences(files[0], file, along, packing)]
-    if not problems:
-        problems = list(_steps(files, along.name, gaps))
-    if problems:
-        more = f"\n  - and {len(problems) - _MOST_SHOWN} more" if len(problems) > _MOST_SHOWN else ""
-        listed = "".join(f"\n  - {problem}" for problem in problems[:_MOST_SHOWN]) + more
+    names = _names(files)
+    problems = _unlike_files(files[0], files, along, packing, names)
+    if 2 * len(problems) > len(files):  # the first one may be what is unlike the others
+        other = next(file for file in files if file.place in problems)
+        problems = min(problems, _unlike_files(other, files, along, packing, names), key=len)
+    reasons = [f"{names[place]}: {what}" for place, found in problems.items() for what in found]
+    if not reasons:
+        reasons = list(_steps(files, along.name, gaps, names))
+    if reasons:
+        more = f"\n  - and {len(reasons) - _MOST_SHOWN} more" if len(reasons) > _MOST_SHOWN else ""
+        listed = "".join(f"\n  - {reason}" for reason in reasons[:_MOST_SHOWN]) + more
         raise BaseZarrError(f"the files cannot be joined along {along.name!r}:{listed}")
 
 
-def _name(file: ScannedFile) -> str:
-    return os.path.basename(file.place)
+def _names(files: Sequence[ScannedFile]) -> dict[str, str]:
+    """Return what files are called, by place: their last name where no other has it."""
+    last = {file.place: os.path.basename(file.place) for file in files}
+    times = Counter(last.values())
+    return {place: name if times[name] == 1 else place for place, name in last.items()}
 
 
-def _differences(first: ScannedFile, file: ScannedFile, along: Along, packing: bool) -> Iterator[str]:
-    ours, theirs = first.arrays, file.arrays
+def _unlike_files(
+    one: ScannedFile, files: Sequence[ScannedFile], along: Along, packing: bool, names: Mapping[str, str]
+) -> dict[str, list[str]]:
+    """Return in what files differ from `one`, by place; of those that differ in nothing, nothing."""
+    others = (file for file in files if file is not one)
+    found = ((file.place, list(_differences(one, file, along, packing, names[one.place]))) for file in others)
+    return {place: what for place, what in found if what}
+
+
+def _differences(one: ScannedFile, file: ScannedFile, along: Along, packing: bool, name: str) -> Iterator[str]:
+    """Say in what a file differs from `one`, which is called `name`."""
+    ours, theirs = one.arrays, file.arrays
     for path in ours.keys() - theirs.keys():
-        yield f"it has no array /{path}, which {_name(first)} has"
+        yield f"it has no array /{path}, which {name} has"
     for path in theirs.keys() - ours.keys():
-        yield f"/{path} is not in {_name(first)}"
-    for path, one in ours.items():
+        yield f"/{path} is not in {name}"
+    for path, array in ours.items():
         if path in theirs:
-            for what, mine, other in _compared(one, theirs[path], along, packing):
-                yield f"/{path}: {what} {other}, where {_name(first)} has {mine}"
+            for what, mine, other in _compared(array, theirs[path], along, packing):
+                yield f"/{path}: {what} {other}, where {name} has {mine}"
 
 
 def _compared(
@@ -154,7 +173,7 @@ def _apart(array: ScannedArray, along: Along) -> tuple[object, ...]:
     return tuple("any" if name == along.name else n for name, n in zip(names, array.node.shape, strict=True))
 
 
-def _steps(files: Sequence[ScannedFile], along: str, gaps: bool) -> Iterator[str]:
+def _steps(files: Sequence[ScannedFile], along: str, gaps: bool, names: Mapping[str, str]) -> Iterator[str]:
     """Describe values of the joined coordinate that are there twice, out of order, or missing."""
     found = [_coordinate(file, along) for file in files]
     parts = [part for part in found if part is not None]
@@ -165,7 +184,7 @@ def _steps(files: Sequence[ScannedFile], along: str, gaps: bool) -> Iterator[str
     owners = np.repeat(np.arange(len(parts)), [part.size for part in parts])
     usual = float(np.median(steps)) if steps.size else 0.0
     for at in np.flatnonzero((steps <= 0) | ((steps > 1.99 * usual) & (usual > 0) & (not gaps))):
-        where = " and ".join(dict.fromkeys([_name(files[owners[at]]), _name(files[owners[at + 1]])]))
+        where = " and ".join(dict.fromkeys(names[files[owner].place] for owner in owners[at : at + 2]))
         between = f"{values[at]} to {values[at + 1]}"
         if steps[at] <= 0:
             yield f"{where}: {along} goes back, or stays, from {between}: files overlap, or one is there twice"
