@@ -831,3 +831,19 @@ def test_a_package_that_uses_this_one_is_not_told_of_deprecations_by_python_s_ow
         text=True,
     )
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("consolidated", [False, True])
+@pytest.mark.parametrize("make", [MemoryStore, Distant])
+def test_a_list_of_the_members_warns_once_of_each(make: Callable[[], MemoryStore], consolidated: bool) -> None:
+    """Though `list` asks for the length of the group as well."""
+    store = make()
+    with config.set({"names.warn_reserved": False}):
+        tessarr.create_array(store, name="__x", shape=(2,), dtype="i1")
+        if consolidated:
+            tessarr.consolidate_metadata(store)
+    group = tessarr.open_group(store, mode="r")
+    assert len(group) == 1
+    with pytest.warns(ZarrUserWarning) as caught:
+        assert list(group) == ["__x"]
+    assert len(caught) == 1

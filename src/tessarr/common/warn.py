@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import Context, ContextVar, copy_context
 from types import FrameType
 from typing import NamedTuple
@@ -41,6 +42,7 @@ class Location(NamedTuple):
 _caller: ContextVar[Location | None] = ContextVar("tessarr_caller", default=None)
 """Set only in contexts made by `context_with_caller`, for threads that do not have the caller on their stack."""
 
+_is_silent: ContextVar[bool] = ContextVar("tessarr_is_silent", default=False)
 _issued = 0
 """Changed by every warning; two at once may count as one."""
 _OURS = __name__.partition(".")[0]
@@ -57,10 +59,22 @@ def warn(
     """
     global _issued
     _issued += 1
+    if _is_silent.get():
+        return
     place = caller(through)
     warnings.warn_explicit(
         message, category, place.filename, place.lineno, module=module or place.module, registry=place.registry
     )
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Issue no warnings in this context: for what another call, of which this one is a part, warns of."""
+    token = _is_silent.set(True)
+    try:
+        yield
+    finally:
+        _is_silent.reset(token)
 
 
 def warnings_issued() -> int:

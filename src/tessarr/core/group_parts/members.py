@@ -7,9 +7,10 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
+from tessarr.common.warn import without_warnings
 from tessarr.core import open_transactions
 from tessarr.core.array import Array
-from tessarr.core.asynchronous.sans_io import async_variant, run_steps, sans_io, steps_of, store_call
+from tessarr.core.asynchronous.sans_io import Steps, async_variant, run_steps, sans_io, steps_of, store_call
 from tessarr.core.attributes import Attributes
 from tessarr.core.creation.array_config import array_config
 from tessarr.core.info import GroupInfo, group_info
@@ -258,7 +259,11 @@ class Members(Node):
         return iter(run_steps(self._child_names_steps()))
 
     def __len__(self) -> int:
-        return len(run_steps(self._child_names_steps()))
+        block = self._metadata.consolidated_metadata
+        if block is not None and not block.changed_below():
+            return len(block.children(""))
+        with without_warnings():  # ``list(group)`` iterates, which warns, and asks for the length as well
+            return len(run_steps(self._child_names_steps()))
 
     # -- changing ------------------------------------------------------------------------------------------------------
 
