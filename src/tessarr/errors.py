@@ -156,6 +156,12 @@ class ContainsArrayAndGroupError(BaseZarrError):
     )
 
 
+class MixedFormatsError(BaseZarrError):
+    """A node is to be created in a group of another Zarr format, from which it would not be found."""
+
+    kind = "mixed_formats"
+
+
 class Problem(NamedTuple):
     """One problem of a metadata document."""
 

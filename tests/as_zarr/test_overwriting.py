@@ -61,7 +61,9 @@ def test_overwriting_deletes_what_zarr_python_deletes(call: str, before: str, pa
             for file in FOREIGN:
                 (place / file).parent.mkdir(parents=True, exist_ok=True)
                 (place / file).write_text("foreign")
-            with tessarr.config.set({"zarr_python.overwrite_all": True, "zarr_python.arguments": True}):
+            mixes = call == "create_array of v2"  # in a group of v3, which tessarr itself refuses
+            names = {"overwrite_all": True, "arguments": True, "both_formats": mixes}
+            with tessarr.config.set({"zarr_python": names}):
                 try:
                     CALLS[call](module, str(place), path)
                 except (theirs.errors.ContainsArrayError, tessarr.errors.ContainsArrayError):

@@ -16,6 +16,7 @@ from tessarr.errors import (
     ContainsGroupError,
     GroupNotFoundError,
     MetadataValidationError,
+    MixedFormatsError,
     NodeNotFoundError,
     ReadOnlyError,
 )
@@ -79,6 +80,8 @@ def test_what_a_mode_does(what: str, opener: str, mode: str, path: str) -> None:
     store = make(what, path)
     before = dict(store)
     outcome = expected(what, opener, mode)
+    if outcome in ("array", "group") and path and what[-1] == "2":  # a new node of v3 is not found in a group of v2
+        outcome = MixedFormatsError
     if isinstance(outcome, type):
         with pytest.raises(outcome):
             opened(opener, store, mode=mode, path=path)

@@ -15,7 +15,7 @@ import pytest
 
 import tessarr
 from tessarr.core.node import Node
-from tessarr.core.stored import metadata_io
+from tessarr.core.stored import metadata_io, write_new
 from tessarr.core.stored.consolidated import follow_changes
 from tessarr.errors import ConflictError, ContainsGroupError, NodeNotFoundError, StaleNodeError
 from tessarr.stores.base import ANY, Any_, Version
@@ -293,8 +293,28 @@ def test_a_group_that_was_migrated_meanwhile_makes_no_node_that_nobody_finds(kin
         with pytest.raises(StaleNodeError, match="migrated"):
             create()
     assert sorted(store.list()) == before
-    tessarr.open_group(store, mode="r+", zarr_format=2).create_array("c", data=[3])  # by somebody who knows of both
-    assert tessarr.open_array(store, path="c")[:].tolist() == [3]
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_a_group_that_is_migrated_before_a_node_in_it_is_written_is_a_stale_one(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = STORES[kind](tmp_path / "data.zarr")
+    tessarr.create_group(store, zarr_format=2)
+    old: Any = tessarr.open_group(store, mode="r+")
+    look = Node._require_current_steps
+
+    async def then_migrate(node: Node) -> None:
+        await look(node)
+        monkeypatch.setattr(Node, "_require_current_steps", look)
+        migrate(store, to_format=3)
+
+    for create in (old.create_group, lambda name: old.create_array(name, data=[1])):
+        monkeypatch.setattr(Node, "_require_current_steps", then_migrate)
+        with pytest.raises(StaleNodeError, match="migrated"):
+            create("g")
+        assert sorted(store.list()) == [".zgroup", "zarr.json"]
+        remove_metadata(store, 3)
 
 
 @pytest.mark.parametrize("kind", STORES)
@@ -306,15 +326,19 @@ def test_what_is_created_while_its_group_is_migrated_is_found(
     store = STORES[kind](tmp_path / "data.zarr")
     tessarr.create_group(store, zarr_format=2).create_array("a", data=[1])
     tessarr.consolidate_metadata(store)
-    look = Node._require_current_steps
 
-    async def then_migrate(node: Node) -> None:
-        await look(node)
-        monkeypatch.setattr(Node, "_require_current_steps", look)
-        migrate(store, to_format=3)
+    def then_migrate() -> None:
+        look = write_new.refuse_mixing
+
+        def refuse(*place: Any, newer: bool) -> None:
+            look(*place, newer=newer)
+            monkeypatch.setattr(metadata_io, "refuse_mixing", look)
+            migrate(store, to_format=3)
+
+        monkeypatch.setattr(metadata_io, "refuse_mixing", refuse)
 
     old: Any = tessarr.open_group(store, mode="r+")
-    monkeypatch.setattr(Node, "_require_current_steps", then_migrate)
+    then_migrate()
     name = "a" if overwrite else "x/y/b"
     old.create_array(name, data=[2, 3], overwrite=overwrite)
     for use_consolidated in (False, True):
@@ -324,7 +348,7 @@ def test_what_is_created_while_its_group_is_migrated_is_found(
         old.create_group("g")
     remove_metadata(store, 3)
     old = tessarr.open_group(store, mode="r+")
-    monkeypatch.setattr(Node, "_require_current_steps", then_migrate)
+    then_migrate()
     old.create_group("g", attributes={"n": 1})
     assert dict(tessarr.open_group(store, path="g", mode="r", zarr_format=3).attrs) == {"n": 1}
 
@@ -444,15 +468,12 @@ def test_an_array_that_is_deleted_before_it_is_described_again_does_not_come_bac
         _acting(store, monkeypatch, "a/zarr.json", **acts)
         migrate(store)
     else:
-        look = Node._require_current_steps
 
-        async def then_migrate(node: Node) -> None:
-            await look(node)
-            monkeypatch.setattr(Node, "_require_current_steps", look)
+        def then_migrate() -> None:
             migrate(store)
             _acting(store, monkeypatch, "a/zarr.json", **acts)
 
-        monkeypatch.setattr(Node, "_require_current_steps", then_migrate)
+        _acting(store, monkeypatch, "a/.zarray", before=then_migrate)
         root.create_array("a", **layout)
     assert sorted(documents(store)) == [".zgroup", "zarr.json"]
 

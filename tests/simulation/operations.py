@@ -15,6 +15,10 @@ import numpy as np
 
 import tessarr
 from tessarr import model
+from tessarr.core.asynchronous.sans_io import run_steps
+from tessarr.core.stored.metadata_io import keyed_documents
+from tessarr.core.stored.write_new import write_new_steps
+from tessarr.errors import ContainsArrayError
 from tessarr.tools import check as checks
 from tessarr.tools.convert import convert
 from tessarr.tools.migrate import migrate
@@ -258,11 +262,17 @@ def append_to_shard(store: Any, number: int) -> Generator[None, None, Any]:
 
 
 def create_other(store: Any, number: int) -> Generator[None, None, Any]:
-    """Create an array of the other format than the hierarchy, where others create one of its own."""
+    """Create an array of the other format than the hierarchy, where others create one of its own.
+
+    The library refuses that where it finds the group, so its writer of documents is called.
+    """
     zarr_format: Any = {3: 2, 2: 3}[tessarr.open_group(store, mode="r").metadata.zarr_format]
     yield
     layout: dict[str, Any] = {"shape": (number,), "chunks": (CHUNK,), "dtype": "i4", "zarr_format": zarr_format}
-    tessarr.create_array(store, name="n", fill_value=0, **layout)
+    metadata = tessarr.create_array({}, fill_value=0, **layout)._metadata
+    documents = keyed_documents("n", metadata.documents())
+    if run_steps(write_new_steps(store, "n", documents, replace=False)) is not None:
+        raise ContainsArrayError("a node is there", path="/n")
 
 
 def replace_root(store: Any, number: int) -> Generator[None, None, Any]:

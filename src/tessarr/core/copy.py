@@ -127,16 +127,18 @@ def _copy_array(
         if without_attrs:
             arguments["attributes"] = {}
         path = join(dest.path, name)
-        made = from_array(dest._store, data=source, name=path, overwrite=present is not None, **arguments)
-        run_steps(dest._described_steps(made))
+
+        async def creating() -> Array:
+            return from_array(dest._store, data=source, name=path, overwrite=present is not None, **arguments)
+
+        run_steps(dest._described_steps(creating()))
     return CopyCounts(1, 0, source.nbytes)
 
 
 def _copy_foreign(
-    source: Any, dest: Group, name: str | None, log: Log, if_exists: str, dry_run: bool, options: Mapping[str, Any]
+    source: Any, dest: Group, target_name: str, log: Log, if_exists: str, dry_run: bool, options: Mapping[str, Any]
 ) -> CopyCounts:
     """Copy an h5py dataset or group, which is read as a mapping or an array-like."""
-    target_name: str = name or source.name.strip("/").rpartition("/")[2]
     say = _logger(log)
     say(f"copy {source.name} -> {target_name}")
     if not hasattr(source, "shape"):

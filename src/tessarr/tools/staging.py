@@ -56,7 +56,7 @@ class Staging(NamedTuple):
                 for key, data in metadata_io.keyed_documents(path, metadata.documents()).items():
                     metadata_io.put_document(self.store, key, data, overwrite=False)
             else:
-                metadata_io.create_node(self.store, path, metadata)
+                metadata_io.create_node(self.store, path, metadata, newer=True)  # see `describe_made`
             self.made[path] = metadata
 
 

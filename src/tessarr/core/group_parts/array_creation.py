@@ -87,7 +87,7 @@ class ArrayCreation(Members):
             storage_transformers=storage_transformers,
             object_codec=object_codec,
         )
-        return await self._described_steps(await creating)
+        return await self._described_steps(creating)
 
     @sans_io
     async def create(
@@ -146,7 +146,7 @@ class ArrayCreation(Members):
             object_codec=object_codec,
             **kwargs,
         )
-        return await self._described_steps(await creating)
+        return await self._described_steps(creating)
 
     @sans_io
     async def require_array(

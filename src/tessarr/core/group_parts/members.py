@@ -28,6 +28,7 @@ from tessarr.errors import (
     GroupInsteadError,
     GroupNotFoundError,
     IncompatibleNodeError,
+    MixedFormatsError,
     ReadOnlyError,
 )
 from tessarr.metadata import formats
@@ -347,11 +348,19 @@ class Members(Node):
         path = self._join(name)
         if path != self._path:  # else it is this group that is created, again where it was deleted
             await self._require_current_steps()
-        made = await self._group._create_steps(self._store, path, self._metadata.zarr_format, attributes, overwrite)
-        return await self._described_steps(made)
+        creating = self._group._create_steps(self._store, path, self._metadata.zarr_format, attributes, overwrite)
+        return await self._described_steps(creating)
 
-    async def _described_steps(self, made: N) -> N:
-        """Return a node created below this group, after it was described in Zarr v3 too if the group was migrated meanwhile."""
+    async def _described_steps(self, creating: Steps[N]) -> N:
+        """Create a node below this group, and describe it in Zarr v3 too if the group was migrated meanwhile.
+
+        Raises `StaleNodeError` where the group was migrated before anything was written.
+        """
+        try:
+            made = await creating
+        except MixedFormatsError:
+            await self._require_current_steps()
+            raise
         if await self._migrated_to_steps() is not None:
             await describe_new_steps(self._store, made.path, self._path)
         return made

@@ -18,14 +18,15 @@ from tessarr.core.stored.consolidated import HOLDERS, follow_change_steps
 from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.shape_locks import hold_node_steps
 from tessarr.core.stored.walk import Entry, read_entries_steps
-from tessarr.core.stored.write_new import attributes_to_look_for, remove_old_attributes_steps, write_new_steps
-from tessarr.errors import (
-    ContainsArrayError,
-    ContainsGroupError,
-    MetadataValidationError,
-    StaleNodeError,
-    TessarrError,
+from tessarr.core.stored.write_new import (
+    attributes_to_look_for,
+    chunk_layout,
+    may_be_beside,
+    refuse_mixing,
+    remove_old_attributes_steps,
+    write_new_steps,
 )
+from tessarr.errors import ContainsArrayError, ContainsGroupError, StaleNodeError, TessarrError
 from tessarr.metadata import formats, serialize
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.consolidated import V2_KEY
@@ -44,19 +45,22 @@ def check_path(path: str, zarr_format: ZarrFormat) -> None:
         check_node_name(name, zarr_format)
 
 
-def create_node(store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool = False) -> None:
+def create_node(
+    store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool = False, newer: bool = False
+) -> None:
     """Write a new node, and missing groups above the node. See `create_documents_steps`."""
-    run_steps(create_node_steps(store, path, metadata, overwrite=overwrite))
+    run_steps(create_node_steps(store, path, metadata, overwrite=overwrite, newer=newer))
 
 
 async def create_node_steps(
-    store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool = False, keep: bool = False
+    store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool = False, keep: bool = False, newer: bool = False
 ) -> None:
     """Write a new node, and missing groups above the node. See `create_documents_steps`."""
     check_path(path, metadata.zarr_format)
     serialize.warn_of_unstable_array(metadata)
     documents = keyed_documents(path, metadata.documents())
-    await create_documents_steps(store, path, metadata.zarr_format, documents, overwrite=overwrite, keep=keep)
+    number = metadata.zarr_format
+    await create_documents_steps(store, path, number, documents, overwrite=overwrite, keep=keep, newer=newer)
 
 
 async def create_documents_steps(
@@ -67,6 +71,7 @@ async def create_documents_steps(
     *,
     overwrite: bool,
     keep: bool = False,
+    newer: bool = False,
 ) -> None:
     """Write a new node, or a hierarchy of new nodes, and missing groups above `path`.
 
@@ -74,9 +79,10 @@ async def create_documents_steps(
     With `overwrite` an existing node, and all below it, is replaced once the new documents are staged. Where there
     is none, nothing is deleted, unless ``zarr_python.overwrite_all`` is set. With `keep` an existing array gets the new
     documents, and its chunks stay. With the setting ``zarr_python.both_formats`` a node of the other format may stay beside
-    the new one (`_may_be_beside`).
+    the new one (`may_be_beside`). With `newer` the caller describes the node in a newer format of the group above, too.
 
-    Raises `ContainsArrayError` or `ContainsGroupError` when another node exists at `path` and not `overwrite`.
+    Raises `ContainsArrayError` or `ContainsGroupError` when another node exists at `path` and not `overwrite`, and
+    `MixedFormatsError` for a node that is not found from the group above.
     """
     store._check_writable(path)
     open_transactions.refuse_outside(store, path)
@@ -84,10 +90,11 @@ async def create_documents_steps(
     entries = await _read_entries_steps(store, path, attributes)
     kinds = {entry.path: entry.kind for entry in entries}
     existing = kinds[path]
-    beside = existing is not None and not overwrite and _may_be_beside(entries[-1], zarr_format, documents)
+    beside = existing is not None and not overwrite and may_be_beside(entries[-1], zarr_format, documents)
     existing = None if beside else existing
     if existing is not None and not overwrite and not (keep and existing == "array"):
         raise occupied(store, path, existing)
+    refuse_mixing(store, path, zarr_format, entries, newer=newer)
     made, _ = await _create_ancestors_steps(store, path, zarr_format, kinds)
     clears = overwrite and store.supports_deletes and settings.get("zarr_python.overwrite_all")
     if overwrite and (existing is not None or clears):
@@ -139,40 +146,6 @@ async def _read_entries_steps(store: Store, path: str, further: Sequence[str] = 
     names = ("zarr.json", ".zarray", ".zgroup", "meta", *further)
     # The claim of a transaction is looked for after a document is created.
     return await read_entries_steps(store, [*ancestors(path), path], names, claims=False)
-
-
-def _may_be_beside(there: Entry, zarr_format: ZarrFormat, documents: Mapping[str, bytes]) -> bool:
-    """Whether a node that `documents` describe (see `create_documents_steps`) may be made beside one of the other format.
-
-    Only where the setting says so and neither node can change what is read of the other: two groups; two arrays whose chunks
-    have different keys; two arrays that are the same, so that one is the other in a newer format.
-    """
-    if not settings.get("zarr_python.both_formats") or zarr_format not in (2, 3) or there.formats != (5 - zarr_format,):
-        return False
-    new = Entry(there.path, {key.removeprefix(there.prefix): value for key, value in documents.items()})
-    if new.kind != there.kind or new.kind is None or not there.values.keys() <= {"zarr.json", ".zarray", ".zgroup"}:
-        return False
-    if new.kind == "group":
-        return True
-    v3, v2 = (new, there) if zarr_format == 3 else (there, new)
-    newer = formats.parse_node(3, v3.documents(3)).node
-    assert isinstance(newer, ArrayMetadata)
-    if newer.chunk_key_encoding.name == "default" and not newer.storage_transformers:
-        return True
-    from tessarr.model.conversion.upgrade import array_to_v3
-
-    older = formats.parse_node(2, {".zarray": v2.json(".zarray")}).node
-    try:
-        upgraded = array_to_v3(older).metadata  # type: ignore[arg-type]  # a group has no .zarray
-    except MetadataValidationError:
-        return False
-    return _same_elements(upgraded, newer)
-
-
-def _same_elements(array: ArrayMetadata, other: ArrayMetadata) -> bool:
-    """Whether the same chunks are the same elements of both."""
-    fill, other_fill = (metadata.to_dict()["fill_value"] for metadata in (array, other))
-    return array.shape == other.shape and fill == other_fill and _layout(array) == _layout(other)
 
 
 def keyed_documents(path: str, documents: Mapping[str, Any]) -> dict[str, bytes]:
@@ -372,18 +345,12 @@ async def correct_chunk_grid_steps(store: Store, path: str, metadata: ArrayMetad
             store, path, {} if stored is None else formats.loads(name, stored, key=key), metadata
         )
         new = formats.corrected(name, document)
-        if _layout(formats.parse_node(metadata.zarr_format, {name: new}).node) != _layout(metadata):
+        if chunk_layout(formats.parse_node(metadata.zarr_format, {name: new}).node) != chunk_layout(metadata):
             raise _stale(store, path, "the document has changed since this array was opened; reopen it", new)
         return stored if new is document else serialize.dumps({name: new})[name]
 
     await update_settled_steps(store, key, corrected)
     await follow_change_steps(store, path, names=_holders_of(metadata.zarr_format))
-
-
-def _layout(metadata: NodeMetadata) -> dict[str, JSON]:
-    """Return the members of a document by which chunks are found and decoded, whatever the shape of the array is."""
-    other = ("shape", "fill_value", "attributes", "dimension_names")
-    return {name: value for name, value in metadata.to_dict().items() if name not in other}
 
 
 def require_document(store: Store, path: str, document: dict[str, T], metadata: NodeMetadata) -> dict[str, T]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from itertools import takewhile
 from types import MappingProxyType
 
 from tessarr.core.asynchronous.sans_io import run_steps, store_call
@@ -10,12 +11,16 @@ from tessarr.core.claims.intents import CLAIM
 from tessarr.core.claims.new_nodes import put_back_steps
 from tessarr.core.claims.settle import await_end_steps, swap_settled_steps
 from tessarr.core.stored.consolidated import follow_change_steps
+from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.walk import Entry, read_entries_steps
+from tessarr.errors import MetadataValidationError, MixedFormatsError
 from tessarr.metadata import formats
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.settings import config as settings
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.functions import publishes
 from tessarr.stores.path import prefix_of
-from tessarr.types import Buffer
+from tessarr.types import JSON, Buffer, ZarrFormat
 
 _NOTHING: Mapping[str, bytes] = MappingProxyType({})
 MAKE_NODES = frozenset(name for keys in formats.KEYS.values() for name in keys[:2] if name)
@@ -76,6 +81,69 @@ async def _create_document_steps(store: Store, key: str, data: bytes, formats_in
         store, path, {key: data}, replace=False, formats_in_the_way=formats_in_the_way, stored=stored
     )
     return in_the_way is None
+
+
+def refuse_mixing(store: Store, path: str, zarr_format: int, entries: Sequence[Entry], *, newer: bool) -> None:
+    """Raise `MixedFormatsError` for a new node at `path`, the last of `entries`, that is not found from any group above.
+
+    Members are looked for in the newest format of the group that is opened. With `newer` the group above may have a newer
+    format as well. zarr-python makes such nodes, and so does tessarr with the setting ``zarr_python.both_formats``.
+    """
+    groups = [entry for entry in reversed(entries[:-1]) if entry.kind == "group"]
+    if not groups or zarr_format == 1 or settings.get("zarr_python.both_formats"):
+        return
+    leading = takewhile(lambda group: zarr_format in group.formats, groups)
+    if any(newer or group.formats[0] == zarr_format for group in leading):
+        return
+    newest = groups[0].formats[0]
+    raise MixedFormatsError(
+        "a node of another format than the group above is not found there",
+        store=store.url,
+        path=f"/{path}",
+        expected=f"Zarr v{newest}, as '/{groups[0].path}'",
+        got=f"Zarr v{zarr_format}",
+        hint=f"Give zarr_format={newest}, or migrate the group first. Nothing was changed",
+    )
+
+
+def may_be_beside(there: Entry, zarr_format: ZarrFormat, documents: Mapping[str, bytes]) -> bool:
+    """Whether a node that `documents` describe (see `create_documents_steps`) may be made beside one of the other format.
+
+    Only where the setting says so and neither node can change what is read of the other: two groups; two arrays whose chunks
+    have different keys; two arrays that are the same, so that one is the other in a newer format.
+    """
+    if not settings.get("zarr_python.both_formats") or zarr_format not in (2, 3) or there.formats != (5 - zarr_format,):
+        return False
+    new = Entry(there.path, {key.removeprefix(there.prefix): value for key, value in documents.items()})
+    if new.kind != there.kind or new.kind is None or not there.values.keys() <= {"zarr.json", ".zarray", ".zgroup"}:
+        return False
+    if new.kind == "group":
+        return True
+    v3, v2 = (new, there) if zarr_format == 3 else (there, new)
+    newer = formats.parse_node(3, v3.documents(3)).node
+    assert isinstance(newer, ArrayMetadata)
+    if newer.chunk_key_encoding.name == "default" and not newer.storage_transformers:
+        return True
+    from tessarr.model.conversion.upgrade import array_to_v3
+
+    older = formats.parse_node(2, {".zarray": v2.json(".zarray")}).node
+    try:
+        upgraded = array_to_v3(older).metadata  # type: ignore[arg-type]  # a group has no .zarray
+    except MetadataValidationError:
+        return False
+    return _same_elements(upgraded, newer)
+
+
+def _same_elements(array: ArrayMetadata, other: ArrayMetadata) -> bool:
+    """Whether the same chunks are the same elements of both."""
+    fill, other_fill = (metadata.to_dict()["fill_value"] for metadata in (array, other))
+    return array.shape == other.shape and fill == other_fill and chunk_layout(array) == chunk_layout(other)
+
+
+def chunk_layout(metadata: NodeMetadata) -> dict[str, JSON]:
+    """Return the members of a document by which chunks are found and decoded, whatever the shape of the array is."""
+    other = ("shape", "fill_value", "attributes", "dimension_names")
+    return {name: value for name, value in metadata.to_dict().items() if name not in other}
 
 
 def formats_beside(key: str, keys: Container[str]) -> Sequence[int]:
