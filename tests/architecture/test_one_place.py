@@ -149,6 +149,7 @@ WRITERS = {
 OTHER_VALUES = {
     "core/array_parts/reservation_io.py": "the reservations beside a v2 document, which is no metadata document",
     "core/claims/claimed_places.py": "claims of plans",
+    "core/claims/one_copy.py": "claims of copies",
     "core/stored/move.py": "chunks, and other values without a meaning",
     "engine/write_chunks.py": "chunks",
     "plan/kinds/copying.py": "chunks",

@@ -38,6 +38,8 @@ REMOVES = {
 _CLEARS = frozenset({"grow", "clear_chunk", "clear_part"})
 _NOT_AT_ONCE = frozenset({"copy_keys", "copy_new", "convert_new"})
 """Operations of which a client that dies or fails may leave an array without its values."""
+_COPIES_OVER = frozenset({"copy_over", "copy_keys_over"})
+"""Copies that replace an array: others of them are waited for, or refused."""
 
 
 class Ran(NamedTuple):
@@ -139,6 +141,10 @@ def _of_copies(
     for path in () if names & REMOVES["n"] or half else ("n", "n/s"):
         if path in values and said.get(path) is not None and set(map(str, values[path])) != {said[path]}:
             yield f"the copy from {said[path]} at {path} has other values: {values[path]}"
+    if names <= _COPIES_OVER and said.get("a") is not None:
+        filled = set() if all(client.is_acknowledged for client in clients) else {"0"}
+        if not set(map(str, values["a"])) - filled <= {said["a"]}:
+            yield f"a has values of several copies: {values['a']}, {said['a']}"
 
 
 def _of_formats(names: set[str], nodes: Sequence[tuple[Any, ...]]) -> Iterator[str]:

@@ -55,6 +55,14 @@ def test_what_is_copied_while_its_group_is_migrated_is_in_the_new_format_too(nam
     assert wrong(World(kind, 2), name, "migrate_all")[:1] == []
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("one", "other"), [("copy_over",) * 2, ("copy_keys_over",) * 2, ("copy_over", "copy_keys_over")]
+)
+def test_of_two_copies_to_one_array_no_mixture_is_left(one: str, other: str, kind: str) -> None:
+    assert wrong(World(kind), one, other)[:1] == []
+
+
 @pytest.mark.parametrize("kind", ["memory", "object"])
 @pytest.mark.parametrize("other", ["append", "follow", "shrink"])
 def test_an_appender_loses_no_rows(other: str, kind: str) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from tessarr.core import open_transactions
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import async_variant, run_steps
+from tessarr.core.claims.one_copy import one_copy
 from tessarr.core.creation.arrays import write_values
 from tessarr.core.creation.shorthands import from_array
 from tessarr.core.group import Group
@@ -20,6 +22,7 @@ from tessarr.core.stored.create_nodes import Watched
 from tessarr.core.stored.move import copy_key, take_back_copies
 from tessarr.errors import CopyError
 from tessarr.metadata import formats
+from tessarr.stores.base import Store
 from tessarr.stores.functions import settle_below
 from tessarr.stores.path import join, prefix_of
 from tessarr.stores.url import StoreLike
@@ -68,15 +71,34 @@ def copy(
     "raise", "replace", "skip" or "skip_initialized" (arrays all of whose chunks are stored). `log` is a file or callable
     that gets a line per node.
 
-    Raises `CopyError` when something is there and `if_exists` is "raise".
+    Another copy to the same place is waited for where the store has locks that reach it; elsewhere it is a `ConflictError`.
+
+    Raises `CopyError` when something is there and `if_exists` is "raise", `ConflictError` also where an array of the source was
+    removed, moved, replaced or made shorter meanwhile.
     """
     if if_exists not in _IF_EXISTS:
         raise ValueError(f"if_exists must be one of {_IF_EXISTS}, got {if_exists!r}")
-    if not isinstance(source, Array | Group):
-        return _copy_foreign(source, dest, name, log, if_exists, dry_run, create_kws)
-    name = name or source.basename
-    if not name:
+    foreign = not isinstance(source, Array | Group)
+    name = name or (source.name.strip("/").rpartition("/")[2] if foreign else source.basename)
+    if not name and not foreign:
         raise TypeError("name is missing: a root node has no name to copy to")
+    with nullcontext() if dry_run else one_copy(dest._store, join(dest.path, name)):
+        if foreign:
+            return _copy_foreign(source, dest, name, log, if_exists, dry_run, create_kws)
+        return _copy_node(source, dest, name, shallow, without_attrs, log, if_exists, dry_run, create_kws)
+
+
+def _copy_node(
+    source: Array | Group,
+    dest: Group,
+    name: str,
+    shallow: bool,
+    without_attrs: bool,
+    log: Log,
+    if_exists: str,
+    dry_run: bool,
+    create_kws: Mapping[str, object],
+) -> CopyCounts:
     say = _logger(log)
     if isinstance(source, Array):
         return _copy_array(source, dest, name, without_attrs, say, if_exists, dry_run, create_kws)
@@ -171,14 +193,15 @@ def copy_all(
     dry_run: bool = False,
     **create_kws: object,
 ) -> CopyCounts:
-    """Copy every member of `source`, and its attributes, into `dest`. The other arguments are those of `copy`."""
+    """Copy every member of `source`, and its attributes, into `dest`. The other arguments and errors are those of `copy`."""
     total = CopyCounts(0, 0, 0)
-    for name in source:
-        total = total.plus(
-            copy(source[name], dest, name, shallow, without_attrs, log, if_exists, dry_run, **create_kws)
-        )
-    if not without_attrs and not dry_run and hasattr(source, "attrs"):
-        dest.attrs.update(dict(source.attrs))
+    with nullcontext() if dry_run else one_copy(dest._store, dest.path):
+        for name in source:
+            total = total.plus(
+                copy(source[name], dest, name, shallow, without_attrs, log, if_exists, dry_run, **create_kws)
+            )
+        if not without_attrs and not dry_run and hasattr(source, "attrs"):
+            dest.attrs.update(dict(source.attrs))
     return total
 
 
@@ -199,21 +222,36 @@ def copy_store(
     `includes` and `excludes` are regular expressions (one or several) on keys relative to `source_path`. Raises `CopyError`
     when a key exists at the destination and `if_exists` is "raise", before anything is copied; also for one that appears
     meanwhile, and then the copies are removed. Raises `ConflictError` where a node of the source was removed, moved, replaced
-    or made shorter meanwhile.
+    or made shorter meanwhile, and for another copy to `dest_path` as `copy` does.
     """
     if if_exists not in _IF_EXISTS[:3]:
         raise ValueError(f"if_exists must be one of {_IF_EXISTS[:3]}, got {if_exists!r}")
     from_store, from_path, _ = locate(source, source_path, "r")
     to_store, to_path, _ = locate(dest, dest_path, None)
-    from_prefix, to_prefix = prefix_of(from_path), prefix_of(to_path)
+    from_prefix = prefix_of(from_path)
     keep, drop = _matcher(includes, True, flags), _matcher(excludes, False, flags)
     settle_below(from_store, from_prefix)
     if not dry_run:
         open_transactions.refuse_outside(to_store, to_path)
-        settle_below(to_store, to_prefix)
+        settle_below(to_store, prefix_of(to_path))
     names = sorted(key[len(from_prefix) :] for key in from_store.list_prefix(from_prefix))
     names = [name for name in names if keep(name) and not drop(name)]
-    say = _logger(log)
+    with nullcontext() if dry_run else one_copy(to_store, to_path):
+        return _copy_keys(from_store, from_path, to_store, to_path, names, if_exists, dry_run, _logger(log))
+
+
+def _copy_keys(
+    from_store: Store,
+    from_path: str,
+    to_store: Store,
+    to_path: str,
+    names: Sequence[str],
+    if_exists: str,
+    dry_run: bool,
+    say: Callable[[str], object],
+) -> CopyCounts:
+    """Copy the keys called `names` below `from_path`."""
+    from_prefix, to_prefix = prefix_of(from_path), prefix_of(to_path)
     documents = [name for name in names if name.rpartition("/")[2] in formats.DOCUMENT_NAMES]
     nodes = list(dict.fromkeys(name.rpartition("/")[0] for name in documents))
     watched = Watched(from_store, [join(from_path, node) for node in nodes])

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from tessarr.core.claims.one_copy import one_copy
 from tessarr.core.locate import locate
 from tessarr.core.open import open as open_node
 from tessarr.core.stored import metadata_io
@@ -365,8 +366,9 @@ def _replace_node(store: Store, new: str, path: str) -> None:
     renames, and the old node is put back if the new one cannot be moved.
     """
     if not isinstance(store, RenamePrefix):
-        metadata_io.delete_node(store, path)
-        move_node(store, new, path, above=False)
+        with one_copy(store, path):
+            metadata_io.delete_node(store, path)
+            move_node(store, new, path, above=False)
         return
     old = beside_node(path, os.urandom(4).hex())
     with suppress(NodeNotFoundError):  # another client has removed it
