@@ -69,6 +69,7 @@ DEFAULTS: dict[str, Any] = {
         "warnings": False,  # issue zarr-python's other warnings: numcodecs in v3, automatic shards, …
         "auto_chunks": False,  # choose chunks="auto" as zarr-python does
         "overwrite_all": False,  # overwriting removes everything at the path, also files that are not Zarr
+        "only_empty": False,  # mode "w-" refuses a place with any key, also of files that are not Zarr
         "both_formats": False,  # make a node where one of the other format is, which stays, if no key can be of both
         "little_endian": False,  # new v3 arrays are stored little-endian, whatever the byte order of the dtype
         "only_given_names": False,  # arrays without dimension names have no attribute `dimension_names`

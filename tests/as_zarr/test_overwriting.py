@@ -81,3 +81,42 @@ def test_without_the_setting_foreign_files_stay_where_no_node_is(tmp_path: Path)
         (tmp_path / file).write_text("foreign")
     tessarr.open_group(tmp_path, mode="w")
     assert left(tmp_path) == set(FOREIGN)
+
+
+EXCLUSIVE: dict[str, Any] = {
+    "open_group": lambda m, s, p: m.open_group(s, path=p, mode="w-"),
+    "open_array": lambda m, s, p: m.open_array(s, path=p, mode="w-", shape=(4,), dtype="i4"),
+    "open": lambda m, s, p: m.open(s, path=p, mode="w-", shape=(4,), dtype="i4"),
+    "create": lambda m, s, p: m.create((4,), store=s, path=p, mode="w-", dtype="i4"),
+    "save_array": lambda m, s, p: m.save_array(s, np.arange(4), path=p, mode="w-"),
+}
+
+
+@pytest.mark.parametrize("there", ["notes.txt", ".DS_Store", "c/0", "photos/1.jpg", "empty/", "a/raw/x.bin"])
+@pytest.mark.parametrize("path", [None, "a", "new"])
+@pytest.mark.parametrize("call", EXCLUSIVE)
+def test_mode_w_minus_refuses_the_places_that_zarr_python_refuses(
+    call: str, path: str | None, there: str, as_zarr: None, tmp_path: Path
+) -> None:
+    outcomes = []
+    for name, module in {"theirs": theirs, "ours": tessarr}.items():
+        place = tmp_path / name
+        if there.endswith("/"):
+            (place / there).mkdir(parents=True)
+        else:
+            (place / there).parent.mkdir(parents=True)
+            (place / there).write_bytes(b"x")
+        before = sorted(place.rglob("*"))
+        try:
+            EXCLUSIVE[call](module, place, path)
+            outcomes.append("made")
+        except FileExistsError as error:
+            outcomes.append("refused" if "already contains data" in str(error) else str(error))
+            assert sorted(place.rglob("*")) == before
+    assert outcomes[0] == outcomes[1]
+
+
+def test_tessarr_itself_makes_a_node_beside_other_files(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_bytes(b"x")
+    tessarr.open_group(tmp_path, mode="w-")
+    assert (tmp_path / "notes.txt").exists()

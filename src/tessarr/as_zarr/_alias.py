@@ -179,6 +179,7 @@ _SETTINGS: dict[int, dict[str, Any]] = {
         "zarr_python.warnings": True,
         "zarr_python.auto_chunks": True,
         "zarr_python.overwrite_all": True,
+        "zarr_python.only_empty": True,
         "zarr_python.both_formats": True,
         "zarr_python.little_endian": True,
         "zarr_python.only_given_names": True,

@@ -395,6 +395,9 @@ class Store(AsMapping):
         """Whether there is no key under `prefix`, which may lack the slash at its end."""
         return next(iter(self.list_prefix(f"{prefix.rstrip('/')}/" if prefix else "")), None) is None
 
+    async def is_empty_async(self, prefix: str) -> bool:
+        return await _in_thread(self.is_empty, prefix)
+
     @fallback
     def list_prefix(self, prefix: str) -> Iterator[str]:
         """List every key under `prefix` (full keys), in no particular order.

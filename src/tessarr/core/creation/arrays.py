@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.common.warn import warn
 from tessarr.core.array import Array
-from tessarr.core.asynchronous.sans_io import async_variant, raise_if_cancelled, sans_io
+from tessarr.core.asynchronous.sans_io import async_variant, raise_if_cancelled, sans_io, store_call
 from tessarr.core.creation.array_config import DEFAULT, ArrayConfigLike, array_config
 from tessarr.core.creation.like import type_of
 from tessarr.core.creation.metadata import array_like, new_array_metadata
@@ -21,12 +21,13 @@ from tessarr.core.locate import check_chunk_store, check_mode, format_of_new, lo
 from tessarr.core.stored import metadata_io
 from tessarr.dtypes.parse import DTypeLike
 from tessarr.engine.bound import RuntimeOptions
-from tessarr.errors import BaseZarrError, ReadOnlyError, ZarrDeprecationWarning
+from tessarr.errors import BaseZarrError, ContainsGroupError, ReadOnlyError, ZarrDeprecationWarning
 from tessarr.grids.guess import ChunksLike, ShardsLike
 from tessarr.keys.base import ChunkKeyEncodingLike
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.settings import config as settings
 from tessarr.stores.base import Store
+from tessarr.stores.protocols import List
 from tessarr.stores.url import StoreLike, overlaps
 from tessarr.types import JSONObject, ShapeLike
 
@@ -261,12 +262,21 @@ def _replaces(mode: str | None, overwrite: bool, store: Store) -> bool:
 async def require_free_steps(store: Store, path: str) -> None:
     """Raise `ContainsArrayError` or `ContainsGroupError` where mode "w-" finds a node of any format.
 
-    With ``zarr_python.both_formats`` creation itself allows one of the other format, which the new node would hide.
+    With ``zarr_python.both_formats`` creation itself allows one of the other format, which the new node would hide. With
+    ``zarr_python.only_empty`` any key is in the way.
     """
     if settings.get("zarr_python.both_formats"):
         kind = (await metadata_io.read_kinds_steps(store, path))[path]
         if kind is not None:
             raise metadata_io.occupied(store, path, kind)
+    looks = settings.get("zarr_python.only_empty") and isinstance(store, List)
+    if looks and not await store_call(store, "is_empty", path):
+        raise ContainsGroupError(
+            "nothing can be created with mode 'w-', because the place already contains data",
+            store=store.url,
+            path=f"/{path}",
+            hint="Use mode 'w' to overwrite or 'a' to append",
+        )
 
 
 create_array_async = async_variant(create_array)

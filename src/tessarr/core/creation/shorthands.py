@@ -210,9 +210,10 @@ def save_array(
     number = format_given(zarr_format, zarr_version)
     mode = mode or ("a" if settings.get("zarr_python.arguments") else "w")
     where, here, mode = locate(store, path, mode, storage_options)
-    create(
-        store=where, path=here, data=np.asarray(arr), zarr_format=number, overwrite=overwrite or mode == "w", **kwargs
-    )
+    exclusive = "w-" if mode == "w-" else None
+    replaces = overwrite or mode == "w"
+    values = np.asarray(arr)
+    create(store=where, path=here, data=values, zarr_format=number, overwrite=replaces, mode=exclusive, **kwargs)
     _close_own(store, where)
 
 
