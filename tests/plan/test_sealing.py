@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +12,13 @@ import pytest
 
 import tessarr
 import tessarr.plan
+from tessarr.core.claims.intents import CLAIM
+from tessarr.errors import ConflictError
 from tessarr.plan import Plan
-from tessarr.storage import LocalStore
+from tessarr.storage import LocalStore, MemoryStore
 from tessarr.stores.local.lock import is_hidden, temporary_name
 from tessarr.tools.digest import digest
+from tessarr.tools.gc import gc
 
 PLACES: dict[str, Callable[[Path, Path], Plan]] = {
     "a path": lambda source, base: tessarr.plan.copy(source, base),
@@ -114,3 +119,79 @@ def test_a_client_that_goes_on_after_the_end_changes_nothing_and_is_cleared_away
     assert {path: path.stat().st_ino for path in dest.rglob("*")} == before
     assert late.finish().finished
     assert [path.name for path in tmp_path.rglob("*") if ".partial" in path.name] == []
+
+
+def _remove(plan: Path, tmp_path: Path) -> None:
+    for path in list(tmp_path.rglob("*.partial")):
+        shutil.rmtree(path)
+
+
+def _collect(plan: Path, tmp_path: Path) -> None:
+    gc(tmp_path / "base", grace=timedelta(0))
+
+
+def _discard(plan: Path, tmp_path: Path) -> None:
+    tessarr.plan.load(plan).discard()
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("lose", [_remove, _discard])
+@pytest.mark.parametrize("kind", PLACES)
+def test_a_plan_is_not_finished_where_what_its_tasks_wrote_was_removed(
+    kind: str, lose: Callable[[Path, Path], None], parts: int, tmp_path: Path
+) -> None:
+    plan, _ = _planned(kind, tmp_path)
+    plan.save(tmp_path / "plan")
+    tessarr.plan.load(tmp_path / "plan").run_part(parts, parts)
+    before = sorted(path for path in (tmp_path / "base").rglob("*") if ".partial" not in str(path))
+    lose(tmp_path / "plan", tmp_path)
+    for _ in range(2):
+        with pytest.raises(ConflictError, match="has removed or replaced what the tasks wrote"):
+            tessarr.plan.load(tmp_path / "plan").run()
+    assert not tessarr.plan.load(tmp_path / "plan").status().finished
+    assert sorted(path for path in (tmp_path / "base").rglob("*") if ".partial" not in str(path)) == before
+
+
+@pytest.mark.parametrize("lose", [_remove, _discard, _collect])
+@pytest.mark.parametrize("stage", [1, 2])
+def test_nor_is_a_pyramid(lose: Callable[[Path, Path], None], stage: int, tmp_path: Path) -> None:
+    group = tessarr.create_group(tmp_path / "base")
+    group.create_array("0", shape=(16, 16), chunks=(4, 4), dtype="u1")[...] = 7
+    tessarr.plan.pyramid(group, "0", levels=2).save(tmp_path / "plan")
+    for number in range(stage):
+        tessarr.plan.load(tmp_path / "plan").run_part(1, 1, stage=number + 1)
+    lose(tmp_path / "plan", tmp_path)
+    with pytest.raises(ConflictError, match="has removed or replaced what the tasks wrote"):
+        tessarr.plan.load(tmp_path / "plan").run()
+    assert list(group.array_keys()) == ["0"]
+
+
+def test_nor_is_one_whose_work_in_a_hierarchy_was_collected(tmp_path: Path) -> None:
+    plan, _ = _planned("a node that is replaced", tmp_path)
+    plan.save(tmp_path / "plan")
+    tessarr.plan.load(tmp_path / "plan").run_part(2, 2)
+    gc(tmp_path / "base", grace=timedelta(0))
+    with pytest.raises(ConflictError, match="has removed or replaced what the tasks wrote"):
+        tessarr.plan.load(tmp_path / "plan").run()
+
+
+def test_nor_is_one_that_writes_to_its_target_in_memory(tmp_path: Path) -> None:
+    store = MemoryStore()
+    plan = tessarr.plan.copy(_source(tmp_path / "source"), store)
+    plan.run_part(1, 1)
+    store.delete_prefix("")
+    with pytest.raises(ConflictError, match="has removed or replaced what the tasks wrote"):
+        plan.finish()
+    plan = tessarr.plan.rechunk(tmp_path / "source", store, chunks=(1, 8), memory="500B")
+    assert plan.run_part(2, 2).missing
+    store.delete_prefix("")
+    with pytest.raises(ConflictError, match="has removed or replaced what the tasks wrote"):
+        plan.run()
+
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_no_claim_is_left(kind: str, tmp_path: Path) -> None:
+    plan, dest = _planned(kind, tmp_path)
+    plan.save(tmp_path / "plan")
+    plan.run()
+    assert list(dest.rglob(CLAIM)) == []

@@ -224,7 +224,12 @@ class Plan:
         context, count = executor_from(executor, slots)
         if len(self._done) < self.tasks:
             if isinstance(work := self._opened(), Begins):
-                work.begin()
+                try:
+                    work.begin(resumed=len(self._done) > 0)
+                except ConflictError:
+                    if self._milestones.reached(DOCUMENTED):  # by another client, which finishes the plan
+                        return
+                    raise
             if watching:
                 watch_values(self._manifest, work.node, self._milestones)
         failed: dict[int, BaseException] = {}

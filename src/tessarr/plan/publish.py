@@ -15,7 +15,14 @@ from operator import ge
 from typing import NamedTuple
 
 from tessarr.core.array import Array
-from tessarr.core.claims.claimed_places import claim_place, is_claimed, refuse_node, release_place
+from tessarr.core.claims.claimed_places import (
+    claim_place,
+    has_claim,
+    is_claimed,
+    mark_place,
+    refuse_node,
+    release_place,
+)
 from tessarr.core.creation.shorthands import consolidate_metadata
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
@@ -118,18 +125,48 @@ def check_writable(nodes: Iterable[NodeMetadata]) -> None:
         serialize.dumps(node.documents())
 
 
-def begin(manifest: Manifest, store: Store, path: str) -> None:
-    """Look at the target of a plan before its first task, and claim it where tasks write to the place of the result itself.
+def begin(manifest: Manifest, store: Store, path: str, *, resumed: bool) -> None:
+    """Look at the target of a plan before its first task, and claim the place where tasks write.
 
-    May be repeated. Raises `ConflictError` where another client has made something there, or has claimed it.
+    May be repeated. `resumed`: some tasks are done. Raises `ConflictError` where another client has made something at the
+    target, or has claimed it, or has removed what these tasks wrote.
     """
     target, work = manifest.target, manifest.work
     if target == work:
+        if resumed and not has_claim(store, path):
+            raise _removed(store, path)
         claim_place(store, path, manifest.id, overwrite=manifest.overwrite)
-    elif not manifest.overwrite and target is not None and target.path:
+        return
+    if not manifest.overwrite and target is not None and target.path:
         refuse_node(store, target.path)
     elif not manifest.overwrite and target is not None:
         check_free(target.url)
+    begin_beside(manifest, store, path, resumed=resumed)
+
+
+def begin_beside(manifest: Manifest, store: Store, path: str, *, resumed: bool) -> None:
+    """Claim a place of work that only this plan has; see `begin`."""
+    if not resumed:
+        mark_place(store, path, manifest.id)
+    elif not is_claimed(store, path, manifest.id):
+        sealed, at = store, place_of_sealed(store, path)  # by another client, which finishes the plan
+        if not path and isinstance(store, LocalStore):
+            sealed, at = LocalStore(sealed_name(str(store.root))), ""
+        if not is_claimed(sealed, at, manifest.id):
+            raise _removed(store, path)
+
+
+def check_complete(manifest: Manifest, store: Store, path: str) -> None:
+    """Raise `ConflictError` where the place in which the tasks of a plan wrote was removed since the first of them."""
+    if manifest.tasks and not is_claimed(store, path, manifest.id):
+        raise _removed(store, path)
+
+
+def _removed(store: Store, path: str) -> ConflictError:
+    return ConflictError(
+        "another client has removed or replaced what the tasks wrote", store=store.url, path=f"/{path}",
+        hint="Make the plan again",
+    )  # fmt: skip
 
 
 def publish(manifest: Manifest, store: Store, path: str, milestones: Milestones) -> None:
@@ -146,21 +183,21 @@ def publish(manifest: Manifest, store: Store, path: str, milestones: Milestones)
         elif target != work:
             path = seal(store, path)
         elif not milestones.reached("documenting"):
-            if manifest.tasks and not is_claimed(store, path, manifest.id):
-                raise ConflictError(
-                    "another client has removed or replaced what the tasks wrote", store=store.url, path=f"/{path}",
-                    hint="Make the plan again",
-                )  # fmt: skip
+            check_complete(manifest, store, path)
             refuse_node(store, path)
             milestones.reach("documenting")
+        if target != work:
+            check_complete(manifest, store, path)
         _write(manifest, store, path)
         milestones.reach(DOCUMENTED)
     if whole:
         if is_node(store, ""):
+            release_place(store, "", manifest.id)
             store.close()
             put_in_place(sealed_name(work.url), target.url, old_of(work.url), overwrite=manifest.overwrite)
         follow_directory(target.url)
     elif target != work:
+        release_place(store, place_of_sealed(store, work.path), manifest.id)
         replace_node(store, place_of_sealed(store, work.path), target.path, milestones, overwrite=manifest.overwrite)
     else:
         release_place(store, path, manifest.id)

@@ -61,10 +61,13 @@ class Work(Protocol):
 
 @runtime_checkable
 class Begins(Protocol):
-    """The work of a plan that claims its target, or looks at it, before its first task."""
+    """The work of a plan that claims its places, and looks at its target, before its first task."""
 
-    def begin(self) -> None:
-        """Look at the target. Raises `ConflictError` where another client has made something there. May be repeated."""
+    def begin(self, *, resumed: bool) -> None:
+        """Look at the target, and at what was written, where the plan is `resumed`. May be repeated.
+
+        Raises `ConflictError` where another client has made something at the target, or has removed what tasks wrote.
+        """
         ...
 
 
@@ -91,10 +94,10 @@ class Worker:
         """The source, where it is Zarr; a scanned file is compared when it is read."""
         return self.source.node if isinstance(self.source, ZarrSource) else None
 
-    def begin(self) -> None:
-        """Look at the target, and claim it. May be repeated."""
+    def begin(self, *, resumed: bool) -> None:
+        """Look at the target, and claim the place of work. May be repeated."""
         check_unchanged(self.source)
-        begin(self.manifest, self.store, self.path)
+        begin(self.manifest, self.store, self.path, resumed=resumed)
 
     def run(self, task: int, *, marked: bool = True) -> Receipt:
         """Carry out a task. Raises `BaseZarrError` where the values read back differ from those written."""

@@ -48,6 +48,11 @@ def claim_place(store: Store, path: str, plan: str, *, overwrite: bool) -> None:
         raise
 
 
+def mark_place(store: Store, path: str, plan: str) -> None:
+    """Claim a place of work, whose name no other client has, for the plan with that id: so that its removal is noticed."""
+    store.set(prefix_of(path) + CLAIM, strict_json.dumps({"plans": [plan]}))
+
+
 def refuse_node(store: Store, path: str) -> None:
     """Raise `ConflictError` where a node is at `path`."""
     if read_entries(store, [path])[0].kind is not None:
@@ -57,6 +62,11 @@ def refuse_node(store: Store, path: str) -> None:
             path=f"/{path}",
             hint="Plan to another place, or with overwrite=True",
         )
+
+
+def has_claim(store: Store, path: str) -> bool:
+    """Whether any client has claimed `path`."""
+    return store.exists(prefix_of(path) + CLAIM)
 
 
 def is_claimed(store: Store, path: str, plan: str) -> bool:

@@ -105,10 +105,10 @@ class Copying:
         self._to, self._to_path = store, path
         self._jobs = _REQUESTS if isinstance(node._store, Remote) or isinstance(store, Remote) else 1
 
-    def begin(self) -> None:
-        """Look at the target, and claim it. May be repeated."""
+    def begin(self, *, resumed: bool) -> None:
+        """Look at the target, and claim the place of work. May be repeated."""
         check_unchanged(self._source)
-        begin(self._manifest, self._to, self._to_path)
+        begin(self._manifest, self._to, self._to_path, resumed=resumed)
 
     def run(self, task: int, *, marked: bool = True) -> Receipt:
         """Copy the stored values of a box. Raises `BaseZarrError` where those read back differ."""

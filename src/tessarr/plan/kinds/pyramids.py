@@ -19,6 +19,7 @@ import numpy as np
 from tessarr.codecs.sharding import ShardingCodec
 from tessarr.conventions import ome
 from tessarr.core.array import Array
+from tessarr.core.claims.claimed_places import release_place
 from tessarr.core.group import Group
 from tessarr.core.open import open as open_node
 from tessarr.core.stored.parse_cache import parse_document
@@ -39,7 +40,16 @@ from tessarr.plan.cost import (
 from tessarr.plan.manifest import Manifest, Place, PlannedNode
 from tessarr.plan.markers import DOCUMENTED, Milestones, Receipt
 from tessarr.plan.predict import ArrayCosts, Description, value_nbytes
-from tessarr.plan.publish import is_node, opened_work, place_of_sealed, replace_node, seal, write_documents
+from tessarr.plan.publish import (
+    begin_beside,
+    check_complete,
+    is_node,
+    opened_work,
+    place_of_sealed,
+    replace_node,
+    seal,
+    write_documents,
+)
 from tessarr.plan.requests import Network, Shards, gets, network_of, puts, requests_for_shards, wanted_along
 from tessarr.plan.strategies import level_boxes as cut
 from tessarr.plan.strategies.intermediate import open_target
@@ -298,6 +308,11 @@ class Levels:
         self._arrays: dict[int, Array] = {}
         self._lock = Lock()
 
+    def begin(self, *, resumed: bool) -> None:
+        """Claim the places of work. Raises `ConflictError` where what the tasks of a `resumed` plan wrote was removed."""
+        for place in self._pyramid.places:
+            begin_beside(self._manifest, self._store, join(self._path, place), resumed=resumed)
+
     def nbytes_of(self, task: int) -> int:
         """Return the bytes of the elements that a task writes."""
         node, number = self._manifest.locate(task)
@@ -362,11 +377,14 @@ class Levels:
         group._will_change()
         if not milestones.reached(DOCUMENTED):
             at = {seal(self._store, place) if place != level else level: document for level, place, document in new}
+            for place in at:
+                check_complete(self._manifest, self._store, place)
             write_documents(self._store, at)
             milestones.reach(DOCUMENTED)
         for number, (level, place, _) in enumerate(new):
+            work = place_of_sealed(self._store, place) if place != level else level
+            release_place(self._store, work, self._manifest.id)
             if place != level:
-                work = place_of_sealed(self._store, place)
                 overwrite = self._manifest.overwrite
                 replace_node(self._store, work, level, milestones, f"cleared{number}", overwrite=overwrite)
         described = pyramid.described(group, self.node)
