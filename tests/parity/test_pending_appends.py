@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import warnings
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from tessarr.core.array_parts.append import append_steps
 from tessarr.core.asynchronous.sans_io import Call
 from tessarr.errors import ConflictError
 from tests.simulation.simulator import Bucket, Client
+from tests.stores.remote.servers import find_program, zarrita_modules
 
 CHUNKS = 4
 ROWS = 6
@@ -44,7 +47,51 @@ def read_by_zarrs(place: Path, zarr_format: int) -> Any:
         return zarr.open_array(str(place), mode="r")[...]
 
 
-READERS = [read_by_tessarr, read_by_zarr_python, read_by_tensorstore, read_by_zarrs]
+def read_by_zarrita(place: Path, zarr_format: int) -> Any:
+    find_program("node")
+    script = zarrita_modules() / "pending.mjs"
+    script.write_text(ZARRITA, encoding="utf-8")
+    return np.array(json.loads(run("node", str(script), str(place), str(zarr_format))))
+
+
+def read_by_gdal(place: Path, zarr_format: int) -> Any:
+    """By GDAL's program; of v3, which GDAL reads from 3.12 on, by the GDAL of rasterio where that of the program is older."""
+    program = Path(find_program("gdallocationinfo")).with_name("gdalmdiminfo")  # of the same package
+    version = run(str(program), "--version").strip()
+    if zarr_format == 2 or is_recent(version.split()[1].rstrip(",")):
+        (array,) = json.loads(run(str(program), "-detailed", f'ZARR:"{place}"'))["arrays"].values()
+        return np.array(array["values"])
+    reason = f"GDAL reads Zarr v3 from 3.12 on, this is {version}; rasterio has a newer one for Python 3.12 and later"
+    rasterio = pytest.importorskip("rasterio", "1.5", reason=reason)
+    with warnings.catch_warnings(action="ignore"), rasterio.open(f'ZARR:"{place}"') as opened:
+        return opened.read().reshape(-1)  # one row of pixels
+
+
+def is_recent(version: str) -> bool:
+    major, minor = map(int, version.split(".")[:2])
+    return (major, minor) >= (3, 12)
+
+
+def run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+ZARRITA = """
+import { readFile } from "node:fs/promises";
+import * as zarr from "zarrita";
+const [place, format] = process.argv.slice(2);
+const get = (key) => readFile(place + key).catch(() => undefined);
+const getRange = async (key, range) => {
+  const value = await get(key);
+  const begin = range.suffixLength === undefined ? range.offset : Math.max(0, (value?.length ?? 0) - range.suffixLength);
+  return value?.slice(begin, range.suffixLength === undefined ? range.offset + range.length : undefined);
+};
+const array = await zarr.open[`v${format}`](zarr.root({ get, getRange }), { kind: "array" });
+console.log(JSON.stringify(Array.from((await zarr.get(array)).data)));
+"""
+READERS = [read_by_tessarr, read_by_zarr_python, read_by_tensorstore, read_by_zarrs, read_by_zarrita, read_by_gdal]
 
 
 def yielded(call: Call) -> Generator[Sequence[Call], list[object], Any]:

@@ -77,6 +77,17 @@ def find_program(name: str) -> str:
     return found
 
 
+def zarrita_modules() -> Path:
+    """The directory in whose ``node_modules`` zarrita.js is. See `find_program`."""
+    place = installed_servers() / "zarrita"
+    if not (place / "node_modules" / "zarrita").exists():
+        reason = why_missing("zarrita")
+        if reason is not None and not os.environ.get("CI"):
+            pytest.skip(f"cannot be installed here: {reason}")
+        raise FileNotFoundError(f"zarrita is not installed; run scripts/install_test_servers.sh ({reason})")
+    return place
+
+
 def free_port() -> int:
     """A port that nobody listens on just now."""
     with socket.socket() as probe:
