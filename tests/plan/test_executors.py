@@ -296,24 +296,32 @@ def test_a_client_of_dask_is_an_executor_and_a_class_is_none(plan: Plan, tmp_pat
         executor_from(None, 0)
 
 
-def test_the_receipts_of_tasks_that_run_when_a_plan_is_interrupted_are_kept(plan: Plan) -> None:
-    ran, begun, more, work = Counter[int](), Event(), Event(), plan._opened()
-    carry_out = work.run
+def gated(monkeypatch: pytest.MonkeyPatch) -> tuple[Counter[int], Event]:
+    """Let the first task wait until another one has begun, and all others for the event; count the tasks that ran."""
+    ran, begun, more, carry_out = Counter[int](), Event(), Event(), Worker.run
 
-    def run(task: int, *, marked: bool = True) -> Any:
+    def run(work: Worker, task: int, *, marked: bool = True) -> Any:
         if task == 0:
             assert begun.wait(60)
         else:
             begun.set()
             assert more.wait(60)
         ran[task] += 1
-        return carry_out(task, marked=marked)
+        return carry_out(work, task, marked=marked)
+
+    monkeypatch.setattr(Worker, "run", run)
+    return ran, more
+
+
+def test_the_receipts_of_tasks_that_run_when_a_plan_is_interrupted_are_kept(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran, more = gated(monkeypatch)
 
     def interrupted(*_: object) -> None:
         more.set()
         raise KeyboardInterrupt
 
-    work.run = run  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         plan.run(slots=2, progress=interrupted)
     assert len(ran) >= 2
@@ -327,17 +335,8 @@ def test_the_receipts_of_tasks_that_run_on_dask_when_a_plan_is_interrupted_are_k
 ) -> None:
     """Futures of dask can be cancelled while their tasks run."""
     distributed = pytest.importorskip("distributed", reason="belongs to the extra [dask]")
-    ran, begun, more, carry_out = Counter[int](), Event(), Event(), Worker.run
+    ran, more = gated(monkeypatch)
     keep_started = DaskExecutor.keep_started
-
-    def run(work: Worker, task: int, *, marked: bool = True) -> Any:
-        if task == 0:
-            assert begun.wait(60)
-        else:
-            begun.set()
-            assert more.wait(60)
-        ran[task] += 1
-        return carry_out(work, task, marked=marked)
 
     def kept(executor: DaskExecutor) -> None:
         keep_started(executor)
@@ -346,7 +345,6 @@ def test_the_receipts_of_tasks_that_run_on_dask_when_a_plan_is_interrupted_are_k
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Worker, "run", run)
     monkeypatch.setattr(DaskExecutor, "keep_started", kept)
     options = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": "127.0.0.1:0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
