@@ -118,7 +118,7 @@ test-oldest: ## the tests of xarray, dask and the alias with the oldest releases
 test-zarr-python: ## the patch, the codec pipeline and the entry points in RELEASES="3.1.6 3.4.2" of zarr-python (PYTHON=python3.12 or newer)
 	test -x $(INSIDE)/bin/python || $(INSIDE_PYTHON) -m venv $(INSIDE)
 	$(INSIDE)/bin/python -m pip install --quiet --upgrade "pip>=24"
-	$(INSIDE)/bin/python -m pip install --quiet -e '.[cloud,codecs,fsspec,ml,xarray]' "hypothesis>=6.100" "pytest>=8.2" "pytest-xdist>=3.6"
+	$(INSIDE)/bin/python -m pip install --quiet -e '.[cloud,codecs,dask,fsspec,ml,xarray]' "hypothesis>=6.100" "pytest>=8.2" "pytest-xdist>=3.6"
 	for release in $(RELEASES); do \
 		echo "zarr-python $$release"; \
 		case "$$release" in 3.1.*) ;; *) $(INSIDE)/bin/python -c "import sys; sys.exit(sys.version_info < (3, 12))" || \

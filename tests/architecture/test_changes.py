@@ -19,6 +19,10 @@ MOST = 120
 
 TOO_LONG = {
     (
+        "test(keys,indexing): what mutants of templates and boxes showed; boxes as large as the "
+        "limit where a chunk ends beyond the array"
+    ),
+    (
         "feat(ecosystem): run suites with the patch on and with another pipeline; "
         "fix(facade): more forms of arguments of zarr-python"
     ),

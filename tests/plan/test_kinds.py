@@ -449,8 +449,11 @@ def test_control_c_stops_a_plan_and_says_how_to_go_on(
     with monkeypatch.context() as patch:
         patch.setattr("tessarr.cli.verbs.plans.run.bar", lambda **_: contextlib.nullcontext(interrupted))
         assert main(["run", str(plan)]) == 130
-        assert f"Go on with: tessarr run {plan}" in capsys.readouterr().err
+        assert f"Go on with: tessarr run {plan}\n" in capsys.readouterr().err
         assert tessarr.plan.load(plan).status().done >= 2
+        tessarr.plan.copy(source, tmp_path / "other.zarr").save(tmp_path / "other")
+        assert main(["run", str(tmp_path / "other"), "--part", "1/1", "--stage", "1"]) == 130
+        assert "other --part 1/1 --stage 1\n" in capsys.readouterr().err
         patch.setattr("tessarr.cli.at_once.bar", lambda **_: contextlib.nullcontext(interrupted))
         before = sorted(path.name for path in tmp_path.iterdir())
         assert main(["copy", str(source), str(tmp_path / "other.zarr")]) == 130

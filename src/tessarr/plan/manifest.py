@@ -23,7 +23,7 @@ from tessarr.plan.strategies.strategy import Strategy, StrategyJSON
 from tessarr.plan.tiling import Tiling
 from tessarr.types import JSONObject, Shape
 
-VERSION = 6
+VERSION = 7
 """The version of the manifest. A plan of another version is refused."""
 
 

@@ -18,7 +18,16 @@ from tessarr.plan.kinds import RunTasks, kind_of
 from tessarr.plan.manifest import DOCUMENT, Manifest, Place
 from tessarr.plan.markers import DOCUMENTED, FOLDER, Milestones, Ranges, Receipt, done_in, mark, results_in
 from tessarr.plan.publish import options_at, reopenable_url, without_documents
-from tessarr.plan.sources import BEFORE, Folder, check_values, options_of_source, save_files, table_path, watch_values
+from tessarr.plan.sources import (
+    BEFORE,
+    Folder,
+    check_unchanged,
+    check_values,
+    options_of_source,
+    save_files,
+    table_path,
+    watch_values,
+)
 from tessarr.plan.strategies.ready import EndOfStage, Hands, Ready, ReadyOneByOne
 from tessarr.plan.task import Begins, Work, Worker
 from tessarr.stores.base import Store
@@ -231,7 +240,7 @@ class Plan:
                         return
                     raise
             if watching:
-                watch_values(self._manifest, work.node, self._milestones)
+                watch_values(self._manifest, work.source, self._milestones)
         failed: dict[int, BaseException] = {}
         unmarked: list[Receipt] = []
         marked_at = time.monotonic()
@@ -393,8 +402,10 @@ class Plan:
                     hint="Run the plan, or its missing parts",
                 )  # fmt: skip
             work = self._opened()
-            if not allow_changed_values and not self._milestones.reached(DOCUMENTED):
-                check_values(self._manifest, work.node, self._milestones)
+            if work.source is not None and not self._milestones.reached(DOCUMENTED):
+                check_unchanged(work.source)
+                if not allow_changed_values:
+                    check_values(self._manifest, work.source, self._milestones)
             self._milestones.reach(_FINISHED, work.finish(self._milestones, self._found()))
             return self._status()
 

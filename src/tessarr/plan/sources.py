@@ -147,17 +147,18 @@ def reopened(
     return source
 
 
-def watch_values(manifest: Manifest, node: Array | Group | None, milestones: Milestones) -> None:
-    """Record what the values of the source are, unless that was done, by any client."""
-    if node is not None and not milestones.reached(BEFORE):
-        milestones.reach_first(BEFORE, _stamps(manifest, node))
+def watch_values(manifest: Manifest, source: Source | None, milestones: Milestones) -> None:
+    """Record what the values of a Zarr source are, unless that was done, by any client."""
+    if isinstance(source, ZarrSource) and not milestones.reached(BEFORE):
+        milestones.reach_first(BEFORE, _stamps(manifest, source.node))
 
 
-def check_values(manifest: Manifest, node: Array | Group | None, milestones: Milestones) -> None:
-    """Raise `ConflictError` where values of the source are others than before the first task."""
+def check_values(manifest: Manifest, source: Source, milestones: Milestones) -> None:
+    """Raise `ConflictError` where values of a Zarr source are others than before the first task."""
     before = milestones.value(BEFORE)
-    if node is None or not isinstance(before, Mapping):
+    if not isinstance(source, ZarrSource) or not isinstance(before, Mapping):
         return
+    node = source.node
     now = _stamps(manifest, node)
     if changed := [path for path, stamp in before.items() if now.get(path) != stamp]:
         more = ", …" if len(changed) > _NAMED else ""
@@ -174,7 +175,7 @@ def _stamps(manifest: Manifest, node: Array | Group) -> JSONObject:
     """Return a stamp of the stored values of each array that is read, where the store's listings say enough."""
     found: JSONObject = {}
     for path in {planned.source for planned in manifest.nodes if planned.strategy is not None}:
-        array = node[path] if isinstance(node, Group) and path else node
+        array = node.get(path) if isinstance(node, Group) and path else node
         if isinstance(array, Array) and not array._metadata.storage_transformers:
             stamp = stamp_below(array._store, prefix_of(array._path), _is_value)
             if stamp is not None:

@@ -23,7 +23,7 @@ from tessarr.indexing.boxes import Box
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.plan.cost import Sizes, Sweep
 from tessarr.plan.manifest import Manifest, PlannedNode
-from tessarr.plan.markers import DOCUMENTED, Milestones, Receipt, digest_of
+from tessarr.plan.markers import Milestones, Receipt, digest_of
 from tessarr.plan.publish import begin, publish
 from tessarr.plan.sources import check_unchanged
 from tessarr.plan.strategies.cast import cast
@@ -43,8 +43,8 @@ class Work(Protocol):
     """What a plan does, with its places opened. Threads may share it."""
 
     @property
-    def node(self) -> Array | Group | None:
-        """What tasks read, whose values may not change meanwhile; ``None`` where that is not watched."""
+    def source(self) -> Source | None:
+        """What tasks read, which may not change meanwhile; ``None`` where that is not watched."""
         ...
 
     def run(self, task: int, *, marked: bool = True) -> Receipt:
@@ -88,11 +88,6 @@ class Worker:
         self._threads = min(filter(None, limits), default=0)
         flights = [node.strategy.in_flight for node in manifest.nodes if node.strategy is not None]
         self._in_flight = min(filter(None, flights), default=0)
-
-    @property
-    def node(self) -> Array | Group | None:
-        """The source, where it is Zarr; a scanned file is compared when it is read."""
-        return self.source.node if isinstance(self.source, ZarrSource) else None
 
     def begin(self, *, resumed: bool) -> None:
         """Look at the target, and claim the place of work. May be repeated."""
@@ -190,9 +185,7 @@ class Worker:
         return open_intermediate(store, path, node.metadata, node.strategy.intermediates[stage])
 
     def finish(self, milestones: Milestones, results: Mapping[int, JSON]) -> JSON:
-        """Publish the result. Raises `ConflictError` for a source that has changed since the plan was made."""
-        if not milestones.reached(DOCUMENTED):
-            check_unchanged(self.source)
+        """Publish the result."""
         publish(self.manifest, self.store, self.path, milestones)
         return None
 

@@ -91,7 +91,7 @@ def _digest() -> Kind:
     def opened(manifest: Manifest, _target: StorageOptions, given: StorageOptions, _folder: Folder | None) -> Work:
         source = reopened(manifest, given)
         assert isinstance(source, ZarrSource)
-        return Digesting(manifest, source.node)
+        return Digesting(manifest, source.node, source)
 
     return Kind(opened, described_digests, Digest.from_json, options={"attributes": bool})
 

@@ -12,8 +12,6 @@ from dataclasses import replace
 from math import prod
 from typing import Protocol, cast
 
-from tessarr.core.array import Array
-from tessarr.core.group import Group
 from tessarr.core.stored.walk import walk
 from tessarr.engine.jobs import Jobs
 from tessarr.errors import ConflictError
@@ -33,6 +31,7 @@ from tessarr.stores.url import store_from
 from tessarr.tools.check import Level, check_documents
 from tessarr.tools.check.chunks import ArrayCheck, Keys, Listed, Share, add_examined, examined
 from tessarr.tools.check.report import Report
+from tessarr.tools.sources.base import Source
 from tessarr.types import JSON, Progress
 
 _CHUNKS, _TASKS = 100, 64
@@ -90,7 +89,7 @@ def state_of(store: Store, path: str) -> str:
 class Checking:
     """The work of a plan that checks."""
 
-    node: Array | Group | None = None
+    source: Source | None = None
     """What is checked may change."""
 
     def __init__(

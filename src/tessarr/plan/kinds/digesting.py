@@ -23,6 +23,7 @@ from tessarr.plan.strategies.strategy import direct
 from tessarr.plan.tiling import Tiling
 from tessarr.settings import config
 from tessarr.tools.digest import Digest, block_digest, block_shape, combined, nodes_of
+from tessarr.tools.sources.base import Source
 from tessarr.tools.staging import local_path
 from tessarr.tools.transfer import values_in
 from tessarr.types import JSON, JSONObject, Progress, Shape
@@ -115,9 +116,9 @@ def reading_only(costs: ArrayCosts) -> ArrayCosts:
 class Digesting:
     """The work of a plan that digests."""
 
-    def __init__(self, manifest: Manifest, node: Array | Group) -> None:
+    def __init__(self, manifest: Manifest, node: Array | Group, source: Source | None = None) -> None:
         self._manifest = manifest
-        self.node = node
+        self.source = source
         self._nodes = nodes_of(node)
         self._arrays = {path: member for path, member in self._nodes if isinstance(member, Array)}
         self._beyond_cache: dict[str, bool] = {}

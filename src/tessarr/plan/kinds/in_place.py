@@ -119,7 +119,7 @@ def digest(
         new_id(), "digest", place, kind, identity(place, kind, opened), None, None, False, False,
         tuple(planned_digests(node)), {"attributes": attributes},
     )  # fmt: skip
-    return Plan(manifest, Digesting(manifest, node))
+    return Plan(manifest, Digesting(manifest, node, opened))
 
 
 def check(

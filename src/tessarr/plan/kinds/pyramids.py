@@ -302,7 +302,7 @@ class Levels:
         base = getattr(source, "node", None)
         assert isinstance(base, Array)
         self._manifest, self._pyramid = manifest, pyramid or Pyramid.of(manifest)
-        self.node = base
+        self.source, self._base = source, base
         self._store, self._path = store, path
         self._pieces = [pieces for _, pieces, _ in _pieces(manifest, self._pyramid)] if manifest.nodes else []
         self._arrays: dict[int, Array] = {}
@@ -329,7 +329,7 @@ class Levels:
         _, stage, whole = node.strategy.stages.locate(number)
         level = self._pyramid.levels[stage + 1]
         box = cut.in_level(whole, level.total)
-        source, target = self.node if stage == 0 else self._level(stage - 1), self._level(stage)
+        source, target = self._base if stage == 0 else self._level(stage - 1), self._level(stage)
         threads, in_flight = min(processors(), node.strategy.threads), node.strategy.in_flight
         with limited(threads, in_flight) if threads else nullcontext():
             values = self._reduced(source, target, level, self._pieces[stage], box)
@@ -387,7 +387,7 @@ class Levels:
             if place != level:
                 overwrite = self._manifest.overwrite
                 replace_node(self._store, work, level, milestones, f"cleared{number}", overwrite=overwrite)
-        described = pyramid.described(group, self.node)
+        described = pyramid.described(group, self._base)
         added = {key: value for key, value in described.items() if group.attrs.get(key) != value}
         if added:
             group.update_attributes(added)

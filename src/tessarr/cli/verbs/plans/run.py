@@ -99,11 +99,19 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError("--stage needs --part: which part of the stage")
     if arguments.jobs is not None and (arguments.status or arguments.dask is not None):
         raise ValueError("--jobs is for tasks in this process: leave it out with --dask and --status")
-    return advance(arguments, Plan.status if arguments.status else partial(_carried_out, arguments=arguments))
+    again = "".join(
+        f" --{name} {value}".rstrip()
+        for name, value in (("part", arguments.part), ("stage", arguments.stage), ("dask", arguments.dask))
+        if value is not None
+    )
+    return advance(arguments, Plan.status if arguments.status else partial(_carried_out, arguments=arguments), again)
 
 
-def advance(arguments: argparse.Namespace, work: Callable[[Plan], Status]) -> int:
-    """Do `work` on the saved plan of the arguments, print how far it is then, and return the exit code."""
+def advance(arguments: argparse.Namespace, work: Callable[[Plan], Status], again: str = "") -> int:
+    """Do `work` on the saved plan of the arguments, print how far it is then, and return the exit code.
+
+    `again`: the options of the command that goes on, where the work is stopped.
+    """
     plan = Plan.load(
         arguments.plan,
         storage_options=storage_options(arguments.storage),
@@ -113,7 +121,7 @@ def advance(arguments: argparse.Namespace, work: Callable[[Plan], Status]) -> in
         try:
             return shown(plan, work, json=arguments.json, place=printable_place(arguments.plan))
         except KeyboardInterrupt:
-            note(f"stopped; what is done is kept. Go on with: tessarr run {printable_place(arguments.plan)}")
+            note(f"stopped; what is done is kept. Go on with: tessarr run {printable_place(arguments.plan)}{again}")
             raise
 
 
