@@ -32,8 +32,8 @@ from campaigns.mutants import Mutant
 if TYPE_CHECKING:
     from _typeshed import TraceFunction
 
-CPU_S, WAIT_S = 3, 30
-"""Processor time and time that a test may take with a mutant, beyond ten times what it takes without: one that takes more
+CPU_S, WAIT_S, TIMES = 3, 10, 4
+"""Processor time and time that a test may take with a mutant, beyond `TIMES` what it takes without, traced: one that takes more
 hangs, and is noticed."""
 
 
@@ -186,7 +186,7 @@ class _Server:
             put()
             for one, following in zip_longest(chosen, chosen[1:]):
                 self._running[:] = one.number.to_bytes(8, "little")
-                _limit(10 * one.seconds)
+                _limit(TIMES * one.seconds)
                 if not self._passes(items[one.number], None if following is None else items[following.number]):
                     return 1
             return 0
