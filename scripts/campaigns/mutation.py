@@ -50,7 +50,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "tessarr/stores/local/lock.py": ("tests/stores/test_local_steps.py", "tests/stores/test_local.py"),
     "tessarr/stores/local/file.py": ("tests/stores/test_local_files.py", "tests/stores/test_local.py"),
     "tessarr/stores/local/exchange.py": ("tests/stores/test_local.py",),
-    "tessarr/stores/local/sync.py": ("tests/stores/test_durable.py",),
+    "tessarr/stores/local/sync.py": ("tests/stores/test_local_sync.py",),
     "tessarr/stores/local/transactions/journal.py": ("tests/transactions/test_journal.py",),
     "tessarr/stores/compare_and_swap.py": ("tests/stores/test_swapping.py",),
     "tessarr/core/claims/intents.py": ("tests/transactions/test_intents.py",),

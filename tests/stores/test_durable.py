@@ -8,7 +8,6 @@ import re
 import runpy
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -231,13 +230,3 @@ def test_there_is_one_way_to_sync(folder: str, pattern: str, calls: str, place: 
     """Which knows what each system needs."""
     code = {path: path.read_text("utf-8") for path in (ROOT / folder).rglob(pattern)}
     assert {path.name for path, text in code.items() if re.search(rf"{calls}\(|\.{calls}", text)} == {place}
-
-
-@pytest.mark.parametrize(
-    ("release", "reports"), [("5.7.19", False), ("5.8.0-rc1", True), ("4.19", False), ("6.1", True), ("unknown", False)]
-)
-def test_from_linux_5_8_on_a_sync_of_the_file_system_reports_errors(
-    release: str, reports: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(release=release), raising=False)
-    assert filesync._has_reporting_syncfs.__wrapped__() is reports

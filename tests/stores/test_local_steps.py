@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import re
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -243,7 +244,6 @@ def test_files_with_these_names_are_no_values(name: str, hidden: bool) -> None:
 
 def test_a_lock_file_excludes_others_until_it_is_released(lock: str) -> None:
     descriptor = filelock.acquire(lock)
-    assert os.stat(lock).st_mode & 0o600 == 0o600
     with pytest.raises(BlockingIOError):
         filelock.acquire(lock, wait=False)
     filelock.release(lock, descriptor)
@@ -251,6 +251,23 @@ def test_a_lock_file_excludes_others_until_it_is_released(lock: str) -> None:
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(descriptor)
     filelock.release(lock, filelock.acquire(lock, wait=False))
+
+
+def test_who_may_write_a_lock_file_is_left_to_the_umask(lock: str) -> None:
+    before = os.umask(0)
+    try:
+        filelock.unlock(filelock.acquire(lock))
+    finally:
+        os.umask(before)
+    assert os.stat(lock).st_mode & 0o777 == 0o666
+
+
+def test_a_descriptor_that_another_process_inherited_holds_no_lock_that_was_released(lock: str) -> None:
+    descriptor = filelock.acquire(lock)
+    inherited = os.dup(descriptor)
+    filelock.unlock(descriptor)
+    filelock.release(lock, filelock.acquire(lock, wait=False))
+    os.close(inherited)
 
 
 def test_an_attempt_that_fails_leaves_no_file_open(lock: str) -> None:
@@ -322,9 +339,9 @@ def test_releasing_a_lock_raises_nothing(lock: str, monkeypatch: pytest.MonkeyPa
     filelock.release(lock, descriptor)
 
 
-@pytest.mark.parametrize("cancels", [False, True])
+@pytest.mark.parametrize(("cancels", "blocks"), [(False, True), (True, True), (False, False)])
 def test_who_waits_for_a_lock_waits_in_the_kernel_or_looks_whether_it_is_cancelled(
-    lock: str, monkeypatch: pytest.MonkeyPatch, cancels: bool
+    lock: str, monkeypatch: pytest.MonkeyPatch, cancels: bool, blocks: bool
 ) -> None:
     waited: list[object] = []
     first = filelock.acquire(lock)
@@ -338,13 +355,17 @@ def test_who_waits_for_a_lock_waits_in_the_kernel_or_looks_whether_it_is_cancell
         release()
         fcntl.flock(descriptor, fcntl.LOCK_EX)
 
-    monkeypatch.setattr(filelock, "_block", block)
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        release()
+
+    monkeypatch.setattr(filelock, "_block", block if blocks else None)
     monkeypatch.setattr(CANCEL_CHECK, "raise_if_cancelled", release if cancels else None)
     pauses: list[float] = []
-    monkeypatch.setattr(time, "sleep", pauses.append)
+    monkeypatch.setattr(time, "sleep", pause)
     second = filelock.acquire(lock)
     assert waited == [first]
-    assert len(pauses) == cancels
+    assert len(pauses) == (cancels or not blocks)
     filelock.release(lock, second)
 
 
@@ -388,7 +409,7 @@ def test_a_note_is_left_to_the_next_holder(lock: str) -> None:
     note = filelock.Note(lock, filelock.acquire(lock, wait=False))
     assert note.read() == b"second"
     note.clear()
-    assert note.read() == b""
+    assert content(lock) == note.read() == b""
     note.release()
     assert not os.path.exists(lock)
 
@@ -422,3 +443,15 @@ def test_a_rename_that_is_denied_is_an_error_at_once(path: str, new: str, monkey
     monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("waited"))
     with pytest.raises(PermissionError):
         filelock.retry_denied(new, path)
+
+
+def test_a_rename_that_windows_denies_is_tried_again_for_a_second(
+    path: str, new: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(os, "replace", failing(errno.EACCES))
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    with pytest.raises(PermissionError):
+        filelock.retry_denied(new, path)
+    assert pauses == [0.002 * 2**n for n in range(9)]
