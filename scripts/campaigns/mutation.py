@@ -54,7 +54,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "tessarr/stores/local/transactions/journal.py": ("tests/transactions/test_journal.py",),
     "tessarr/stores/compare_and_swap.py": ("tests/stores/test_swapping.py",),
     "tessarr/core/claims/intents.py": ("tests/transactions/test_intents.py",),
-    "tessarr/transactions/document_merge.py": ("tests/transactions/test_transactions.py",),
+    "tessarr/transactions/document_merge.py": ("tests/transactions/test_document_merge.py",),
 }
 """Path below ``src`` → tests; of these run those that reach the mutant."""
 

@@ -86,7 +86,7 @@ def newly_consolidated(changes: Mapping[str, object], before: Mapping[str, bytes
     >>> newly_consolidated({"zarr.json": b'{"consolidated_metadata":{}}', "c/0": b"x"}, {"zarr.json": b"{}"})
     ['zarr.json']
     """
-    documents = {key: new for key, new in changes.items() if isinstance(new, bytes) and is_document(key)}
+    documents = {key: new for key, new in changes.items() if isinstance(new, bytes)}
     return [
         key for key, new in documents.items() if is_consolidated(key, new) and not is_consolidated(key, before.get(key))
     ]
@@ -110,7 +110,7 @@ def with_copies(key: str, document: bytes, nodes: Mapping[str, bytes]) -> bytes:
     if not isinstance(entries, dict):
         return document
     for place, content in inside.items():
-        entry = place if name == V2_KEY else place.removesuffix("/zarr.json")
+        entry = place.removesuffix("/zarr.json")  # no copy in `.zmetadata` is called so
         if entry in entries:
             copied = json.loads(content)
             if not entry.endswith(".zattrs"):
