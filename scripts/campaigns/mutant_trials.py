@@ -119,7 +119,7 @@ def _serve(root: Path, module: str, tests: Sequence[str], connection: Connection
         )
 
 
-@dataclass
+@dataclass(eq=False)  # pytest keeps plugins in sets
 class _Server:
     """A plugin of pytest that tries mutants where pytest would run the tests."""
 

@@ -143,8 +143,11 @@ def test_mutants_are_noticed_by_tests_that_pass_without_them(tmp_path: Path) -> 
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "tried.py").write_text(TRIED, encoding="utf-8")
     (tmp_path / "test_tried.py").write_text(TESTS, encoding="utf-8")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "conftest.py").write_text("def pytest_runtest_logreport(): pass\n", encoding="utf-8")
+    (tmp_path / "other" / "test_other.py").write_text("def test_other(): pass\n", encoding="utf-8")
     mutants = [sketch.mutant() for sketch in Source(tmp_path / "src", "tried.py").sketches()]
-    with closing(Trials(tmp_path, {"tried.py": ["test_tried.py"]})) as trials:
+    with closing(Trials(tmp_path, {"tried.py": ["test_tried.py", "other"]})) as trials:
         noticed = {mutant.new: trials.is_noticed(mutant) for mutant in mutants}
     assert noticed == {
         "return one if (one > other) or True else other": True,
