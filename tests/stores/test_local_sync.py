@@ -265,7 +265,8 @@ def test_what_is_mounted_below_a_directory_is_found(tmp_path: Path, monkeypatch:
 
 def test_a_file_system_is_opened_by_the_rust_module_where_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extension, "module", lambda: SimpleNamespace(FileSystem=lambda folder: ("opened", folder)))
-    assert filesync.open_file_system("/x") == ("opened", "/x")
+    opened: object = filesync.open_file_system("/x")
+    assert opened == ("opened", "/x")
     monkeypatch.setattr(extension, "module", lambda: SimpleNamespace())
     assert filesync.open_file_system("/x") is None
     monkeypatch.setattr(extension, "module", lambda: None)
