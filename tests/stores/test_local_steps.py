@@ -235,7 +235,7 @@ def test_names_of_hidden_files_are_short_enough() -> None:
 
 @pytest.mark.parametrize(
     ("name", "hidden"),
-    [(filelock.lock_name("a"), True), (filelock.temporary_name("a"), True), (".tessarr-journal", True),
+    [(filelock.lock_name("a"), True), (filelock.temporary_name("a", "1"), True), (".tessarr-journal", True),
      (".x.tessarr-snapshot", True), ("a.tessarr-lock", False), ("a.tessarr-tmp", False), (".a", False)],
 )  # fmt: skip
 def test_files_with_these_names_are_no_values(name: str, hidden: bool) -> None:
