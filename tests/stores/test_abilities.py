@@ -280,7 +280,17 @@ def test_an_ability_made_of_several_is_asked_for_each() -> None:
 def test_every_method_of_a_store_is_forwarded() -> None:
     public = {name for name, value in vars(Store).items() if inspect.isfunction(value) and not name.startswith("_")}
     # These are other words for methods that are forwarded.
-    words = {"clear", "clear_async", "delete_dir", "is_empty", "list_prefix", "close", "close_async", "with_read_only"}
+    words = {
+        "clear",
+        "clear_async",
+        "delete_dir",
+        "is_empty",
+        "is_empty_async",
+        "list_prefix",
+        "close",
+        "close_async",
+        "with_read_only",
+    }
     assert public - words - set(vars(ForwardingStore)) == set()
 
 
