@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -275,30 +275,29 @@ class FsspecStore(NetworkStore):
     # -- listing -----------------------------------------------------------------------------------------------
 
     async def list_prefix_async(self, prefix: str) -> _List[str]:
-        check_prefix(prefix)
-        place = self._at(prefix).rstrip("/") or self._at("")
-        # `_find` invalidates fsspec's cache of listings: another process may have written.
-        found = await self._send(prefix, "LIST", lambda: in_thread(self._find, place)) or []
-        return [key for key in map(self._key, found) if key.startswith(prefix) and not _is_partial(key)]
-
-    def _find(self, place: str, *, detail: bool = False) -> Collection[str]:
-        self.fs.invalidate_cache()
-        found: Collection[str] = self.fs.find(place, detail=detail)
-        return found
+        return [*await self._listed(prefix)]
 
     def stamp(self, prefix: str, counts: Callable[[str], bool]) -> str:
         """See `tessarr.stores.protocols.Stamp`: sizes, and ETags, generations or times; one listing."""
-        return self._run(self._stamp(prefix, counts))
-
-    async def _stamp(self, prefix: str, counts: Callable[[str], bool]) -> str:
-        check_prefix(prefix)
-        place, total = self._at(prefix).rstrip("/") or self._at(""), StampSum()
-        listed = await self._send(prefix, "LIST", lambda: in_thread(self._find, place, detail=True))
-        for name, info in listed.items() if isinstance(listed, dict) else ():
-            key = self._key(name)
-            if key.startswith(prefix) and not _is_partial(key) and counts(key):
+        total = StampSum()
+        for key, info in self._run(self._listed(prefix, detail=True)).items():
+            if counts(key):
                 total.add(key, _version(info) or info.get("size"))
         return total.hexdigest()
+
+    async def _listed(self, prefix: str, *, detail: bool = False) -> dict[str, Mapping[str, object]]:
+        """Return the keys under `prefix`, and with `detail` what the filesystem says of their values."""
+        check_prefix(prefix)
+        place = self._at(prefix).rstrip("/") or self._at("")
+
+        def find() -> Mapping[str, Mapping[str, object]]:
+            self.fs.invalidate_cache()  # fsspec's cache of listings: another process may have written
+            found = self.fs.find(place, detail=detail)
+            return found if detail else {name: {} for name in found}
+
+        listed = await self._send(prefix, "LIST", lambda: in_thread(find)) or {}
+        by_key = ((self._key(name), info) for name, info in listed.items())
+        return {key: info for key, info in by_key if key.startswith(prefix) and not _is_partial(key)}
 
     async def list_dir_async(self, prefix: str) -> Listing:
         check_prefix(prefix)
