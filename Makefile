@@ -175,7 +175,7 @@ fuzz: $(STAMP) ## hostile input: TARGETS="native-* documents" SECONDS_PER_TARGET
 	$(if $(filter coverage,$(TARGETS)),$(PY) -m pip install --quiet coverage)
 	$(PY) scripts/fuzz.py $(if $(filter list coverage,$(TARGETS)),--$(TARGETS),$(foreach t,$(TARGETS),'$(t)') --seconds $(SECONDS_PER_TARGET) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))) </dev/null
 
-campaign: $(STAMP) $(if $(filter mutation,$(NAME)),$(MUTATION)) $(if $(filter append differential faults histories power,$(NAME)),servers) ## a search for lost bytes that goes on where it stopped: NAME=simulate SECONDS=3600 JOBS=2 (no NAME lists them); docs/campaigns.md
+campaign: $(STAMP) $(if $(filter mutation,$(NAME)),$(MUTATION)) $(if $(filter append differential faults histories power s3_histories,$(NAME)),servers) ## a search for lost bytes that goes on where it stopped: NAME=simulate SECONDS=3600 JOBS=2 (no NAME lists them); docs/campaigns.md
 	$(PY) scripts/campaign.py $(if $(NAME),$(NAME) --seconds $(or $(SECONDS),600) --jobs $(JOBS),--list) </dev/null
 
 freethreaded: ## the tests of engines, core and codecs without a GIL, on python3.14t (PYTHON=..., or one that is found or fetched), STRESS_SECONDS=2, FREE_TESTS="..."

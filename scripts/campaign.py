@@ -37,6 +37,7 @@ NAMES = (
     "append",
     "histories",
     "local_histories",
+    "s3_histories",
     "plan",
     "differential",
     "stateful",

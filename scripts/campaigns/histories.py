@@ -26,6 +26,7 @@ from typing import Any
 
 from campaigns.slices import Slice, repeated, timed
 
+import tessarr
 from tests.histories import clients, judge
 from tests.histories.clients import Place
 from tests.simulation.worlds import SCRATCH
@@ -42,6 +43,18 @@ DISTURBED_S = {"local": (0.005, 0.06)}
 PROCESSES = 8
 BROKEN = 0.005
 """The share of answers that the proxy breaks."""
+_PARTS = (
+    "core",
+    "engine",
+    "codecs",
+    "indexing",
+    "metadata",
+    "transactions",
+    "stores/local",
+    "stores/remote",
+    "stores/wrappers",
+)
+"""Parts of the package that operations of histories use."""
 LONGEST_S = 300.0
 """A history in which no process writes a line for so long hangs."""
 
@@ -50,8 +63,16 @@ LONGEST_S = 300.0
 def _context() -> ForkServerContext:
     """Processes are forked from one that has imported everything and has opened no store."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.histories.clients", "tests.histories.judge"])
+    context.set_forkserver_preload(["__main__", "tests.histories.clients", "tests.histories.judge", *_imported_later()])
     return context
+
+
+def _imported_later() -> list[str]:
+    """Modules that operations import when they are needed: half a second of a process that is started."""
+    package = Path(tessarr.__file__).parent
+    files = [file for part in _PARTS for file in sorted((package / part).rglob("*.py"))]
+    names = [".".join(file.relative_to(package.parent).with_suffix("").parts) for file in files]
+    return [name.removesuffix(".__init__") for name in names]
 
 
 def slices(begin: int, seconds: float) -> Iterator[Slice]:
@@ -68,10 +89,10 @@ def _do(number: int, part: Slice) -> None:
     do(KINDS[number % len(KINDS)], number, number, part)
 
 
-def do(kind: str, number: int, seed: int, part: Slice) -> None:
-    """Do the history of a number over a kind of store."""
+def do(kind: str, number: int, seed: int, part: Slice, operations: int | None = None) -> None:
+    """Do the history of a number over a kind of store; `operations`: of each process."""
     with tempfile.TemporaryDirectory(prefix="tessarr-history-", dir=SCRATCH) as folder:
-        history, wrong, figures = run(kind, seed, Path(folder), PROCESSES, OPERATIONS[kind])
+        history, wrong, figures = run(kind, seed, Path(folder), PROCESSES, operations or OPERATIONS[kind])
         if wrong:
             kept = KEPT / str(seed)
             shutil.copytree(folder, kept, dirs_exist_ok=True, ignore=shutil.ignore_patterns("server"))
@@ -221,8 +242,9 @@ class Crowd:
                 self._signal(number, signal.SIGCONT)
 
     def _disturb(self, random: Random) -> None:
-        number = random.choice(sorted(self._running))
-        chosen = random.random()
+        number, chosen = random.randrange(len(self._lives)), random.random()
+        if number not in self._running:  # the last ones would get what was meant for all
+            return
         if chosen < 0.08 and _done(self._file(number, self._lives[number])) > 0:
             self.figures["kills"] += 1
             self._signal(number, signal.SIGKILL)

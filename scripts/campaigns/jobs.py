@@ -13,12 +13,13 @@ from campaigns.slices import SLICE_S, Slice
 
 BLOCKS = {
     "pairs": 1,
-    "simulate": 16,
+    "simulate": 64,
     "triples": 16,
     "stateful": 1,
     "differential": 8,
     "faults": 4,
     "local_histories": 1,
+    "s3_histories": 1,
 }
 """Campaign of independent numbers, whose `slices` take an end → numbers that a process does at a time."""
 
