@@ -84,6 +84,22 @@ def test_nodes_are_created_with_the_other_changes(etags: str, consolidated: bool
     assert check(bucket.connect("checks")).ok
 
 
+@pytest.mark.parametrize("name", ["né", "日本", "a b", "x" * 200, "🌍/ü", "c:d?"])
+def test_names_may_be_any_text(name: str) -> None:
+    bucket = Bucket()
+    tessarr.create_group(bucket.connect("writer"))
+    with tessarr.transaction(bucket.connect("writer")) as tx:
+        tx.group.create_array(f"{name}/a", data=np.arange(4))
+    with tessarr.transaction(bucket.connect("writer")) as tx:
+        group: Any = tx.group
+        group[name].attrs["title"] = name
+        group[f"{name}/a"].append([4])
+    root: Any = tessarr.open_group(bucket.connect("reader"), mode="r")
+    assert root[name].attrs["title"] == name
+    assert root[f"{name}/a"][...].tolist() == [0, 1, 2, 3, 4]
+    assert left(bucket) == []
+
+
 def test_nothing_is_seen_before_the_commit() -> None:
     seen = set()
     for number, bucket in cut():

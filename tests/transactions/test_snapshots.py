@@ -68,6 +68,17 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
         yield store
 
 
+def test_documents_that_a_transaction_has_looked_for_are_missing_in_it(place: Store) -> None:
+    """A commit leaves a mark beside the documents that it has read."""
+    with tessarr.snapshot(place) as before:
+        with tessarr.transaction(place) as tx:
+            assert sorted(name for name, _ in tx.group.members()) == ["sparse", "t", "u"]
+            root: Any = tx.group
+            root["u"][:] = 2
+        assert before.store.get("t/.zarray") is None
+        assert not before.store.exists("t/c/7")
+
+
 def test_transactions_leave_it_as_it_was(place: Store) -> None:
     before = state(tessarr.open_group(place, mode="r"))
     with tessarr.snapshot(place) as first:

@@ -82,6 +82,17 @@ def test_its_changes_are_read_inside_and_become_visible_at_its_end(place: Store)
     assert tessarr.open_group(place, mode="r").attrs["title"] == "new"
 
 
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+def test_nothing_is_stored_in_arrays_without_elements(place: Store, engine: str) -> None:
+    with tessarr.config.set({"engine": engine}), tessarr.transaction(place) as tx:
+        for number, shape in enumerate([(0,), (3, 0), (0, 3)]):
+            array = tx.group.create_array(f"none{number}", shape=shape, chunks=(2,) * len(shape), dtype="i4")
+            array[...] = 1
+            array.append(np.ones(shape, "i4"))
+        group_of(tx)["t"][2:2] = 5
+    assert values(place, "t", "none0", "none1", "none2") == [[1] * 6, [], [[]] * 6, []]
+
+
 def test_after_an_exception_nothing_has_changed(place: Store) -> None:
     def fail() -> None:
         with tessarr.transaction(place) as tx:

@@ -42,6 +42,8 @@ def store_chunks(bound: BoundArray, writes: WritePlan) -> None:
 
 def _store_covered(path: str, store: SetMany, writes: WritePlan) -> bool:
     """Store chunks, all of which are covered, by few calls. Returns whether they are stored."""
+    if not len(writes):
+        return True
     step = max(1, _in_batch(writes))
     for first in range(0, len(writes), step):
         stop = min(first + step, len(writes))

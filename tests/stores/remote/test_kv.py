@@ -5,6 +5,7 @@ from __future__ import annotations
 import dbm.dumb
 import gc
 import itertools
+import os
 import pickle
 import sqlite3
 import threading
@@ -15,13 +16,15 @@ import pytest
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from tessarr.errors import StoreError
+from tessarr.errors import StoreError, UnsupportedOperationError
+from tessarr.stores.database import lmdb
 from tessarr.stores.database.dbm import DBMStore
 from tessarr.stores.database.lmdb import LMDBStore
 from tessarr.stores.database.mongodb import MongoDBStore
 from tessarr.stores.database.redis import RedisStore
 from tessarr.stores.database.sqlite import SQLiteStore
 from tessarr.stores.url import open_url
+from tessarr.types import Buffer
 from tests.stores.contract import ConditionalContract, SharedContract, StoreContract, plain
 from tests.stores.remote.servers import Server
 
@@ -59,6 +62,68 @@ class TestLMDB(StoreContract, ConditionalContract, SharedContract):
     @pytest.fixture
     def store(self, tmp_path: Path) -> LMDBStore:
         return LMDBStore(tmp_path / "data.lmdb")
+
+    def test_a_store_that_is_closed_ends_no_snapshot_of_another_one(self, store: LMDBStore) -> None:
+        store.set("k", b"1")
+        snapshot = store.snapshot()
+        with LMDBStore(store.path) as other:
+            other.set("k", b"2")
+        store.close()
+        assert (snapshot.get("k"), store.get("k")) == (b"1", b"2")
+        store.close()
+        snapshot.close()
+        assert not [key for key in lmdb._OPEN if key[1] == store.path]
+        assert store.get("k") == b"2"
+
+    def test_a_store_that_is_closed_ends_no_transaction_of_another_thread(self, store: LMDBStore) -> None:
+        def change(old: Buffer | None) -> Buffer | None:
+            LMDBStore(store.path).close()
+            return b"2"
+
+        store.update("k", change)
+        assert store.get("k") == b"2"
+
+    def test_what_is_read_through_a_read_only_store_is_not_ended_by_one_that_writes(self, store: LMDBStore) -> None:
+        store.set("k", b"1")
+        store.close()
+        snapshot = LMDBStore(store.path, read_only=True).snapshot()
+        with pytest.raises(StoreError, match="opened read-only"):
+            LMDBStore(store.path)
+        assert snapshot.get("k") == b"1"
+        snapshot.close()
+        LMDBStore(store.path).set("k", b"2")
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+    def test_a_forked_process_is_refused_and_takes_nothing_from_the_snapshot_of_its_parent(
+        self, store: LMDBStore
+    ) -> None:
+        store.set("k", b"1")
+        snapshot = store.snapshot()
+        child = os.fork()
+        if not child:
+            refused = 0
+            for one in (store, snapshot):
+                try:
+                    one.get("k")
+                except UnsupportedOperationError:
+                    refused += 1
+            snapshot.close()
+            store.close()
+            os._exit(0 if refused == 2 else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        (shared,) = (shared for key, shared in lmdb._OPEN.items() if key[:2] == (os.getpid(), store.path))
+        assert f"{os.getpid()}" in shared.environment.readers()
+        assert snapshot.get("k") == b"1"
+        snapshot.close()
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+    def test_a_forked_process_uses_a_store_that_was_closed_before(self, store: LMDBStore) -> None:
+        store.set("k", b"1")
+        store.close()
+        child = os.fork()
+        if not child:
+            os._exit(0 if store.get("k") == b"1" else 1)
+        assert os.waitpid(child, 0)[1] == 0
 
 
 class TestDBM(StoreContract, ConditionalContract):

@@ -21,9 +21,9 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeGuard, cast
 
 from tessarr.common import strict_json
-from tessarr.errors import JournalError, MetadataValidationError
+from tessarr.errors import JournalError, KeyValidationError, MetadataValidationError
 from tessarr.metadata import formats, reservations, serialize
-from tessarr.stores.path import is_plain_key, prefix_of
+from tessarr.stores.path import check_key, prefix_of
 from tessarr.stores.protocols import CLAIM as MEMBER
 from tessarr.stores.protocols import may_be_claimed
 from tessarr.types import Buffer, JSONObject
@@ -232,7 +232,11 @@ def claim_of(key: str) -> str:
 
 
 def _is_document_key(key: str) -> bool:
-    return key.rpartition("/")[2] == NAME and bool(is_plain_key(key))
+    try:
+        check_key(key)
+    except KeyValidationError:
+        return False
+    return key.rpartition("/")[2] == NAME
 
 
 def _change(found: Mapping[str, object]) -> Change:

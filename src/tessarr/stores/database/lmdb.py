@@ -28,10 +28,25 @@ from tessarr.types import Buffer, ByteRange
 _List = list
 _MAP_SIZE = 2**40
 _KEY_LIMIT = 511
-_OPEN: dict[tuple[int, str, bool], Any] = {}
-"""LMDB forbids opening one database twice in a process: environments by process, path and mode."""
-
 _open_lock = ForkSafeLock()
+
+
+class _Shared:
+    """An environment that all stores of a path share in this process: LMDB forbids opening one database twice.
+
+    Closing an environment would end the transactions of other threads, and snapshots: it is closed when the last one ends.
+    """
+
+    def __init__(self, environment: Any) -> None:
+        self.environment = environment
+        self.users = 0
+        """Transactions and snapshots that are open."""
+        self.closes = False
+        """Whether a store was closed since it was last used."""
+
+
+_OPEN: dict[tuple[int, str, bool], _Shared] = {}
+"""By process, path and mode."""
 
 
 class LMDBStore(ConditionalStore):
@@ -49,7 +64,8 @@ class LMDBStore(ConditionalStore):
         self._options = options
         if read_only and not os.path.exists(self.path):
             raise StoreError("there is no such database", store=self.url)
-        self._environment()
+        with _open_lock:
+            self._open().closes = False
 
     @property
     def url(self) -> str:
@@ -62,20 +78,44 @@ class LMDBStore(ConditionalStore):
         return hash(self.path)
 
     def close(self) -> None:
-        for mode in (False, True):
-            environment = _OPEN.pop((os.getpid(), self.path, mode), None)
-            if environment is not None:
-                environment.close()
-
-    def _environment(self) -> Any:
-        """Return the environment that this process shares for the path."""
-        found = _OPEN.get((os.getpid(), self.path, False))
-        if found is not None:
-            return found
         with _open_lock:
-            return self._open()
+            for mode in (False, True):
+                shared = _OPEN.get((os.getpid(), self.path, mode))
+                if shared is not None:
+                    shared.closes = True
+                    self._close_unused(mode)
 
-    def _open(self) -> Any:
+    def _close_unused(self, mode: bool) -> None:
+        """Close the environment if a store was closed, and nothing uses it any more."""
+        shared = _OPEN[os.getpid(), self.path, mode]
+        if shared.closes and not shared.users:
+            del _OPEN[os.getpid(), self.path, mode]
+            shared.environment.close()
+
+    @contextmanager
+    def _using(self) -> Iterator[Any]:
+        """Hold the environment that this process shares for the path open for the ``with`` block."""
+        shared = self._acquired()
+        try:
+            yield shared.environment
+        finally:
+            self._release(shared)
+
+    def _acquired(self) -> _Shared:
+        with _open_lock:
+            shared = self._open()
+            shared.users += 1
+            shared.closes = False
+            return shared
+
+    def _release(self, shared: _Shared) -> None:
+        with _open_lock:
+            shared.users -= 1
+            for mode in (False, True):
+                if _OPEN.get((os.getpid(), self.path, mode)) is shared:
+                    self._close_unused(mode)
+
+    def _open(self) -> _Shared:
         for mode in (False, True) if self.read_only else (False,):
             found = _OPEN.get((os.getpid(), self.path, mode))
             if found is not None:
@@ -84,17 +124,35 @@ class LMDBStore(ConditionalStore):
             import lmdb
         except ImportError as error:
             raise MissingDependencyError("LMDBStore needs lmdb", hint="pip install 'tessarr[kv]'") from error
+        if any(path == self.path for process, path, _ in _OPEN if process != os.getpid()):
+            raise UnsupportedOperationError(
+                "LMDB cannot be used in a process that was forked after the database was opened",
+                store=self.url,
+                hint="Close the store before the fork, or start processes by `spawn` or `forkserver`",
+            )
         if not self.read_only:
-            stale = _OPEN.pop((os.getpid(), self.path, True), None)
-            if stale is not None:
-                stale.close()
+            self._end_reading()
         options = {"map_size": _MAP_SIZE, "readahead": False, "max_spare_txns": 16, **self._options}
         try:
             environment = lmdb.open(self.path, readonly=self.read_only, subdir=not os.path.isfile(self.path), **options)
         except lmdb.Error as error:
             raise StoreError("LMDB cannot open the database", store=self.url, got=str(error)) from error
-        _OPEN[os.getpid(), self.path, self.read_only] = environment
-        return environment
+        shared = _OPEN[os.getpid(), self.path, self.read_only] = _Shared(environment)
+        return shared
+
+    def _end_reading(self) -> None:
+        """Close an environment that is read-only, before one is opened for writing. Raises `StoreError` while it is in use."""
+        stale = _OPEN.get((os.getpid(), self.path, True))
+        if stale is None:
+            return
+        if stale.users:
+            raise StoreError(
+                "the database is being read through a store that was opened read-only",
+                store=self.url,
+                hint="A process opens a database once: end these reads and snapshots, or open it for writing first",
+            )
+        del _OPEN[os.getpid(), self.path, True]
+        stale.environment.close()
 
     @contextmanager
     def _transaction(self, key: str = "", *, write: bool = False, views: bool = False) -> Iterator[Any]:
@@ -103,7 +161,7 @@ class LMDBStore(ConditionalStore):
         if write:
             self._check_writable(key)
         try:
-            with self._environment().begin(write=write, buffers=views) as transaction:
+            with self._using() as environment, environment.begin(write=write, buffers=views) as transaction:
                 yield transaction
         except lmdb.Error as error:
             raise StoreError("LMDB failed", store=self.url, key=key or None, got=str(error)) from error
@@ -192,7 +250,8 @@ class LMDBStore(ConditionalStore):
         import lmdb
 
         try:
-            self._environment().sync(True)
+            with self._using() as environment:
+                environment.sync(True)
         except lmdb.Error as error:
             raise DurabilityError(
                 "the transaction is committed, but the database could not be synced",
@@ -267,16 +326,23 @@ class _Snapshot(LMDBStore):
     """The values of one moment, read in one transaction of the database by one thread at a time."""
 
     def __init__(self, store: LMDBStore) -> None:
-        self._held = store._environment().begin()
+        self._shared = store._acquired()
+        self._process = os.getpid()
         self._turn = ForkSafeLock()
+        try:
+            self._held = self._shared.environment.begin()
+        except BaseException:
+            store._release(self._shared)
+            raise
         super().__init__(store.path, read_only=True, **store._options)
 
     def close(self) -> None:
         """End the snapshot; the database stays open."""
         with self._turn:
             held, self._held = self._held, None
-        if held is not None:
+        if held is not None and self._process == os.getpid():
             held.abort()
+            self._release(self._shared)
 
     def __reduce__(self) -> tuple[object, ...]:
         raise UnsupportedOperationError("a snapshot cannot be pickled", store=self.url)
@@ -288,4 +354,10 @@ class _Snapshot(LMDBStore):
         with self._turn:
             if self._held is None:
                 raise ValueError("the snapshot has ended")
+            if self._process != os.getpid():
+                raise UnsupportedOperationError(
+                    "the snapshot is of the process that took it",
+                    store=self.url,
+                    hint="Start processes by `spawn` or `forkserver`, and take one there",
+                )
             yield self._held

@@ -74,7 +74,7 @@ class BatchSync:
             return
         sync_files(files)
         for folder in sorted(folders, key=len, reverse=True):
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # removed; a value may be where one was
                 sync_directory(folder or os.sep)
 
     def _is_whole(self, paths: Iterable[str]) -> bool:
@@ -84,7 +84,7 @@ class BatchSync:
         if not _may_have_mounts(self._folder):
             return True
         for path in paths:
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 if os.stat(path).st_dev != self._device:
                     return False
         return True

@@ -150,10 +150,17 @@ class SecondTree:
             path = self.path + key
             inside = key.rpartition("/")[0]
             os.makedirs(self.path + inside, exist_ok=True)
+            self._remove_empty(path)
             localfile.write_value(os.open(path, localfile.CREATE, 0o666), [byte_view(value)], durable=False)
             self.versions[key] = version_of(os.lstat(path))
             paths.append(path)
         return paths
+
+    def _remove_empty(self, path: str) -> None:
+        """Remove a directory where the transaction has removed every value. Raises `OSError` where there is another one."""
+        if os.path.isdir(path):
+            for folder, _, _ in os.walk(path, topdown=False):
+                os.rmdir(folder)
 
     def prune(self) -> None:
         """Remove the directories that are empty now, of keys that the transaction removes."""

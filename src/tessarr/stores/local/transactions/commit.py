@@ -19,7 +19,7 @@ import os
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from tessarr.errors import ConflictError, DurabilityError, PendingCommitError
+from tessarr.errors import ConflictError, DurabilityError, PendingCommitError, UnsupportedOperationError
 from tessarr.stores.base import Version
 from tessarr.stores.buffers import as_bytes
 from tessarr.stores.functions import check_listed, check_versions
@@ -84,23 +84,41 @@ def commit(
     """
     make_directories(base, base, durable=durable)
     change = _Change(base, url, stage or Stage(base), durable)
-    keys, documents = sorted(changes), documents_of(changes, expected)
+    keys, documents, kept = sorted(changes), documents_of(changes, expected), _kept(changes, expected)
     try:
         nodes = list_nodes(base, keys, documents)
-        change.keep(nodes, [*changes, *change.stage.keys])
+        change.keep(nodes, [*changes, *change.stage.keys], kept)
         change.write(changes, nodes)
         with settled(base, durable=durable):
             change.nodes = list_nodes(base, keys, documents)
-            change.keep(change.nodes, changes)
-            change.mark(expected)
+            change.keep(change.nodes, changes, kept)
+            change.mark(expected, kept)
             change.check_listed(listed, changes, expected)
             change.write_pointers()
             change.publish()
-    except BaseException:
+    except BaseException as error:
         if not change.committed:
             change.undo()
+            if isinstance(error, NotADirectoryError):
+                check_ancestors(base, url, changes)
         raise
     return change.id
+
+
+def check_ancestors(base: str, url: str, changes: Changes) -> None:
+    """Raise `UnsupportedOperationError` where a value is set below one that is there: it cannot be staged beside its key."""
+    for key in (key for key, value in changes.items() if value is not None):
+        above = parent(key)
+        while above:
+            if os.path.isfile(path_of(base, above)):
+                raise UnsupportedOperationError(
+                    "a transaction of a directory cannot make a directory where a value is",
+                    store=url,
+                    key=above,
+                    got=f"a value for {key!r}",
+                    hint="Delete the value in a transaction before, or use mode='swap'",
+                )
+            above = parent(above)
 
 
 class Marks:
@@ -166,11 +184,12 @@ class _Change:
         """The pointers to the journal → where they are staged."""
         self.checked: Checked | None = None
 
-    def keep(self, nodes: Iterable[str], keys: Iterable[str]) -> None:
-        """Keep the names in the directories of `keys` for the snapshots of the nodes."""
-        snapshots = living_above(self._folders(["", *nodes]))
+    def keep(self, nodes: Iterable[str], keys: Iterable[str], kept: Iterable[str]) -> None:
+        """Keep the names in the directories of `keys`, and of documents that are `kept`, where a mark is left too, for the
+        snapshots of the nodes."""
+        snapshots = living_above(self._folders(["", *nodes, *map(parent, kept)]))
         if snapshots:
-            folders = {self.base, *(os.path.dirname(path_of(self.base, key)) for key in keys)}
+            folders = {self.base, *(os.path.dirname(path_of(self.base, key)) for key in (*keys, *kept))}
             keep_names(snapshots, sorted(folders))
 
     def write(self, changes: Changes, nodes: Iterable[str]) -> None:
@@ -214,9 +233,8 @@ class _Change:
         localfile.write_value(descriptor, [value], durable=False)
         return version_of(os.stat(path)).partition(":")[2]
 
-    def mark(self, expected: Mapping[str, Version | None]) -> None:
-        """Leave the marks, and compare the versions. Raises `ConflictError`."""
-        kept = [key for key, version in expected.items() if key not in self.staged and _is_kept(key, version)]
+    def mark(self, expected: Mapping[str, Version | None], kept: Sequence[str]) -> None:
+        """Leave the marks, those of documents that are `kept` too, and compare the versions. Raises `ConflictError`."""
         tops = [os.path.join(folder, filelock.lock_name(JOURNAL)) for folder in self._folders(["", *self.nodes])]
         own = [*self.staged, *kept]
         if self.batch.kind is None:
@@ -238,6 +256,7 @@ class _Change:
         numbers = {key: number for number, key in enumerate(keys) if key in expected}
         check_versions(self.url, expected, lambda key: compared.version(numbers[key]))
         self._check_staged(compared.changed)
+        self._check_directories(key for number, key in enumerate(self.staged) if compared.version(number) is None)
         self.checked = Checked(files, ComparedSteps(self.staged, compared))  # `keys` begins with those that are staged
 
     def check_listed(self, listed: Iterable[str], *known: Container[str]) -> None:
@@ -251,6 +270,21 @@ class _Change:
                 if lock not in own:
                     self.marks.wait_for(lock)
         check_listed(self.url, listed, functools.partial(walk, self.base), *known)
+
+    def _check_directories(self, missing: Iterable[str]) -> None:
+        """Raise `UnsupportedOperationError` where a new value would replace a directory with values that stay."""
+        for key in missing:
+            if self.staged.get(key) is None or not os.path.isdir(path_of(self.base, key)):
+                continue
+            left = next((one for one in walk(self.base, f"{key}/") if self.staged.get(one, "") is not None), None)
+            if left is not None:
+                raise UnsupportedOperationError(
+                    "a value cannot be stored where a directory with other values is",
+                    store=self.url,
+                    key=key,
+                    got=f"a value at {left!r}",
+                    hint="Delete these values in the same transaction",
+                )
 
     def _check_staged(self, changed: Sequence[str]) -> None:
         """Raise `ConflictError` if staged files are gone: their directory was replaced, or leftovers were removed."""
@@ -343,6 +377,11 @@ def locks_below(folder: str) -> list[str]:
         for name in names
         if name.endswith(filelock.LOCK_SUFFIX) and name not in others
     ]
+
+
+def _kept(changes: Container[str], expected: Mapping[str, Version | None]) -> list[str]:
+    """List the documents that were read, and must not be changed by others before the commit is complete."""
+    return [key for key, version in expected.items() if key not in changes and _is_kept(key, version)]
 
 
 def _is_kept(key: str, version: Version | None) -> bool:

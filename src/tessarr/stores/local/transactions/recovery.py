@@ -34,9 +34,10 @@ from tessarr.stores.local.transactions.journal import (
     parse_pointer,
     version_in_journal,
 )
-from tessarr.stores.local.transactions.keep import keep_names, keep_values, living_above
+from tessarr.stores.local.transactions.keep import changed_at, keep_names, keep_values, living_above
 from tessarr.stores.local.transactions.many import ComparedSteps, StagedFiles
 from tessarr.stores.local.transactions.root import carry_out, identity, pending
+from tessarr.stores.local.tree import remove_tree, walk
 from tessarr.stores.path import windows_path
 
 LOCK_OF_TRANSACTIONS = filelock.lock_name("tessarr-transaction")
@@ -272,7 +273,7 @@ def finish(
         check_inside(base, os.path.dirname(path), inside)
         staged = staged_path(path, journal.id)
         linked += [staged] if step.old is None and step.new is not None else []
-        _carry_out(path, step, staged, keep=batch is not None)
+        _carry_out(path, step, staged, lambda path: _clear_way(base, path, journal), keep=batch is not None)
     if batch is not None:
         keys = [step.key for step in journal.steps] if checked is None else checked.steps.staged
         _sync_names(batch, base, [path_of(base, key) for key in keys])
@@ -310,7 +311,7 @@ def _keep(base: str, journal: Journal, watched: Collection[str]) -> None:
         keep_values(snapshots, os.stat(base + JOURNAL).st_ctime_ns, steps)
 
 
-def _carry_out(path: str, step: Step, staged: str, *, keep: bool) -> None:
+def _carry_out(path: str, step: Step, staged: str, clear_way: Callable[[str], None], *, keep: bool) -> None:
     present = version_at(path)
     if step.new is None:
         if present is not None and version_in_journal(present) == step.old:
@@ -328,9 +329,30 @@ def _carry_out(path: str, step: Step, staged: str, *, keep: bool) -> None:
             got=version_in_journal(version_of(status)),
             hint="Rename the journal at the root of the transaction: the other values stay as they are",
         )
+    if os.path.isdir(path):
+        clear_way(path)
     # A later write stays: it came after the whole transaction. A file that was linked into place is there twice.
     if version_in_journal(present) != step.old or not localswap.place(staged, path, present, keep=keep):
         unlink(staged)
+
+
+def _clear_way(base: str, path: str, journal: Journal) -> None:
+    """Remove the directory at `path`, where the journal sets a value and removes every value below.
+
+    A value that came since is of an array that is not there any more. Raises `JournalError` for an older one.
+    """
+    removed = {path_of(base, step.key) for step in journal.steps if step.new is None}
+    committed = os.stat(base + JOURNAL).st_ctime_ns
+    for key in walk(path + os.sep, ""):
+        changed = changed_at(os.path.join(path, key))
+        if os.path.join(path, key) not in removed and changed is not None and changed < committed:
+            raise JournalError(
+                "a transaction sets a value where a directory is, and does not remove everything in it",
+                store=base,
+                got=os.path.join(path, key),
+                hint="Move what is in the directory elsewhere, and open a node for writing, which completes the transaction",
+            )
+    remove_tree(path, base, durable=False)
 
 
 def _sync_names(batch: BatchSync, base: str, paths: Iterable[str]) -> None:
