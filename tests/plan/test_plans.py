@@ -32,7 +32,7 @@ from tessarr.types import ByteRange
 from tests.stores.remote import servers
 
 VALUES = np.arange(60 * 44, dtype="i4").reshape(60, 44)
-SMALL = 8_000
+SMALL = 7_500
 """Memory for boxes of two chunks, so that there are several tasks."""
 
 

@@ -5,14 +5,15 @@ times; the *amplification* is the number of chunks read over the number of chunk
 most, as far as the memory of a task allows.
 
 A thread of the native engine reads and writes local files by itself. It keeps buffers for its next chunk: of up to `KEPT`, and
-one of up to `KEPT_ENCODED` for what it encodes. Larger ones go back to the system. So what it holds of one side is there
-while it works on the other, if its buffers are kept.
+one of up to `KEPT_ENCODED` for what it encodes. Larger ones go back to the system. So what it holds of one side, and of another
+stage, is there while it works on the other, if its buffers are kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from math import gcd, lcm, log, prod
 from typing import NamedTuple, Self
 
@@ -35,10 +36,18 @@ BAND = 64 << 20
 """The bytes of a band, if they are not chunks for all threads, or longer stored values, that need more."""
 _COUNTED = 10_000
 """So many bands are looked at one by one."""
-_CODE = 4_000_000
+READ_BACK = 1 << 20
+"""Bytes of elements that a thread reads back at once, if a chunk has less."""
+SHORT = 500_000
+"""Bytes of the tables of a codec that has no long ones, as measured."""
+LONG = 2_000_000
+"""Bytes of tables from which they are not overhead."""
+_CODE = 2_500_000
 """Bytes of code and tables that a process has loaded once it has moved a box, as measured."""
-_STATE = 2_500_000
-"""Bytes of the state of codecs that a thread keeps, as measured with zstd."""
+_CLIENT = 5_000_000
+"""Bytes of code and state of a client of object storage."""
+_STATE = 300_000
+"""Bytes that a thread keeps whatever it encodes, as measured."""
 WITH_OVERHEAD = 4
 """The overhead of a process is within what tasks may use that is more than so many times as much."""
 FOR_FLIGHT = 8
@@ -49,22 +58,72 @@ KEPT_ENCODED = 16 << 20
 """The longest one that it keeps for what it encodes (`with_buffer` of rust/src/write.rs)."""
 
 
-def held_by_thread(read: int, write: int, *, verified: bool, decoded: bool = True, gathered: bool = True) -> int:
-    """Return the most bytes that a thread holds at once.
+class Needs(NamedTuple):
+    """The buffers that a thread needs at once, by what it does. It keeps those of up to `KEPT`, the longest of each kind."""
+
+    reading: tuple[int, ...]
+    writing: tuple[int, ...]
+    verifying: tuple[int, ...]
+    encoding: int
+    """What it encodes into; it keeps that, if it is not longer than `KEPT_ENCODED`."""
+    read_back: int
+    """Elements that it reads back to compare them."""
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The buffers that it keeps."""
+        phases = (self.reading, self.writing, self.verifying)
+        return tuple(max(sizes) for sizes in zip_longest(*(_small(phase) for phase in phases), fillvalue=0))
+
+    @property
+    def kept_encoding(self) -> int:
+        """What it keeps of what it encodes into."""
+        return self.encoding if self.encoding <= KEPT_ENCODED else 0
+
+    @property
+    def kept_verifying(self) -> int:
+        """What each thread but one keeps of values that are read back: other threads do that than read and write."""
+        return sum(_small(self.verifying))
+
+    def held(self, kept: Sequence[int] = (), encoding: int = 0) -> int:
+        """Return the most bytes that it holds at once. `kept`, `encoding`: what it keeps of another stage."""
+        small = sum(max(sizes) for sizes in zip_longest(self.kept, kept, fillvalue=0))
+        rest = max(encoding, self.kept_encoding)
+        reading, writing, verifying = (
+            sum(size for size in phase if size > KEPT) for phase in (self.reading, self.writing, self.verifying)
+        )
+        return small + max(reading + rest, writing + max(encoding, self.encoding), verifying + rest + self.read_back)
+
+
+def _small(sizes: Sequence[int]) -> list[int]:
+    return sorted((size for size in sizes if size <= KEPT), reverse=True)
+
+
+def needs_of_thread(
+    read: int,
+    write: int,
+    *,
+    verified: bool,
+    decoded: bool = True,
+    gathered: bool = True,
+    encoded: tuple[bool, bool] = (True, True),
+    cut: bool = False,
+) -> Needs:
+    """Return what a thread needs.
 
     `read`, `write`: the bytes of a chunk of either side. `verified`: what was written is read back. `decoded`: chunks are
-    decoded elsewhere than in their box. `gathered`: chunks are copied from their box to be encoded.
+    decoded elsewhere than in their box. `gathered`: chunks are copied from their box to be encoded. `encoded`: whether the
+    chunks of either side are not their elements, as they are in memory. `cut`: the end of the array cuts some that are written.
 
-    >>> held_by_thread(2, 8, verified=False), held_by_thread(2, 8, verified=True), held_by_thread(2, 9 << 20, verified=False)
-    (20, 28, 18874368)
+    >>> needs_of_thread(2, 8, verified=False).held(), needs_of_thread(9 << 20, 9 << 20, verified=False).held()
+    (18, 28311552)
     """
-    small, encoded = max(read, write) <= KEPT, write if write <= KEPT_ENCODED else 0
-    reading, writing, verifying = read * (1 + decoded), write * (1 + gathered), 2 * write * verified
-    kept_reading, kept_writing = (reading, max(write * gathered, verifying)) if small else (0, 0)
-    return max(
-        reading + kept_writing + encoded,
-        kept_reading + max(writing, verifying + write if small and verified else 0),
-        kept_reading + verifying + encoded if verified else 0,
+    return Needs(
+        (read,) * (encoded[0] + decoded),
+        (write,) * gathered,
+        (write,) * (verified * encoded[1] * (1 + cut)),
+        write * encoded[1],
+        write * verified,
     )
 
 
@@ -129,6 +188,12 @@ class Sizes:
     """Whether inner chunks are encoded and written one by one; else whole shards are encoded in memory."""
     copies: int = 0
     """How often a task holds the elements of its box besides, encoded."""
+    tables: int = 0
+    """Bytes of the tables of the codecs in each thread."""
+    encoded: tuple[bool, bool] = (True, True)
+    """Whether the chunks of the source, and of the target, are not their elements, as they are in memory."""
+    beside: Needs | None = None
+    """What a thread needs for another stage, of which it keeps some."""
     stops: Shape | None = None
     """The stored values of the source, between which tasks may stop reading; ``None``: they read their boxes at once."""
 
@@ -159,7 +224,13 @@ class Sizes:
     @property
     def of_first_stage(self) -> Self:
         """Those of a task that writes its box as one shard of an intermediate array, whose inner chunks are small."""
-        return replace(self, write=(1,) * len(self.shape), verified=False, copies=int(not self.streamed))
+        return replace(
+            self,
+            write=(1,) * len(self.shape),
+            verified=False,
+            copies=int(not self.streamed),
+            encoded=(self.encoded[0], True),
+        )
 
     def peak(self, box: Sequence[int]) -> int:
         """Return the most bytes that a task holds for a box: its elements, in each thread a chunk of either side, encoded
@@ -176,7 +247,13 @@ class Sizes:
     @property
     def overhead(self) -> int:
         """The bytes that a process holds once it has carried out a task, whatever the sizes are."""
-        return _CODE + self.threads * _STATE
+        more = max(0, READ_BACK - self.itemsize * prod(self.write)) * self.verified
+        return _CODE + any(self.in_flight) * _CLIENT + self.threads * (_STATE + self.tables - self.long_tables + more)
+
+    @property
+    def long_tables(self) -> int:
+        """The bytes of the tables in each thread, if these are long; else the overhead has them."""
+        return self.tables if self.tables > LONG else 0
 
     @property
     def smallest(self) -> Shape:
@@ -195,12 +272,12 @@ class Sizes:
 
     def _held_of_chunks(self, box: Sequence[int] | None) -> int:
         if not any(self.in_flight):
-            return self.threads * self._per_thread(box)
+            return self.threads * self._per_thread(box) + (self.threads - 1) * self.needs(box).kept_verifying
         read, write, stored = (
             prod(map(min, self.shape, lengths)) for lengths in (self.read, self.write, self.stops or self.read)
         )
         whole = max(1, self.per_element * prod(self.shape))
-        return InFlight(*(min(at_once, whole) for at_once in self.in_flight)).held(
+        return self.threads * self.long_tables + InFlight(*(min(at_once, whole) for at_once in self.in_flight)).held(
             self.source_itemsize * read,
             self.itemsize * write,
             self.source_itemsize * min(stored, stored if box is None else prod(box)),
@@ -209,14 +286,27 @@ class Sizes:
         )
 
     def _per_thread(self, box: Sequence[int] | None) -> int:
+        if self.beside is None:
+            return self.long_tables + self.needs(box).held()
+        return self.long_tables + self.needs(box).held(self.beside.kept, self.beside.kept_encoding)
+
+    def needs(self, box: Sequence[int] | None) -> Needs:
+        """Return what a thread needs for a box; ``None`` for one of which chunks are never one piece."""
         read, write = (tuple(map(min, self.shape, lengths)) for lengths in (self.read, self.write))
-        return held_by_thread(
-            self.source_itemsize * prod(read),
-            self.itemsize * prod(write),
+        cut = self._is_cut(self.write)
+        return needs_of_thread(
+            self.source_itemsize * prod(self.read),
+            self.itemsize * prod(self.write),
             verified=self.verified,
-            decoded=box is None or not is_one_piece(read, box),
-            gathered=box is None or not is_one_piece(write, box),
+            decoded=box is None or not is_one_piece(read, box) or self._is_cut(self.read),
+            gathered=box is None or not is_one_piece(write, box) or cut,
+            encoded=self.encoded,
+            cut=cut,
         )
+
+    def _is_cut(self, lengths: Shape) -> bool:
+        """Return whether the end of the array cuts chunks of these lengths."""
+        return any(n % length for n, length in zip(self.shape, lengths, strict=True) if length)
 
 
 def innermost(metadata: ArrayMetadata) -> BoundChain:
@@ -239,6 +329,18 @@ def is_plain(chain: BoundChain) -> bool:
         and spec.nbytes is not None
         and chain.middle.stored_dtype(spec) == spec.dtype
     )
+
+
+def with_codecs(sizes: Sizes, target: ArrayMetadata, source: ArrayMetadata | None) -> Sizes:
+    """Return the sizes with what codecs need in each thread. `source`: ``None`` where that is not known."""
+    chains = [innermost(target)] if source is None else [innermost(target), innermost(source)]
+    nbytes = chains[0].spec.nbytes or prod(chains[0].spec.shape) * sizes.itemsize
+    encoded, after = (source is None or not is_plain(chains[-1]), not is_plain(chains[0])), chains[0].after
+    if {codec.name for codec in after} <= {"gzip", "zlib", "crc32c"}:
+        return replace(sizes, encoded=encoded, tables=len(after) * SHORT)
+    from tessarr.codecs.bytes_to_bytes.tables import table_nbytes  # here, since these codecs do not need it
+
+    return replace(sizes, encoded=encoded, tables=table_nbytes(after, nbytes))
 
 
 def longest_chunks(axes: Sequence[Axis]) -> Shape:

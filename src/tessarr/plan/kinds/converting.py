@@ -20,7 +20,7 @@ from tessarr.engine.jobs import Jobs
 from tessarr.engine.processors import processors
 from tessarr.errors import UnsupportedOperationError
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.plan.cost import FOR_FLIGHT, FOR_THREADS, WITH_OVERHEAD, InFlight, Sizes, choose_box
+from tessarr.plan.cost import FOR_FLIGHT, FOR_THREADS, WITH_OVERHEAD, InFlight, Sizes, choose_box, with_codecs
 from tessarr.plan.manifest import Manifest, Place, PlannedNode
 from tessarr.plan.strategies.cast import cast, check_cast
 from tessarr.plan.strategies.regroup import can_regroup
@@ -97,6 +97,7 @@ def _node(planned: Planned, top: object, how: How, itemsizes: Mapping[str, int])
     if can_sweep(source, metadata):
         sizes = replace(sizes, stops=shards or read)
     some = how.memory // FOR_FLIGHT
+    sizes = with_codecs(sizes, metadata, found._metadata if isinstance(found, Array) else None)
     flight = InFlight(0 if native and _reads_by_itself(found) else some, 0 if how.local else some)
     sizes = replace(sizes, verified=how.verify, in_flight=flight)
     sizes = replace(sizes, threads=max(1, min(processors(), how.memory // max(1, FOR_THREADS * sizes.per_thread))))

@@ -22,6 +22,8 @@ MORE_READ = 1.2
 """An inner chunk of the intermediate may lie in two boxes of the second stage, if these read at most this many times more."""
 FOR_CHUNKS = 8
 """One part in so many of the memory is for inner chunks of the intermediate."""
+COPIES = 3
+"""So many of these a thread keeps: encoded, decoded, and one to encode into."""
 NEAR = 10_000
 """Lengths that are tried for one that divides the other box."""
 
@@ -44,7 +46,7 @@ def in_two_stages(sizes: Sizes, memory: int) -> tuple[Stages, Intermediate] | No
     least = memory // FOR_CHUNKS
     units = tuple(map(min, shape, sizes.read)), tuple(map(min, shape, longest_chunks(sizes.axes)))
     none = (1,) * len(shape)
-    first, second = sizes.of_first_stage, replace(sizes, read=none, converted=0)
+    first, second = sizes.of_first_stage, replace(sizes, read=none, converted=0, encoded=(True, sizes.encoded[1]))
     read, write = list(units[0]), list(units[1])
     if not shape or 0 in shape or first.peak(read) + least > memory or second.peak(write) + least > memory:
         return None
@@ -56,7 +58,7 @@ def in_two_stages(sizes: Sizes, memory: int) -> tuple[Stages, Intermediate] | No
     write = _grown(write, read, units[1], shape, lambda box: second.peak(box) + least <= memory)
     tilings = Tiling(shape, tuple(read)), tiled(sizes.axes, write)
     chunks = list(map(_inner, shape, read, tilings[1].cuts))
-    while prod(chunks) * sizes.itemsize * 2 * sizes.threads > least and max(chunks) > 1:
+    while prod(chunks) * sizes.itemsize * COPIES * sizes.threads > least and max(chunks) > 1:
         axis = chunks.index(max(chunks))
         chunks[axis] = max(divisor for divisor in _divisors(chunks[axis]) if divisor < chunks[axis])
     shards = tuple(-(-length // chunk) * chunk for length, chunk in zip(read, chunks, strict=True))

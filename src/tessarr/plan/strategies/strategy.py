@@ -81,17 +81,27 @@ class Strategy:
             return sizes.peak_in_bands(self.stages.tilings[0].longest, sweep)
         units = [sizes.read, *(between.chunks for between in self.intermediates), sizes.write]
         stops = [sizes.stops, *(between.shards for between in self.intermediates)]
-        return max(
+        stages = [
             (
                 replace(
                     sizes if stage == len(self.intermediates) else replace(sizes.of_first_stage, write=write),
                     read=read,
                     converted=0 if stage else sizes.converted,
                     stops=stops[stage],
-                ).peak([part.stop - part.start for part in tiling.box(0)])
-                for stage, (tiling, (read, write)) in enumerate(zip(self.stages.tilings, pairwise(units), strict=True))
-                if tiling.count
-            ),
+                    encoded=(
+                        sizes.encoded[0] if stage == 0 else True,
+                        sizes.encoded[1] or stage < len(self.intermediates),
+                    ),
+                ),
+                [part.stop - part.start for part in tiling.box(0)],
+            )
+            for stage, (tiling, (read, write)) in enumerate(zip(self.stages.tilings, pairwise(units), strict=True))
+            if tiling.count
+        ]
+        needs = [one.needs(box) for one, box in stages]  # of all stages a process keeps something
+        besides = reversed(needs) if len(needs) > 1 else [None]
+        return max(
+            (replace(one, beside=beside).peak(box) for (one, box), beside in zip(stages, besides, strict=False)),
             default=0,
         )
 
@@ -121,6 +131,8 @@ def direct(tiling: Tiling, why: str = "") -> Strategy:
     return Strategy("direct", Stages.of(tiling), (), why)
 
 
+LOADED = 1_000_000
+"""Bytes of code and buffers that a process has loaded once it has moved encoded chunks, as measured."""
 READ_BACK = 8 << 20
 """Bytes of a value that are read back at once, where encoded chunks are moved."""
 
@@ -131,7 +143,7 @@ def regrouping(sizes: Sizes, memory: int, why: str, *, streamed: bool) -> Strate
     value = sizes.itemsize * prod(sizes.smallest)
     held = (value if value <= READ_BACK else 2 * READ_BACK) + (0 if streamed else value)
     strategy = direct(choose_box(replace(sizes, threads=0, held=held, in_flight=NOTHING_IN_FLIGHT), memory), why)
-    return replace(strategy, name="regroup", memory=value + held)
+    return replace(strategy, name="regroup", memory=value + held + LOADED)
 
 
 def choose(sizes: Sizes, memory: int, name: Name = "auto", *, scratch: bool = False) -> Strategy:
