@@ -23,6 +23,7 @@ from tessarr.tools import check as checks
 from tessarr.tools.convert import convert
 from tessarr.tools.migrate import migrate
 from tessarr.tools.repair import repair
+from tests.simulation.simulator import step_ended
 
 Operation = Callable[[Any, int], Generator[None, None, Any]]
 
@@ -424,5 +425,7 @@ def whole(operation: Operation, number: int) -> Callable[[Any], Any]:
                 next(steps)
             except StopIteration as end:
                 return end.value
+            finally:
+                step_ended(store)
 
     return program

@@ -238,6 +238,8 @@ class Outcome:
     points: int
     was_stalled: bool = False
     """Whether a client was stopped (`stall`)."""
+    steps: Sequence[int] = ()
+    """Whose steps ended, in that order (`step_ended`)."""
 
 
 class Simulation:
@@ -286,6 +288,7 @@ class Simulation:
         self.seconds = 1_700_000_000.0
         self.points = 0
         self.schedule: list[int] = []
+        self.steps: list[int] = []
 
     def _choose(self, options: int) -> int:
         choice = self._chooser.choose(options) if options > 1 else 0
@@ -410,7 +413,7 @@ class Simulation:
             for thread in threads:
                 thread.join()
         was_stalled = self._stall is not None and self._stall[1] <= 0
-        return Outcome(results, self._bucket, self.schedule, self.points, was_stalled)
+        return Outcome(results, self._bucket, self.schedule, self.points, was_stalled, self.steps)
 
     def _next(self) -> str:
         """The client that goes on now. The one that stops decides it, so that going on costs no switch of threads."""
@@ -450,6 +453,12 @@ class _Current(threading.local):
 
 
 CURRENT = _Current()
+
+
+def step_ended(client: Any) -> None:
+    """Note that a client has ended a step of its operation."""
+    if client.simulation is not None:
+        client.simulation.steps.append(int(client.name.rpartition("-")[2]))
 
 
 class _VirtualClock(clock.Clock):

@@ -255,6 +255,20 @@ def test_the_oracle_calls_other_errors_and_endless_clients_wrong() -> None:
     assert ["ZeroDivisionError" in (told[0] or ""), "does not end" in (told[1] or "")] == [True, True]
 
 
+@pytest.mark.parametrize("failed", [(False, False), (True, False), (True, True)])
+def test_likely_orders_are_tried_first_and_no_order_is_left_out(failed: tuple[bool, bool]) -> None:
+    clients = ((operations.publish, 1), (promises.ALL["copy_new"], 4))
+    judge = Oracle(Case(clients, cases.maker(World("memory"))))
+    outcome = run(Seeded(3), judge.programs, bucket=cases.maker(World("memory"))())
+    assert sorted(set(outcome.steps)) == [0, 1]
+    every = list(judge._orders(failed))
+    tried = list(judge._likely_first(failed, outcome.steps))
+    assert set(tried) == set(every)
+    assert tried[-len(every) :] == every
+    judge.serial(every[-1])
+    assert next(judge._likely_first(failed, outcome.steps)) == every[-1]
+
+
 def test_every_operation_changes_what_is_observed_or_reads() -> None:
     for name in promises.LOCAL:
         files = cases.maker(World("local"))().connect("alone")

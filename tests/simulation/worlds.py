@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import os
 import shutil
 import tempfile
@@ -140,7 +141,7 @@ class Directory:
         if template is None:
             os.mkdir(self.root)
         else:
-            shutil.copytree(template, self.root)
+            _copy_of(os.fspath(template))(self.root)
         self.writes = 0
         self.descriptors: dict[str, set[int]] = {}
 
@@ -169,6 +170,29 @@ class Directory:
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
             _ORIGINAL["close"](descriptor)
             self.writes += 1
+
+
+@functools.cache
+def _copy_of(template: str) -> Callable[[str], None]:
+    """A function that makes a copy of a directory, which nobody changes any more: `shutil.copytree` takes twice as long."""
+    found = [(os.path.relpath(folder, template), files) for folder, _, files in os.walk(template)]
+    folders = [folder for folder, _ in found]
+    names = [os.path.normpath(os.path.join(folder, file)) for folder, files in found for file in files]
+    contents = [(name, Path(template, name).read_bytes(), os.stat(os.path.join(template, name))) for name in names]
+
+    def copy(root: str) -> None:
+        for folder in folders:
+            os.mkdir(os.path.normpath(os.path.join(root, folder)))
+        for name, value, stat in contents:
+            path = os.path.join(root, name)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, stat.st_mode & 0o777)
+            try:
+                os.write(descriptor, value)
+                os.utime(descriptor, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+            finally:
+                os.close(descriptor)
+
+    return copy
 
 
 class Process(LocalStore):
