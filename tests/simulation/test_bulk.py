@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr.core.stored import move as moving
 from tessarr.errors import ConflictError, CopyError, TessarrError
 from tests.simulation import bulk_operations, cases, operations, promises
 from tests.simulation.cases import Priorities, World
@@ -110,6 +111,16 @@ OLD = [-1, -2, -3, -4, -5, -6]
 FAILED = ConflictError("another writer was faster")
 
 
+def test_a_move_on_local_files_is_a_rename_when_another_client_creates_a_node_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def copied(*_: Any) -> None:
+        raise AssertionError("what is moved is at both places until all is copied")
+
+    monkeypatch.setattr(moving, "_copy_all", copied)
+    assert [told for _, told in cases.run_pair(World("local"), ("create", "rename")) if told] == []
+
+
 def test_rows_of_appends_are_there_once_and_whole() -> None:
     one, other = Ran("append", 7, (9,)), Ran("appender", 10, (10,))
     rows = bulk_operations.rows_of(10)
@@ -164,3 +175,4 @@ def test_nodes_of_two_formats_are_not_at_one_path() -> None:
     nodes = [("n", (3, 2), (), ("group",))]
     assert "two formats" in (unexpected([Ran("create_other", 7, None)], nodes) or "")
     assert unexpected([Ran("migrate_all", 7, None)], nodes) is None
+    assert unexpected([Ran("create_other", 7, Crashed)], nodes) is None

@@ -102,13 +102,23 @@ def move_node(store: Store, source: str, dest: str, *, above: bool = True) -> No
 async def _move_locked_steps(store: Store, source: str, dest: str) -> None:
     """Move the node while the locks of the shapes of its arrays are held."""
     old, new = prefix_of(source), prefix_of(dest)
-    if isinstance(store, RenamePrefix) and store.rename_prefix(old, new):
-        await follow_change_steps(store, source, replaced=True)
-        return
-    _require_source(store, source)
-    _require_free(store, dest)
+    for has_waited in (False, True):
+        if isinstance(store, RenamePrefix) and store.rename_prefix(old, new):
+            await follow_change_steps(store, source, replaced=True)
+            return
+        if isinstance(store, RenamePrefix) and not has_waited:
+            _await_creators(store, new)
+        _require_source(store, source)
+        _require_free(store, dest)
     _copy_all(store, old, new)
     await metadata_io.delete_locked_steps(store, source)
+
+
+def _await_creators(store: Store, prefix: str) -> None:
+    """Wait for clients that are creating a node under `prefix`: what they have begun there is in the way of a rename."""
+    for name in sorted(MAKE_NODES):
+        with store.lock(prefix + name):
+            pass
 
 
 def _require_source(store: Store, source: str) -> read_nodes.NodeMetadata:
