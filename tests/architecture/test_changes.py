@@ -19,6 +19,10 @@ MOST = 120
 
 TOO_LONG = {
     (
+        "fix(transactions): a chunk in the place of a directory, names that are not ASCII, "
+        "arrays without elements, snapshots of LMDB"
+    ),
+    (
         "fix(plan): documents of the source are compared before its values; the hint after Ctrl-C "
         "names part and stage; manifests of version 7"
     ),

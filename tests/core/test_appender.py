@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr.core.array_parts.append import publish_steps
+from tessarr.core.streams import appender
 from tessarr.errors import (
     BaseZarrError,
     DurabilityError,
@@ -284,3 +286,44 @@ def test_options_are_checked_before_rows_are_collected(store: Any) -> None:
     shared.set("attrs", b"{}")
     with pytest.raises(UnsupportedOperationError, match="Zarr v1"):
         tessarr.appender(tessarr.open_array(shared, mode="r+"))
+
+
+def test_an_exception_leaves_the_block_while_a_thread_ends_an_append_that_was_cancelled(store: Any) -> None:
+    z = made(store)
+    out = tessarr.appender(z, batch=100)
+    out.append(rows(0))
+    assert out._in_use.acquire(blocking=False)  # as by the thread
+    with pytest.raises(asyncio.CancelledError), out:
+        raise asyncio.CancelledError
+    out._in_use.release()
+    with pytest.raises(RuntimeError, match="has ended"):
+        out.append(rows(1))
+    assert stored(store) == []
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, asyncio.CancelledError])
+def test_rows_that_were_being_published_when_it_was_interrupted_are_not_appended_again(
+    store: Any, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    z = made(store)
+    out = tessarr.appender(z, batch=100)
+    out.append(rows(0))
+
+    async def interrupted(*arguments: Any) -> Any:
+        await publish_steps(*arguments)
+        raise error
+
+    monkeypatch.setattr(appender, "publish_steps", interrupted)
+    with pytest.raises(error):
+        out.flush()
+    monkeypatch.undo()
+    for again in (out.flush, lambda: out.__exit__(None, None, None)):
+        with pytest.raises(RuntimeError, match="may be in the array"):
+            again()
+    assert stored(store) == [0]
+
+
+@pytest.mark.parametrize("axis", [2, -3])
+def test_an_axis_that_the_array_does_not_have_is_named(store: Any, axis: int) -> None:
+    with pytest.raises(IndexError, match=f"has 2 axes, and none with the number {axis}"):
+        tessarr.appender(made(store), axis=axis)

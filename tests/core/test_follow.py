@@ -246,6 +246,8 @@ def test_a_position_beyond_the_end_is_an_error() -> None:
         ({"poll": float("nan")}, ValueError, "poll"),
         ({"timeout": -1}, ValueError, "timeout"),
         ({"min_rows": 0}, ValueError, "min_rows"),
+        ({"min_rows": 1.5}, TypeError, "float"),
+        ({"max_rows": 2.5}, TypeError, "float"),
         ({"min_rows": 3, "max_rows": 2}, ValueError, "max_rows"),
         ({"settle": "now"}, ValueError, "settle"),
         ({"axis": 2}, IndexError, "2 axes"),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.errors import ReadOnlyError
+from tessarr.errors import ReadOnlyError, StoreError
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.tools import probe as tool
@@ -103,6 +103,7 @@ def test_appends_that_are_refused_are_not_a_broken_promise(monkeypatch: pytest.M
 def test_a_lock_that_stays_after_its_holder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tool, "_PATIENCE_S", 0.5)
     store = LocalStore(tmp_path)
+    tessarr.create_array(store, name=worker.LOG, shape=(0, 2), dtype="i8")
     with tool._workers(str(tmp_path.parent), tmp_path.name, None, 2) as workers:
         monkeypatch.setattr(workers[0], "answer", lambda: "")  # it waits for the lock, which this process keeps
         with store.lock(worker.COUNTER):
@@ -135,6 +136,39 @@ def test_an_error_of_a_worker_is_part_of_its_outcome(task: str) -> None:
         "ReadOnlyError" in str(worker.carry_out(MemoryStore(read_only=True), task, 0, 1)["error"]) or task == "append"
     )
     assert worker.carry_out(MemoryStore(), "append", 0, 1)["error"]  # there is no array
+
+
+@pytest.mark.parametrize("task", [tool._updates, tool._replacements, tool._creations, tool._appends])
+def test_a_promise_that_no_process_could_try_is_not_said_to_hold(
+    monkeypatch: pytest.MonkeyPatch, task: Callable[..., tool.Promise]
+) -> None:
+    store = MemoryStore()
+    tessarr.create_array(store, name="log", shape=(0, 2), chunks=(2, 2), dtype="i8")
+    failed = outcome(error="StoreError: it is full")
+    promise = judged(monkeypatch, task, store, failed, failed)
+    assert (promise.holds, promise.is_broken) == (None, False)
+    assert "2 processes ended with an error: StoreError: it is full" in promise.detail
+
+
+def test_a_key_whose_creation_ended_with_an_error_may_have_been_created(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = judged(monkeypatch, tool._creations, MemoryStore(), outcome(2, won=(0,)), outcome(2, error="lost"))
+    assert found.holds
+    twice = judged(monkeypatch, tool._creations, MemoryStore(), outcome(1, won=(0,)), outcome(1, won=(0,), error="x"))
+    assert twice.is_broken
+
+
+@pytest.mark.parametrize(("place", "why"), [("memory://", "does not find"), ("{}/x.zip", "another store is writing")])
+def test_a_place_of_one_process_is_refused(place: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=f"several processes cannot write.*{why}"):
+        tool.probe(place.format(tmp_path), seconds=0.1, processes=2)
+
+
+def test_a_directory_that_cannot_be_made_is_an_error_of_the_store(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "missing" / "far")
+    (tmp_path / "file").write_bytes(b"")
+    for place in (tmp_path / "file" / "x", tmp_path / "link"):
+        with pytest.raises(StoreError, match="could not probe the directory"):
+            tool.probe(str(place), seconds=0.1, processes=2)
 
 
 def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:

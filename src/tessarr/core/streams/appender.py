@@ -35,6 +35,10 @@ class Appender:
     def __init__(self, array: Array, batch: int, axis: int, holes: HolePolicy) -> None:
         self.array = array
         """The array to append to."""
+        if not -array.ndim <= axis < array.ndim:
+            raise IndexError(
+                f"array {array.name} has {array.ndim} axes, and none with the number {axis} to append along"
+            )
         self.axis = range(array.ndim)[axis]
         """The axis to append along, counted from the front."""
         self.batch = batch
@@ -43,6 +47,7 @@ class Appender:
         self._pieces: list[AnyArray] = []
         self._pending = 0
         self._process, self._is_closed, self._in_use = os.getpid(), False, threading.Lock()
+        self._is_interrupted = False
 
     @property
     def pending(self) -> int:
@@ -71,7 +76,8 @@ class Appender:
     async def flush(self) -> Shape:
         """Publish all rows that were appended so far. Returns the shape, which ends with these rows.
 
-        After an error the rows are still collected, and not in the array: another flush retries. Those of which `pending` is 0
+        After an error the rows are still collected, and not in the array: another flush retries. After Ctrl-C, or where a task
+        was cancelled, they may be in the array, and another flush of them raises `RuntimeError`. Errors of which `pending` is 0
         come after the rows were stored: `PendingAppendError`, `StaleConsolidatedError`, and `DurabilityError` with a note.
         """
         with self._using():
@@ -93,19 +99,31 @@ class Appender:
         """End the block: publish the rest, unless there was an error, or the block ends in a forked process."""
         if os.getpid() != self._process:
             return
+        if is_error:  # a thread may still be ending an append that was cancelled
+            self._is_closed = True
+            return
         with self._using():
             self._is_closed = True
-            if not is_error:
-                await self._flush_steps()
+            await self._flush_steps()
 
     async def _flush_steps(self) -> Shape:
         if not self._pending:
             return self.array.shape
+        if self._is_interrupted:
+            raise RuntimeError(
+                "an append was interrupted while it published rows, so that they may be in the array: "
+                "look at the array, and make another appender"
+            )
         values = self._pieces[0] if len(self._pieces) == 1 else np.concatenate(self._pieces, axis=self.axis)
         try:
             shape, late = await publish_steps(self.array, values, self.axis, self._holes)
         except PendingAppendError:
             self._pieces, self._pending = [], 0  # stored: another flush must not store it twice
+            raise
+        except Exception:
+            raise  # nothing is published
+        except BaseException:
+            self._is_interrupted = True
             raise
         self._pieces, self._pending = [], 0
         if late is not None:

@@ -6,6 +6,7 @@ beyond the published shape, so that with tessarr's writers, which publish rows a
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -401,9 +402,9 @@ def _check_options(poll: float, timeout: float | None, min_rows: int, max_rows: 
         raise ValueError(f"poll must be a positive number of seconds, got {poll!r}")
     if timeout is not None and not timeout >= 0:
         raise ValueError(f"timeout must be None or at least 0 seconds, got {timeout!r}")
-    if min_rows < 1:
+    if operator.index(min_rows) < 1:
         raise ValueError(f"min_rows must be at least 1, got {min_rows!r}")
-    if max_rows is not None and max_rows < min_rows:
+    if max_rows is not None and operator.index(max_rows) < min_rows:
         raise ValueError(f"max_rows must be None or at least min_rows, {min_rows}, got {max_rows!r}")
     if settle not in ("shape", "chunks"):
         raise ValueError(f"settle must be 'shape' or 'chunks', got {settle!r}")
@@ -426,7 +427,7 @@ def _checked_start(start: Start, axis: int, names: list[str]) -> _First:
             f"the saved position is one of {start['arrays']}, axis {start['axis']}; not of {names}, axis {axis}"
         )
     row = start["row"]
-    if not isinstance(row, int) or row < 0:
+    if not isinstance(row, int) or isinstance(row, bool) or row < 0:
         raise ValueError(f"the row of a saved position must be at least 0, got {row!r}")
     return _First(row, is_saved=True)
 

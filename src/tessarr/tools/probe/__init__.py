@@ -27,9 +27,10 @@ from tessarr.errors import ReadOnlyError, StoreError
 from tessarr.stores.base import Store
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.local.store import LocalStore
+from tessarr.stores.local.trouble import trouble
 from tessarr.stores.protocols import ConditionalSet, Delete, List, Lock, Set, Update
 from tessarr.tools.probe.directory import Fact, facts
-from tessarr.tools.probe.worker import COUNTER, LOG, Outcome, inner_store
+from tessarr.tools.probe.worker import COUNTER, LOG, READY, Outcome, inner_store
 
 _PATIENCE_S = 30.0
 """After how many seconds a lock that is not granted counts as never granted."""
@@ -76,7 +77,8 @@ def probe(
 
     Everything is written below one new name in `place`, and removed at the end; `place` itself is created if missing.
 
-    Raises `ReadOnlyError` for a place that cannot be written, `StoreError` where the workers cannot begin, `ValueError`.
+    Raises `ReadOnlyError` for a place that cannot be written, `StoreError` where the disk is full or several processes cannot
+    write to it (memory, archives), `ValueError`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -93,9 +95,7 @@ def probe(
     report = Report(place, processes)
     try:
         if isinstance(store, LocalStore):
-            root = Path(store.root)
-            (root / "facts").mkdir(parents=True)
-            report.facts += facts(root / "facts")
+            report.facts += _facts(store)
         create_array(store, name=LOG, shape=(0, 2), chunks=(16, 2), dtype="i8")
         with _workers(place, prefix, storage_options, processes) as workers:
             for task in (_updates, _replacements, _creations, _appends):
@@ -112,6 +112,15 @@ def probe(
     return report
 
 
+def _facts(store: LocalStore) -> list[Fact]:
+    folder = Path(store.root) / "facts"
+    try:
+        folder.mkdir(parents=True)
+        return [*facts(folder)]
+    except OSError as error:
+        raise trouble("probe", store.url, "", error) from error
+
+
 # -- what the workers do -----------------------------------------------------------------------------------------------
 
 
@@ -125,7 +134,7 @@ def _updates(store: Store, workers: Sequence[_Worker], seconds: float) -> Promis
         "updates of one value by several processes are all kept (parts of one chunk or shard)",
         isinstance(store, Lock | Update | ConditionalSet),
         # An update that ended with an error may or may not have been made.
-        done <= found <= done + len(errors),
+        _unless_failed(done <= found <= done + len(errors), done, errors),
         _detail(f"{done} updates, {found} found", errors),
     )
 
@@ -133,11 +142,12 @@ def _updates(store: Store, workers: Sequence[_Worker], seconds: float) -> Promis
 def _replacements(_: Store, workers: Sequence[_Worker], seconds: float) -> Promise:
     outcomes = _together(workers, "replace", seconds)
     done, wrong = sum(one["done"] for one in outcomes), sum(one["wrong"] for one in outcomes)
+    errors = _errors(outcomes)
     return Promise(
         "a value that is replaced is read whole, old or new",
         True,
-        wrong == 0,
-        _detail(f"{done} replacements, {wrong} reads of a part, of a mixture, or of nothing", _errors(outcomes)),
+        _unless_failed(wrong == 0, done, errors),
+        _detail(f"{done} replacements, {wrong} reads of a part, of a mixture, or of nothing", errors),
     )
 
 
@@ -145,12 +155,14 @@ def _creations(store: Store, workers: Sequence[_Worker], seconds: float) -> Prom
     outcomes = _together(workers, "create", seconds)
     tried = min(one["done"] for one in outcomes)
     winners = Counter(turn for one in outcomes for turn in one["won"])
-    wrong = sum(winners[turn] != 1 for turn in range(tried))
+    errors = _errors(outcomes)
+    # Who ended with an error may have created the key.
+    wrong = sum(winners[turn] > 1 or not (winners[turn] or errors) for turn in range(tried))
     return Promise(
         "of several processes that create one key, one succeeds",
         isinstance(store, Lock | ConditionalSet),
-        wrong == 0,
-        _detail(f"{tried} keys, {wrong} with no or several creators", _errors(outcomes)),
+        _unless_failed(wrong == 0, sum(winners.values()), errors),
+        _detail(f"{tried} keys, {wrong} with no or several creators", errors),
     )
 
 
@@ -169,7 +181,7 @@ def _appends(store: Store, workers: Sequence[_Worker], seconds: float) -> Promis
     return Promise(
         text,
         True,
-        not lost and not doubled,
+        _unless_failed(not lost and not doubled, len(wanted), errors),
         _detail(f"{len(wanted)} appends, {lost} lost, {doubled} doubled", errors),
     )
 
@@ -210,6 +222,11 @@ def _listing(store: Store) -> Promise:
 
 def _errors(outcomes: Sequence[Outcome]) -> list[str]:
     return [one["error"] for one in outcomes if one["error"] is not None]
+
+
+def _unless_failed(holds: bool, done: int, errors: Sequence[str]) -> bool | None:
+    """Return ``None`` where nothing broke the promise, and nothing was tried because of errors."""
+    return None if holds and errors and not done else holds
 
 
 def _detail(text: str, errors: Sequence[str]) -> str:
@@ -256,7 +273,13 @@ def _workers(place: str, prefix: str, options: Mapping[str, object] | None, coun
             begin = {"place": place, "prefix": prefix, "options": dict(options) if options else None}
             workers[-1].tell({**begin, "number": number})
         for worker in workers:
-            worker.answer()
+            if (answer := json.loads(worker.answer())) != READY:
+                raise StoreError(
+                    "several processes cannot write to this place at the same time, so that nothing can be probed",
+                    store=place,
+                    got=answer,
+                    hint="Name a directory, a database or a bucket that they can write to",
+                )
         yield workers
     finally:
         for worker in workers:

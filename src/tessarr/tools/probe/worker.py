@@ -22,6 +22,7 @@ from tessarr.stores.wrappers.prefix import PrefixStore
 from tessarr.types import Buffer
 
 COUNTER, VALUE, LOG = "counter", "value", "log"
+READY = "ready"
 NBYTES = 96 << 10
 """Bytes of the replaced value: more than a page or a packet."""
 
@@ -137,8 +138,17 @@ def _answer(message: Outcome | str) -> None:
 def main() -> None:
     """Carry out the tasks that come on standard input."""
     begin = json.loads(sys.stdin.readline())
-    store = inner_store(begin["place"], begin["prefix"], begin["options"])
-    _answer("ready")
+    try:
+        store = inner_store(begin["place"], begin["prefix"], begin["options"])
+        store.set(f"begun/{begin['number']}", b"1")
+        found = store.get(f"{LOG}/zarr.json")
+    except (TessarrError, OSError) as error:
+        _answer(f"{type(error).__name__}: {error}")
+        return
+    if found is None:
+        _answer("a process does not find what another one has stored")
+        return
+    _answer(READY)
     for line in sys.stdin:
         task = json.loads(line)
         _answer(carry_out(store, task["task"], task["seconds"], begin["number"]))
