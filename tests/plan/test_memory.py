@@ -254,7 +254,8 @@ def test_the_resident_memory_of_a_worker_that_builds_a_pyramid_is_bounded_too(me
 
 FLOOR = 5 * 10**6
 """docs/plans.md: of a few megabytes, a prediction is not exact to a tenth."""
-SMALL_TASKS = {
+_Layout = tuple[tuple[int, ...], tuple[int, ...] | None]
+SMALL_TASKS: dict[str, tuple[Name, int, tuple[int, ...], str, _Layout, _Layout, int | None]] = {
     "direct": ("direct", 1, (300, 700, 40), "f8", ((30, 70, 40), (30, 140, 40)), ((300, 35, 8), (300, 70, 40)), 3),
     "converted": ("direct", 2, (300, 700, 40), "f4", ((30, 70, 40), None), ((300, 35, 8), None), 3),
     "staged": ("staged", 1, (600, 200, 60), "f8", ((7, 200, 60), None), ((600, 6, 60), (600, 24, 60)), 3),
