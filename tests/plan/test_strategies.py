@@ -10,6 +10,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import numcodecs
 import numpy as np
 import pytest
 from hypothesis import assume, event, given, settings
@@ -281,3 +282,23 @@ def test_a_data_type_that_cannot_hold_a_value_is_an_error(strategy: Name, tmp_pa
     assert not (tmp_path / "b").exists()
     with pytest.raises(UnsupportedOperationError, match="another kind of data type"):
         tessarr.plan.rechunk(source, tmp_path / "b", dtype="S4")
+
+
+@pytest.mark.parametrize(
+    "compressor",
+    [numcodecs.Blosc(), numcodecs.Blosc("lz4", clevel=9), numcodecs.LZMA(preset=1), numcodecs.BZ2(), numcodecs.Zstd(3),
+     numcodecs.Zlib(), numcodecs.LZ4(), None],
+    ids=["blosc", "lz4 in blosc", "lzma", "bz2", "zstd", "zlib", "lz4", "none"],
+)  # fmt: skip
+@pytest.mark.parametrize("strategy", ["direct", "staged"])
+def test_a_v2_array_is_moved_with_its_compressor(strategy: Name, compressor: Any, tmp_path: Path) -> None:
+    values = np.arange(100, dtype=">i4").reshape(10, 10)
+    tessarr.create_array(
+        tmp_path / "a", data=values, chunks=(3, 4), zarr_format=2, order="F", filters=[numcodecs.Delta(">i4")],
+        compressors=compressor,
+    )  # fmt: skip
+    plan = tessarr.plan.rechunk(tmp_path / "a", tmp_path / "b", chunks=(10, 2), strategy=strategy, memory="1GB")
+    assert plan.run().finished
+    found = tessarr.open_array(tmp_path / "b")
+    assert (found[...] == values).all()
+    assert found._metadata.codecs == tessarr.open_array(tmp_path / "a")._metadata.codecs

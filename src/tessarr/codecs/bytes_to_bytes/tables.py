@@ -59,7 +59,12 @@ def zstd_tables(level: int, nbytes: int) -> int:
 
 def table_nbytes(codecs: Sequence[Codec], nbytes: int) -> int:
     """Return the bytes that a thread needs to encode chunks of `nbytes` by bytes → bytes codecs, besides input and output."""
-    return sum(_nbytes(codec, codec.to_dict().get("configuration", {}), nbytes) for codec in codecs)
+    return sum(_nbytes(codec, _configuration(codec), nbytes) for codec in codecs)
+
+
+def _configuration(codec: Codec) -> JSON:
+    stored: JSON = getattr(codec, "config", None)  # of a v2 document, which may have no v3 form
+    return stored if isinstance(stored, dict) else codec.to_dict().get("configuration", {})
 
 
 def _nbytes(codec: Codec, configuration: JSON, nbytes: int) -> int:
