@@ -136,3 +136,18 @@ def test_the_command_line_says_so_and_allows_it(
     assert "--allow-changed-values" in said
     assert main(["finish", plan, "--allow-changed-values"]) == 0
     assert main(["copy", str(source), str(tmp_path / "other.zarr"), "--allow-changed-values"]) == 0
+
+
+def test_a_zip_file_that_is_replaced_by_one_of_other_values_is_noticed(tmp_path: Path) -> None:
+    def zipped(name: str, values: Any) -> Path:
+        with tessarr.storage.ZipStore(tmp_path / name, mode="w") as store:
+            tessarr.create_array(store, name="a", data=values, chunks=(2, 10))
+        return tmp_path / name
+
+    place = f"{zipped('source.zip', VALUES)}|zip:a"
+    _rechunked(place, tmp_path / "target.zarr").save(tmp_path / "plan")
+    tessarr.plan.load(tmp_path / "plan").run_part(1, 1)
+    zipped("other.zip", VALUES + 1).replace(tmp_path / "source.zip")
+    with pytest.raises(ConflictError, match="source"):
+        tessarr.plan.load(tmp_path / "plan").finish()
+    assert not (tmp_path / "target.zarr").exists()

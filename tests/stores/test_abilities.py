@@ -175,7 +175,7 @@ def test_what_the_shipped_stores_can_do(tmp_path: Path) -> None:
     files = {"Splice", "ListDir", "PlainFiles", "RenamePrefix", "Settle"}
     assert found["local"] == conditional | files | {"Lock", "Update", "Commit", "Snapshot"}
     assert found["local without locks"] == four | files | {"GetRanges", "Size"}
-    assert found["zip"] == conditional - {"Delete"} | {"Lock", "ListDir", "Commit", "Locate"}
+    assert found["zip"] == conditional - {"Delete"} | {"Lock", "ListDir", "Commit", "Locate", "Stamp"}
     assert found["sqlite"] == conditional | {"Update", "DeleteMany", "Commit"}
     assert found["everything"] == set(ABILITIES)
 

@@ -13,6 +13,7 @@ import pytest
 
 from tessarr.errors import KeyValidationError, ReadOnlyError
 from tessarr.storage import (
+    CacheStore,
     CountingStore,
     LatencyStore,
     LoggingStore,
@@ -21,9 +22,13 @@ from tessarr.storage import (
     WrapperStore,
 )
 from tessarr.stores.base import Fetch, Store
+from tessarr.stores.functions import stamp_below
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.protocols import Remote
+from tessarr.stores.transformed.normalized import NormalizingStore
+from tessarr.stores.wrappers.creating import CreatingStore
+from tessarr.stores.wrappers.retry import RetryStore
 from tessarr.types import Buffer, ByteRange
 from tests.stores.contract import ConditionalContract, SharedContract, StoreContract, plain
 from tests.waiting import PATIENCE_S
@@ -200,3 +205,31 @@ def test_a_read_only_store_stays_so() -> None:
     assert store.with_read_only() is store
     inner.set("a", b"2")
     assert store.get("a") == b"2"
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [CacheStore, CountingStore, LatencyStore, LoggingStore, ReadOnlyStore, RetryStore, CreatingStore,
+     NormalizingStore, lambda store: PrefixStore(store, ""), lambda store: CountingStore(CacheStore(store))],
+    ids=["cache", "counting", "latency", "logging", "read-only", "retry", "creating", "normalizing", "prefix", "two"],
+)  # fmt: skip
+def test_a_stamp_is_that_of_the_wrapped_local_store(wrap: Any, tmp_path: Path) -> None:
+    inner = LocalStore(tmp_path)
+    wrapped, found = wrap(inner), []
+    for value in (b"1", b"two"):
+        inner.set("a/b", value)
+        found.append(stamp_below(wrapped, "a/", lambda key: key == "a/b"))
+        assert found[-1] == stamp_below(inner, "a/", lambda key: key == "a/b")
+    assert None not in found
+    assert found[0] != found[1]
+
+
+def test_a_stamp_below_a_prefix_has_the_keys_of_the_wrapper(tmp_path: Path) -> None:
+    inner = LocalStore(tmp_path)
+    inner.set("top/a/b", b"1")
+    found = [stamp_below(PrefixStore(inner, "top"), "a/", wanted.__eq__) for wanted in ("a/b", "a/b", "top/a/b")]
+    assert found[0] == found[1] != found[2]
+
+
+def test_a_wrapper_that_may_change_values_has_no_stamp_unless_it_says_so(tmp_path: Path) -> None:
+    assert stamp_below(WrapperStore(LocalStore(tmp_path)), "", bool) is None

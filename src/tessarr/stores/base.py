@@ -90,6 +90,10 @@ class Store(AsMapping):
         For values that other writers may have replaced, where what is stored decides; without a cache nothing is done.
         """
 
+    def _stamp_below(self, prefix: str, counts: Callable[[str], bool]) -> str | None:
+        """Return the stamp of another store that has the same values; see `tessarr.stores.functions.stamp_below`."""
+        return None
+
     # -- zarr-python's attributes ------------------------------------------------------------------------------
 
     @property

@@ -452,15 +452,15 @@ def replace_prefix(store: Writable, prefix: str, items: Mapping[str, Buffer]) ->
 def stamp_below(store: Store, prefix: str, counts: Callable[[str], bool]) -> str | None:
     """Return a stamp of the values under `prefix` that count; ``None`` where listings do not say whether values changed.
 
-    Those of local directories, of memory, and of stores with the ability `Stamp` do. The stamp of files has their sizes and
-    times of change, which all machines see alike.
+    Those of local directories, of memory, and of stores with the ability `Stamp` do, and of wrappers around these that keep
+    their values apart by key. The stamp of files has their sizes and times of change, which all machines see alike.
     """
     from tessarr.common.stamps import StampSum  # here, since few programs need it
 
     if isinstance(store, Stamp):
         return store.stamp(prefix, counts)
     if not isinstance(store, PlainFiles) and not is_in_memory(store):
-        return None
+        return store._stamp_below(prefix, counts)
     total, directory = StampSum(), store.directory if isinstance(store, PlainFiles) else None
     for key in filter(counts, store.list_prefix(prefix)):
         found = store.version(key) if directory is None else _state_of(directory + key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tessarr.stores import functions
 from tessarr.stores.base import Listing, Store
@@ -63,6 +63,9 @@ class RelocatedStore(ForwardingStore):
     def _own_below(self, inner_keys: Iterable[str], prefix: str) -> Iterator[str]:
         own = map(self._own_key, inner_keys)
         return (key for key in own if key is not None and key.startswith(prefix))
+
+    def _stamp_below(self, prefix: str, counts: Callable[[str], bool]) -> str | None:
+        return None
 
     def list_dir(self, prefix: str) -> Listing:
         return functions.children(self.list(prefix), prefix)

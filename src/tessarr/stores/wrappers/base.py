@@ -19,6 +19,7 @@ from tessarr.common.segments import Piece, Stored
 from tessarr.errors import ConflictError
 from tessarr.stores.base import ANY, Any_, Fetch, Listing, LockContext, Store, Version, _in_thread
 from tessarr.stores.fetch import Fetched, Unchanged
+from tessarr.stores.functions import stamp_below
 from tessarr.stores.path import check_prefix, prefix_of
 from tessarr.stores.protocols import (
     Commit,
@@ -122,6 +123,10 @@ class WrapperStore(Store):
         self._check_writable(key)
         assert isinstance(self.store, ConditionalDelete)
         self.store.delete_if(key, version)
+
+    def _stamp_of_wrapped(self, prefix: str, counts: Callable[[str], bool]) -> str | None:
+        """Return the stamp of the wrapped store: the `_stamp_below` of a wrapper that keeps keys."""
+        return stamp_below(self.store, prefix, counts)
 
     def settle(self, path: str) -> None:
         assert isinstance(self.store, Settle)
@@ -357,6 +362,10 @@ class ForwardingStore(WrapperStore):
         assert isinstance(self.store, Stamp)
         with self._around("list_prefix", prefix):
             return self.store.stamp(self._inner_key(prefix), lambda key: counts(self._outer_key(key)))
+
+    def _stamp_below(self, prefix: str, counts: Callable[[str], bool]) -> str | None:
+        with self._around("list_prefix", prefix):
+            return stamp_below(self.store, self._inner_key(prefix), lambda key: counts(self._outer_key(key)))
 
     def settle(self, path: str) -> None:
         with self._around("settle", path):

@@ -354,6 +354,8 @@ class CacheStore(WrapperStore):
     async def getsize_prefix_async(self, prefix: str) -> int:
         return await self.store.getsize_prefix_async(prefix)
 
+    _stamp_below = WrapperStore._stamp_of_wrapped
+
     async def list_prefix_async(self, prefix: str) -> _List[str]:
         return await self.store.list_prefix_async(prefix)
 
@@ -492,9 +494,7 @@ class LRUStoreCache(CacheStore):
         """Remove all entries."""
         self.clear_cache()
 
-    def invalidate_values(self) -> None:
-        """Remove all entries."""
-        self.clear_cache()
+    invalidate_values = invalidate
 
     def invalidate_keys(self) -> None:
         """Do nothing: listings are not cached."""

@@ -16,7 +16,7 @@ import struct
 import threading
 import zipfile
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Self, cast
 from urllib.parse import quote
@@ -190,6 +190,17 @@ class RemoteZipStore(AsyncFetchingStore):
     async def version_async(self, key: str) -> Version | None:
         entry = (await self._directory_async())[0].get(key)
         return None if entry is None else f"{entry.info.CRC:08x}:{entry.info.file_size}"
+
+    def stamp(self, prefix: str, counts: Callable[[str], bool]) -> str:
+        """See `tessarr.stores.protocols.Stamp`: sizes and CRC-32 of the directory, which is read again."""
+        from tessarr.common.stamps import StampSum
+
+        check_prefix(prefix)
+        total = StampSum()
+        for key, entry in self._load()[0].items():
+            if key.startswith(prefix) and counts(key):
+                total.add(key, (entry.info.file_size, entry.info.CRC))
+        return total.hexdigest()
 
     async def list_prefix_async(self, prefix: str) -> _List[str]:
         check_prefix(prefix)

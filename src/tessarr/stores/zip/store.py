@@ -31,7 +31,7 @@ import os
 import weakref
 import zipfile
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import BinaryIO, Literal
 
 from tessarr.errors import KeyValidationError, UnsupportedOperationError
@@ -219,6 +219,15 @@ class ZipStore(ConditionalStore):
         keys = self._archive.keys()
         # The successor of "/" in Unicode is "0": all keys with the prefix sort between the two.
         return iter(keys[bisect_left(keys, prefix) : bisect_left(keys, prefix[:-1] + "0")] if prefix else keys)
+
+    def stamp(self, prefix: str, counts: Callable[[str], bool]) -> str:
+        """See `tessarr.stores.protocols.Stamp`: sizes and CRC-32 of the directory."""
+        from tessarr.common.stamps import StampSum
+
+        total, entries = StampSum(), self._archive.entries()
+        for key in filter(counts, self.list(prefix)):
+            total.add(key, (entries[key].file_size, entries[key].CRC))
+        return total.hexdigest()
 
     def list_dir(self, prefix: str) -> Listing:
         """See `Store.list_dir`: skips the keys below each child."""
