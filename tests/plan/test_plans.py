@@ -264,6 +264,9 @@ def test_places_within_each_other_and_zip_files_are_refused(source: str, tmp_pat
             _plan(source, dest, overwrite=True)
     with pytest.raises(UnsupportedOperationError, match="cannot share a zip file"):
         _plan(source, tmp_path / "dest.zip")
+    with pytest.raises(UnsupportedOperationError, match="such as a zip file"):
+        _plan(source, f"{tmp_path / 'dest.zip'}|zip:")
+    assert not (tmp_path / "dest.zip").exists()
 
 
 def test_too_little_memory_is_refused_with_what_is_needed(source: str, tmp_path: Path) -> None:

@@ -124,6 +124,12 @@ def test_zip_files_are_found_by_name_or_content(tmp_path: Path) -> None:
     assert isinstance(store_from(tmp_path / "directory.zip")[0], LocalStore)
 
 
+@pytest.mark.parametrize("url", ["zip://a.zip", "zip:///a.zip", "zip://inner/path"])
+def test_a_zip_url_without_an_archive_says_how_to_name_one(url: str) -> None:
+    with pytest.raises(StoreError, match=r"names no archive.*zip://path::a.zip"):
+        store_from(url)
+
+
 def test_a_file_that_is_no_store_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "x.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
     with pytest.raises(StoreError, match="is a file, not a store"):

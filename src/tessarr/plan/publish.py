@@ -44,7 +44,7 @@ from tessarr.stores.functions import is_in_memory
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.local.tree import remove_leftovers
 from tessarr.stores.path import ancestors, join, normalize_path, prefix_of
-from tessarr.stores.protocols import Remote
+from tessarr.stores.protocols import Delete, Remote
 from tessarr.stores.url import StoreLike, overlaps, store_from
 from tessarr.tools.staging import beside_node, check_free, local_path, old_of, put_in_place, replaced_node_at
 
@@ -78,15 +78,21 @@ def destination(
         final = os.path.abspath(local)
         folder, name = os.path.split(final)
         if name.endswith(".zip"):
-            hint = "Write to a directory, then pack it, or convert to it in one process (tessarr.tools.convert)"
-            raise UnsupportedOperationError("tasks cannot share a zip file", store=final, hint=hint)
+            raise _cannot_share("a zip file", final)
         work = os.path.join(folder, f".{name}.{plan_id}.partial")
         return Destination(Place(final), Place(work), LocalStore(work, durable=durable), "")
     store, here, _ = locate(dest, path, "a", storage_options)
+    if not isinstance(store, Delete):
+        raise _cannot_share("a store that cannot delete, such as a zip file", store.url)
     present = replaced_node_at(store, here, overwrite)
     at = beside_node(here, plan_id) if here and (present or isinstance(store, LocalStore)) else here
     url = reopenable_url(store)
     return Destination(Place(url, here), Place(url, at), store, at)
+
+
+def _cannot_share(what: str, place: str) -> UnsupportedOperationError:
+    hint = "Write to a directory, then pack it, or convert to it in one process (tessarr.tools.convert)"
+    return UnsupportedOperationError(f"tasks cannot share {what}", store=place, hint=hint)
 
 
 def _is_free(folder: str) -> bool:

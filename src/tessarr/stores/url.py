@@ -252,6 +252,9 @@ def open_url(url: str, *, storage_options: Mapping[str, object] | None = None, r
     """
     if storage_options is not None and not isinstance(storage_options, Mapping):
         raise TypeError(f"storage_options are a mapping from names to values, got a {type(storage_options).__name__}")
+    if url.startswith("zip://") and not re.search(CHAIN, url) and "fo" not in (storage_options or {}):
+        hint = "Give the archive, as in a.zip or a.zip|zip:path; in fsspec's chain it comes second: zip://path::a.zip"
+        raise StoreError("the URL names no archive", store=url, hint=hint)
     url = _as_pipeline(url)
     scheme = url.partition(":")[0].lower().partition("+")[0]
     chained = re.search(CHAIN, url) is not None
