@@ -44,6 +44,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "tessarr/codecs/sharding.py": (
         "tests/codecs/test_shard_pieces.py",
         "tests/codecs/test_shard_arguments.py",
+        "tests/codecs/test_shard_layouts.py",
         "tests/conformance/test_v3_sharding.py",
     ),
     "tessarr/stores/local/replace.py": ("tests/stores/test_local_steps.py", "tests/stores/test_local.py"),

@@ -86,3 +86,9 @@ def test_a_group_has_no_rows(run: Run, place: Path) -> None:
 
 def test_the_follow_ends_after_a_timeout(run: Run, log: Path) -> None:
     assert run("tail", log, "-f", "-n", "1", "--timeout", "0.01").out == "11: [22 23]\n"
+
+
+def test_an_array_without_the_axis_is_no_mistake_of_the_library(run: Run, tmp_path: Path) -> None:
+    tessarr.create_array(str(tmp_path / "one"), shape=(), dtype="i4")
+    done = run("tail", str(tmp_path / "one"))
+    assert (done.code, "has no axis 0" in done.err, "mistake" in done.err) == (2, True, False)

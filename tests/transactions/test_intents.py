@@ -264,3 +264,20 @@ def test_what_others_changed_meanwhile_stays_when_a_claim_is_void() -> None:
 def test_a_document_that_the_record_does_not_name_only_loses_its_intent() -> None:
     data = stored(with_intent({"zarr_format": 3}, INTENT))
     assert loaded(released(data, "g/other/zarr.json", _record(False), INTENT)) == {"zarr_format": 3}
+
+
+def with_key(key: str) -> bytes:
+    return stored({**MEMBERS, "changes": {key: MEMBERS["changes"]["zarr.json"]}})
+
+
+@pytest.mark.parametrize("key", ["né/zarr.json", "日本/a b/zarr.json", ".a/zarr.json", "c:d?/zarr.json"])
+def test_names_of_nodes_in_a_record_may_be_any_text(key: str) -> None:
+    assert [*Record.parse(with_key(key), RECORD_KEY).changes] == [key]
+
+
+@pytest.mark.parametrize(
+    "key", ["../zarr.json", "é/../zarr.json", "/zarr.json", "é//zarr.json", "é/zarr.json/", "é/c/0", ""]
+)
+def test_keys_of_a_record_that_are_of_no_document_below_are_refused(key: str) -> None:
+    with pytest.raises(JournalError, match="damaged"):
+        Record.parse(with_key(key), RECORD_KEY)

@@ -17,7 +17,7 @@ from tessarr.core.array_parts.append import check_append, publish_steps
 from tessarr.core.array_parts.append_reserved import EXPIRE_S, HolePolicy, OnHole
 from tessarr.core.array_parts.region_io import fit_elements
 from tessarr.core.asynchronous.sans_io import async_variant, run_steps, run_steps_async, sans_io
-from tessarr.errors import PendingAppendError
+from tessarr.errors import ArrayIndexError, PendingAppendError
 from tessarr.types import AnyArray
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ class Appender:
         self.array = array
         """The array to append to."""
         if not -array.ndim <= axis < array.ndim:
-            raise IndexError(
-                f"array {array.name} has {array.ndim} axes, and none with the number {axis} to append along"
+            raise ArrayIndexError(
+                f"the array has no axis {axis} to append along", path=array.name, got=f"{array.ndim} axes"
             )
         self.axis = range(array.ndim)[axis]
         """The axis to append along, counted from the front."""

@@ -20,7 +20,7 @@ from tessarr.core.claims.settle import resolve_steps
 from tessarr.core.stored.read_nodes import parsed
 from tessarr.core.stored.walk import Entry
 from tessarr.core.streams.watch import Event, Watch
-from tessarr.errors import ArrayNotFoundError, ConflictError, TessarrError
+from tessarr.errors import ArrayIndexError, ArrayNotFoundError, ConflictError, TessarrError
 from tessarr.grids.base import Axis
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
@@ -412,7 +412,9 @@ def _check_options(poll: float, timeout: float | None, min_rows: int, max_rows: 
 
 def _axis_of(array: Array, axis: int) -> int:
     if not -array.ndim <= axis < array.ndim:
-        raise IndexError(f"array {array.name} has {array.ndim} axes, so that it cannot be followed along axis {axis}")
+        raise ArrayIndexError(
+            f"the array has no axis {axis} to be followed along", path=array.name, got=f"{array.ndim} axes"
+        )
     return range(array.ndim)[axis]
 
 
