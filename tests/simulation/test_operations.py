@@ -93,6 +93,14 @@ def test_a_root_that_is_exchanged_loses_nothing(other: str) -> None:
     assert [told for outcome in outcomes if (told := judge.judge(outcome))] == []
 
 
+def test_a_swap_and_a_transaction_that_removes_a_group_do_not_wait_for_each_other() -> None:
+    """Schedules in which each held a lock that the other one waited for."""
+    world = World("local")
+    judge = cases.oracle(world, ("tx_delete_group", "transact_swap"))
+    found = [run(Priorities(seed, length=400), judge.programs, bucket=cases.maker(world)()) for seed in (21, 29, 48)]
+    assert [told for outcome in found if (told := judge.judge(outcome))] == []
+
+
 def create_inside(store: Any, number: int) -> Iterator[None]:
     """Create an array in a group that others delete."""
     group = tessarr.open_group(store, path="g", mode="r+")

@@ -313,7 +313,7 @@ class Transaction:
     def _arrays_to_lock(
         self, changes: Mapping[str, bytes | StagedValue | None], before: Mapping[str, bytes]
     ) -> list[str]:
-        """List the arrays whose shapes change, and those that are removed, as far as these are few; for a swap all arrays.
+        """List the arrays whose shapes change, and those that are removed, as far as these are few; for a swap all nodes.
 
         An append that is storing rows beyond the old shape would overwrite those of a committed append, or leave them where
         no array is.
@@ -323,10 +323,14 @@ class Transaction:
         documents = {key: value for key, value in changes.items() if value is None or isinstance(value, bytes)}
         paths = resized(documents, before)
         gone = removed(documents)
+        groups: set[str] = set()
         if self._level == "swap" and isinstance(self._store, LocalStore):
-            # It waits for every lock, and appends in quick succession would leave it no moment.
-            gone |= {entry.path for entry in walk(self._store) if entry.kind == "array"}
-        return in_order_of_locks(self._store, paths | gone if len(gone) <= MOST else paths)
+            # It waits for every lock, and appends in quick succession would leave it no moment. Another transaction that
+            # removes a group holds the lock of its path, and would wait for those of the arrays there.
+            nodes = {entry.path: entry.kind for entry in walk(self._store)}
+            gone |= nodes.keys()
+            groups = {path for path in gone if nodes.get(path) == "group"}
+        return in_order_of_locks(self._store, paths | gone if len(gone - groups) <= MOST else paths)
 
     def _commit_once(
         self,
