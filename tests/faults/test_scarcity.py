@@ -26,7 +26,7 @@ def bench() -> Iterator[Bench]:
 def test_what_runs_out_is_a_typed_error_and_leaves_old_or_new_values(bench: Bench, action: str, engine: str) -> None:
     wrong, ran_out = [], 0
     amounts = [*LIMITS["memory"][::4]]
-    for number, layout in enumerate(LAYOUTS):
+    for number, layout in [*enumerate(LAYOUTS)][engine == "native" :: 2]:  # each layout with one of the engines
         cases = [
             Case(layout, action, engine, "memory", amounts[number % len(amounts)]),
             Case(layout, action, engine, "descriptors", number % 4),
