@@ -288,6 +288,11 @@ def _unlock(descriptor: int, original: Callable[[int], None] = local_lock._unloc
     original(descriptor)
 
 
+def _wait_for(marks: Any, lock: str) -> bool:
+    marks.wait_for(lock)
+    return True
+
+
 def _exchange(one: str, other: str, original: Callable[[str, str], bool] = local_exchange.exchange) -> bool:
     client = _client()
     if client is not None:
@@ -302,7 +307,8 @@ def system_calls() -> Iterator[None]:
     places: list[tuple[Any, str, Any]] = [(os, name, _patched(name)) for name in _ORIGINAL]
     places += [(local_lock, "_try", _try_lock), (local_lock, "_block", _lock), (local_lock, "_unlock", _unlock)]
     places += [(local_tree, "exchange", _exchange), (swap_root, "exchange", _exchange), (local_file, "pread", os.pread)]
-    places += [(late, "_PATIENCE", 1)]
+    # A client that waits is one that cannot go on, as with `_block`, so that two that wait for each other are found.
+    places += [(late, "_PATIENCE", 1), (swap_root, "_was_released", _wait_for)]
     # The Rust module reads many files without a point in between.
     places += [(local_file, "reader_of_many", lambda: None)]
     # The same with what transactions stage, compare and rename; and it would wait for the lock of a client that cannot go on.

@@ -271,6 +271,20 @@ def _have_gone_on(done: dict[str, int], seen: dict[str, int], failed: list[BaseE
     return bool(failed) or all(done[name] > seen[name] for name in done)
 
 
+def test_a_lock_that_is_never_released_ends_the_commit(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Its holder may be waiting for the lock of the shape of an array, which the commit holds.
+    monkeypatch.setattr(swaps, "_WAITS", 3)
+    lock = os.fspath(place / "u" / filelock.lock_name("other"))
+    descriptor = filelock.acquire(lock)
+    with pytest.raises(ConflictError, match="other writers keep holding locks"):
+        change(place)
+    assert values(place, "t") == [1] * 8
+    filelock.release(lock, descriptor)
+    assert hidden(place) == []
+    change(place)
+    assert values(place, "t")[:3] == [7, 7, 7]
+
+
 @pytest.mark.parametrize("of", ["", "u", "above"])
 def test_a_snapshot_that_lives_keeps_its_values(place: Path, of: str) -> None:
     root = place

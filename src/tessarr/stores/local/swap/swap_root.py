@@ -53,6 +53,8 @@ from tessarr.stores.locks import PAUSE_S
 from tessarr.types import Buffer
 
 _TRIES = 100
+_WAITS = 30_000
+"""How often a lock file is tried that another process holds: for a minute."""
 _LOOKS = 5
 """How often what was linked is compared with the root before the exchange, while other writers change something."""
 
@@ -212,8 +214,8 @@ class _Swap:
                 return
             # Its holder may be waiting for this transaction, at a mark.
             self._clear_marks()
-            for lock in busy:
-                self.marks.wait_for(lock)
+            if not all(_was_released(self.marks, lock) for lock in busy):
+                break
         raise ConflictError(
             "other writers keep holding locks in the directory, and nothing was written",
             store=self.url,
@@ -287,6 +289,16 @@ class _Swap:
     def _clear_marks(self) -> None:
         clear_known(self.marks.locks, (), (), self.id)
         self.marks.locks.clear()
+
+
+def _was_released(marks: Marks, lock: str) -> bool:
+    """Wait for the holder of a lock file, but not forever: it may be waiting for a lock that the caller holds."""
+    for _ in range(_WAITS):
+        with contextlib.suppress(BlockingIOError):
+            marks.wait_for(lock, wait=False)
+            return True
+        time.sleep(PAUSE_S / 10)
+    return False
 
 
 def _lock_of(key: str) -> str:

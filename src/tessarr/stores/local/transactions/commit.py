@@ -145,10 +145,13 @@ class Marks:
             finally:
                 filelock.unlock(descriptor)
 
-    def wait_for(self, lock: str) -> None:
-        """Wait until the process that holds a lock file has released it. Later ones find the mark of the node."""
+    def wait_for(self, lock: str, *, wait: bool = True) -> None:
+        """Wait until the process that holds a lock file has released it. Later ones find the mark of the node.
+
+        Raises `BlockingIOError` when not `wait` and a process holds it.
+        """
         with contextlib.suppress(*ABSENT):
-            filelock.release(lock, self._acquired(lock, lambda: filelock.acquire(lock, flags=LOCKED)))
+            filelock.release(lock, self._acquired(lock, lambda: filelock.acquire(lock, wait=wait, flags=LOCKED)))
 
     def _acquired(self, lock: str, acquire: Callable[[], int]) -> int:
         """Acquire a lock file that has no mark of another root."""
