@@ -62,8 +62,10 @@ $(PY):
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --upgrade "pip>=24"
 
+# Crates are compiled while pip downloads packages; what fails here is said by the build that pip begins.
 $(STAMP): pyproject.toml setup.py $(RUST) | $(PY)
-	$(PY) -m pip install --quiet -e '.[dev]'
+	@if command -v cargo >/dev/null; then PYO3_PYTHON=$(abspath $(PY)) cargo build --quiet --release --locked --manifest-path rust/Cargo.toml >/dev/null 2>&1 || true; fi & \
+	echo "$(PY) -m pip install --quiet -e '.[dev]'"; $(PY) -m pip install --quiet -e '.[dev]' || { wait; exit 1; }; wait
 	@touch $@
 
 # The packages that the demonstration uses; `make setup` adds the others to the same environment.
@@ -90,9 +92,11 @@ $(CIBUILDWHEEL)/.installed: | $(PY)
 demo: $(if $(wildcard $(STAMP)),$(STAMP),$(DEMO)) ## a tour: convert, read, write, check
 	$(PY) scripts/demo.py
 
+# Tests start many processes: without bytecode each of them compiles what it imports.
 test: $(STAMP) ## everything CI asks for
 	$(MAKE) --no-print-directory -j 2 check-rust check-python check-pyright servers
-	$(PY) -m pytest -q -n $(TEST_JOBS) </dev/null
+	$(PY) -m compileall -q -j 2 src tests scripts
+	env -u PYTHONDONTWRITEBYTECODE $(PY) -m pytest -q -n $(TEST_JOBS) </dev/null
 
 test-busy: $(STAMP) servers ## the whole suite, TIMES=5 times, beside BUSY=4 busy processes (TESTS="tests/stores")
 	$(PY) scripts/busy.py --times $(or $(TIMES),5) --busy $(or $(BUSY),4) --jobs $(JOBS) -- $(TESTS) </dev/null

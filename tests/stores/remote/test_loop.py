@@ -210,7 +210,7 @@ def test_an_interrupt_cancels_what_is_in_flight() -> None:
 def test_an_interrupt_ends_the_wait_for_a_client_that_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     store = ObjectStore(obstore.store.MemoryStore())
     store.set("a", b"1")
-    asked, answer, here = threading.Event(), threading.Event(), threading.get_ident()
+    asked, answer, interrupted, here = threading.Event(), threading.Event(), threading.Event(), threading.get_ident()
 
     class Client(obstore.store.MemoryStore):
         def get(self, *arguments: Any, **options: Any) -> Any:
@@ -220,10 +220,14 @@ def test_an_interrupt_ends_the_wait_for_a_client_that_blocks(monkeypatch: pytest
 
     def send() -> None:
         asked.wait(60)
-        signal.pthread_kill(here, signal.SIGUSR1)
+        while not interrupted.is_set():  # Python loses one that comes between its look for signals and the wait
+            signal.pthread_kill(here, signal.SIGUSR1)
+            interrupted.wait(1)
 
     def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
+        if not interrupted.is_set():
+            interrupted.set()
+            raise KeyboardInterrupt
 
     client = store._client
     monkeypatch.setattr(store, "_client", Client())
