@@ -62,10 +62,8 @@ $(PY):
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --upgrade "pip>=24"
 
-# Crates are compiled while pip downloads packages; what fails here is said by the build that pip begins.
 $(STAMP): pyproject.toml setup.py $(RUST) | $(PY)
-	@if command -v cargo >/dev/null; then PYO3_PYTHON=$(abspath $(PY)) cargo build --quiet --release --locked --manifest-path rust/Cargo.toml >/dev/null 2>&1 || true; fi & \
-	echo "$(PY) -m pip install --quiet -e '.[dev]'"; $(PY) -m pip install --quiet -e '.[dev]' || { wait; exit 1; }; wait
+	$(PY) -m pip install --quiet -e '.[dev]'
 	@touch $@
 
 # The packages that the demonstration uses; `make setup` adds the others to the same environment.
