@@ -85,6 +85,25 @@ def repeat(number: int) -> str | None:
     return repeated(number, _do)
 
 
+def alone(
+    kind: str, first: int, operations: int | None = None
+) -> tuple[Callable[..., Iterator[Slice]], Callable[[int], str | None]]:
+    """Make `slices` and `repeat` of a campaign over one kind of store; `first`: the seed of its number 0."""
+
+    def slices(begin: int, seconds: float, end: int | None = None) -> Iterator[Slice]:
+        """Do histories from `begin` on, for so long or up to `end`."""
+        yield from timed(begin, seconds, do_one, end)
+
+    def repeat(number: int) -> str | None:
+        """Do one number again."""
+        return repeated(number, do_one)
+
+    def do_one(number: int, part: Slice) -> None:
+        do(kind, number, first + number, part, operations)
+
+    return slices, repeat
+
+
 def _do(number: int, part: Slice) -> None:
     do(KINDS[number % len(KINDS)], number, number, part)
 
