@@ -153,6 +153,17 @@ def expand(items: tuple[object, ...], ndim: int, used: int | None = None) -> lis
     return [*items[:at], *[FORWARD] * missing, *items[at + 1 :]]
 
 
+def axis_from_front(axis: int, ndim: int, name: str, purpose: str) -> int:
+    """Count an axis of the array `name` from the front. Raises `ArrayIndexError` where there is none `purpose`.
+
+    >>> axis_from_front(-1, 2, "/air", "to append along")
+    1
+    """
+    if not -ndim <= axis < ndim:
+        raise ArrayIndexError(f"the array has no axis {axis} {purpose}", path=name, got=f"{ndim} axes")
+    return range(ndim)[axis]
+
+
 def is_integer(item: object) -> bool:
     """Return whether `item` is a Python or NumPy integer; booleans are not integers here."""
     return isinstance(item, int | np.integer) and not isinstance(item, bool)

@@ -17,7 +17,8 @@ from tessarr.core.array_parts.append import check_append, publish_steps
 from tessarr.core.array_parts.append_reserved import EXPIRE_S, HolePolicy, OnHole
 from tessarr.core.array_parts.region_io import fit_elements
 from tessarr.core.asynchronous.sans_io import async_variant, run_steps, run_steps_async, sans_io
-from tessarr.errors import ArrayIndexError, PendingAppendError
+from tessarr.errors import PendingAppendError
+from tessarr.indexing.base import axis_from_front
 from tessarr.types import AnyArray
 
 if TYPE_CHECKING:
@@ -35,11 +36,7 @@ class Appender:
     def __init__(self, array: Array, batch: int, axis: int, holes: HolePolicy) -> None:
         self.array = array
         """The array to append to."""
-        if not -array.ndim <= axis < array.ndim:
-            raise ArrayIndexError(
-                f"the array has no axis {axis} to append along", path=array.name, got=f"{array.ndim} axes"
-            )
-        self.axis = range(array.ndim)[axis]
+        self.axis = axis_from_front(axis, array.ndim, array.name, "to append along")
         """The axis to append along, counted from the front."""
         self.batch = batch
         """Number of rows from which on `append` publishes."""

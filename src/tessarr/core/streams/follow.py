@@ -20,8 +20,9 @@ from tessarr.core.claims.settle import resolve_steps
 from tessarr.core.stored.read_nodes import parsed
 from tessarr.core.stored.walk import Entry
 from tessarr.core.streams.watch import Event, Watch
-from tessarr.errors import ArrayIndexError, ArrayNotFoundError, ConflictError, TessarrError
+from tessarr.errors import ArrayNotFoundError, ConflictError, TessarrError
 from tessarr.grids.base import Axis
+from tessarr.indexing.base import axis_from_front
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.fetch import Fetch, Unchanged, Version, version_of
@@ -197,7 +198,10 @@ class Follower(Generic[T]):
         stop, settle = options.get("stop"), options.get("settle", "shape")
         min_rows, max_rows = options.get("min_rows", 1), options.get("max_rows")
         _check_options(poll, timeout, min_rows, max_rows, settle)
-        self._sources = {name: _Source(array, _axis_of(array, axis)) for name, array in arrays.items()}
+        self._sources = {
+            name: _Source(array, axis_from_front(axis, array.ndim, array.name, "to be followed along"))
+            for name, array in arrays.items()
+        }
         self.axis = next(iter(self._sources.values())).axis
         """The axis whose rows are handed out, counted from the front."""
         self._min_rows, self._max_rows, self._settle = min_rows, max_rows, settle
@@ -408,14 +412,6 @@ def _check_options(poll: float, timeout: float | None, min_rows: int, max_rows: 
         raise ValueError(f"max_rows must be None or at least min_rows, {min_rows}, got {max_rows!r}")
     if settle not in ("shape", "chunks"):
         raise ValueError(f"settle must be 'shape' or 'chunks', got {settle!r}")
-
-
-def _axis_of(array: Array, axis: int) -> int:
-    if not -array.ndim <= axis < array.ndim:
-        raise ArrayIndexError(
-            f"the array has no axis {axis} to be followed along", path=array.name, got=f"{array.ndim} axes"
-        )
-    return range(array.ndim)[axis]
 
 
 def _checked_start(start: Start, axis: int, names: list[str]) -> _First:
