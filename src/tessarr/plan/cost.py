@@ -19,6 +19,7 @@ from typing import NamedTuple, Self
 
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ChunkSpec
+from tessarr.codecs.bytes_to_bytes.tables import table_nbytes
 from tessarr.codecs.chain import BoundChain
 from tessarr.codecs.sharding import ShardingCodec
 from tessarr.dtypes.base import VARIABLE_ITEMSIZE
@@ -38,8 +39,6 @@ _COUNTED = 10_000
 """So many bands are looked at one by one."""
 READ_BACK = 1 << 20
 """Bytes of elements that a thread reads back at once, if a chunk has less."""
-SHORT = 500_000
-"""Bytes of the tables of a codec that has no long ones, as measured."""
 LONG = 2_000_000
 """Bytes of tables from which they are not overhead."""
 _CODE = 2_500_000
@@ -336,10 +335,6 @@ def with_codecs(sizes: Sizes, target: ArrayMetadata, source: ArrayMetadata | Non
     chains = [innermost(target)] if source is None else [innermost(target), innermost(source)]
     nbytes = chains[0].spec.nbytes or prod(chains[0].spec.shape) * sizes.itemsize
     encoded, after = (source is None or not is_plain(chains[-1]), not is_plain(chains[0])), chains[0].after
-    if {codec.name for codec in after} <= {"gzip", "zlib", "crc32c"}:
-        return replace(sizes, encoded=encoded, tables=len(after) * SHORT)
-    from tessarr.codecs.bytes_to_bytes.tables import table_nbytes  # here, since these codecs do not need it
-
     return replace(sizes, encoded=encoded, tables=table_nbytes(after, nbytes))
 
 
