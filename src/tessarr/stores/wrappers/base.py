@@ -125,7 +125,7 @@ class WrapperStore(Store):
         self.store.delete_if(key, version)
 
     def _stamp_of_wrapped(self, prefix: str, counts: Callable[[str], bool]) -> str | None:
-        """Return the stamp of the wrapped store: the `_stamp_below` of a wrapper that keeps keys."""
+        """Return the stamp of the wrapped store, of which the `_stamp_below` of wrappers is made."""
         return stamp_below(self.store, prefix, counts)
 
     def settle(self, path: str) -> None:
@@ -365,7 +365,7 @@ class ForwardingStore(WrapperStore):
 
     def _stamp_below(self, prefix: str, counts: Callable[[str], bool]) -> str | None:
         with self._around("list_prefix", prefix):
-            return stamp_below(self.store, self._inner_key(prefix), lambda key: counts(self._outer_key(key)))
+            return self._stamp_of_wrapped(self._inner_key(prefix), lambda key: counts(self._outer_key(key)))
 
     def settle(self, path: str) -> None:
         with self._around("settle", path):

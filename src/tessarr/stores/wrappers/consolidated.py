@@ -12,7 +12,6 @@ from tessarr.common import strict_json
 from tessarr.errors import NodeNotFoundError
 from tessarr.metadata.consolidated import V2_KEY, parse_v2
 from tessarr.stores.base import Listing, Store
-from tessarr.stores.functions import stamp_below
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.path import prefix_of
 from tessarr.stores.wrappers.base import WrapperStore
@@ -59,7 +58,7 @@ class ConsolidatedMetadataStore(WrapperStore):
         yield from (key for key in self.store.list_prefix(prefix) if self._holder(key) is self.store)
 
     def _stamp_below(self, prefix: str, counts: Callable[[str], bool]) -> str | None:
-        return stamp_below(self.store, prefix, lambda key: self._holder(key) is self.store and counts(key))
+        return self._stamp_of_wrapped(prefix, lambda key: self._holder(key) is self.store and counts(key))
 
     def list_dir(self, prefix: str) -> Listing:
         """See `Store.list_dir`: lists the documents of `meta_store`."""

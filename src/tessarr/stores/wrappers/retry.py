@@ -9,7 +9,6 @@ from tessarr.common.segments import Piece, Stored
 from tessarr.errors import ConflictError, ReadOnlyError, StoreError
 from tessarr.stores.base import ANY, Any_, Fetch, Listing, Store, Version
 from tessarr.stores.compare_and_swap import blocking
-from tessarr.stores.functions import stamp_below
 from tessarr.stores.remote.base import with_retries
 from tessarr.stores.remote.loop import run_blocking
 from tessarr.stores.remote.retry import Fault, RequestError, RetryPolicy, RetryState
@@ -86,7 +85,7 @@ class RetryStore(WrapperStore):
         return iter(self._try(lambda: [*self.store.list_prefix(prefix)]))
 
     def _stamp_below(self, prefix: str, counts: Callable[[str], bool]) -> str | None:
-        return self._try(lambda: stamp_below(self.store, prefix, counts))
+        return self._try(lambda: self._stamp_of_wrapped(prefix, counts))
 
     def list_dir(self, prefix: str) -> Listing:
         return self._try(lambda: self.store.list_dir(prefix))

@@ -329,7 +329,7 @@ def _carry_out(path: str, step: Step, staged: str, clear_way: Callable[[str], No
             got=version_in_journal(version_of(status)),
             hint="Rename the journal at the root of the transaction: the other values stay as they are",
         )
-    if os.path.isdir(path):
+    if present is None and os.path.isdir(path):
         clear_way(path)
     # A later write stays: it came after the whole transaction. A file that was linked into place is there twice.
     if version_in_journal(present) != step.old or not localswap.place(staged, path, present, keep=keep):
