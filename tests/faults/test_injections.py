@@ -12,16 +12,15 @@ from tests.stores.tracing import strace
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 BY_NAME = {workload.name: workload for workload in WORKLOADS}
+BY_TURNS = [
+    pytest.param(workload, ENGINES[at % len(ENGINES)], id=workload.name) for at, workload in enumerate(WORKLOADS)
+]
+"""Each workload with one of the engines. The campaign has both."""
 
 
 @pytest.fixture(scope="module")
 def program() -> str:
     return strace()
-
-
-@pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 @pytest.fixture
@@ -31,7 +30,7 @@ def bench(workload: Workload, engine: str, program: str) -> Iterator[Bench]:
     made.close()
 
 
-@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
+@pytest.mark.parametrize(("workload", "engine"), BY_TURNS)
 def test_faults_leave_old_or_new_values_and_typed_errors(bench: Bench) -> None:
     faults = bench.faults()
     wrong = []
@@ -56,12 +55,14 @@ FOUND = (
 """Workload, call and error after which an error was not one of tessarr, or said that a value was not written."""
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("workload", "call", "error"), [(BY_NAME[name], *rest) for name, *rest in FOUND])
 def test_what_was_found_does_not_come_back(bench: Bench, call: str, error: str) -> None:
     faults = [fault for fault in bench.faults() if fault.call == call and fault.kind == error]
     assert [told for fault in faults if (told := bench.judge(fault)[1])] == []
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("workload", [BY_NAME["part"]])
 def test_the_judge_finds_what_is_half_done(bench: Bench) -> None:
     assert bench.faults()

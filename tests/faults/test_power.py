@@ -29,9 +29,9 @@ def test_a_power_cut_leaves_old_or_new_values_and_what_had_returned(workload: Wo
     with closing(PowerBench(workload, engine, strace())) as bench:
         moments = [*bench.moments()]
         wrong, seen = [], set()
-        for moment in (*moments[:: max(1, len(moments) // 4)], moments[-1]):
+        for moment in (*moments[:: max(1, len(moments) // 3)], moments[-1]):
             states = [*moment.states]
-            most = 24 if moment is moments[-1] else 8
+            most = 12 if moment is moments[-1] else 6
             for name, tree in states[:: max(1, len(states) // most)]:
                 key = (key_of(tree), moment is moments[-1])
                 if key not in seen:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
+import os
 import subprocess
 import warnings
 from collections.abc import Callable, Generator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +51,30 @@ def read_by_zarrs(place: Path, zarr_format: int) -> Any:
 
 
 def read_by_zarrita(place: Path, zarr_format: int) -> Any:
-    find_program("node")
-    script = zarrita_modules() / "pending.mjs"
+    process = zarrita()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(f"{json.dumps([str(place), zarr_format])}\n")
+    process.stdin.flush()
+    answer = json.loads(process.stdout.readline() or '{"error": "the process has ended"}')
+    assert "error" not in answer, answer["error"]
+    return np.array(answer["values"])
+
+
+@cache
+def zarrita() -> subprocess.Popen[str]:
+    """A process that reads the arrays that its input names, each from the file system: it keeps nothing between two."""
+    node = find_program("node")
+    script = zarrita_modules() / f"pending-{os.getpid()}.mjs"
     script.write_text(ZARRITA, encoding="utf-8")
-    return np.array(json.loads(run("node", str(script), str(place), str(zarr_format))))
+    process = subprocess.Popen([node, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def end() -> None:
+        process.communicate()  # its input ends, and so it does
+        script.unlink()
+
+    atexit.register(end)
+    return process
 
 
 def read_by_gdal(place: Path, zarr_format: int) -> Any:
@@ -80,16 +103,22 @@ def run(*command: str) -> str:
 
 ZARRITA = """
 import { readFile } from "node:fs/promises";
+import { createInterface } from "node:readline";
 import * as zarr from "zarrita";
-const [place, format] = process.argv.slice(2);
-const get = (key) => readFile(place + key).catch(() => undefined);
-const getRange = async (key, range) => {
-  const value = await get(key);
-  const begin = range.suffixLength === undefined ? range.offset : Math.max(0, (value?.length ?? 0) - range.suffixLength);
-  return value?.slice(begin, range.suffixLength === undefined ? range.offset + range.length : undefined);
-};
-const array = await zarr.open[`v${format}`](zarr.root({ get, getRange }), { kind: "array" });
-console.log(JSON.stringify(Array.from((await zarr.get(array)).data)));
+async function values(place, format) {
+  const get = (key) => readFile(place + key).catch(() => undefined);
+  const getRange = async (key, range) => {
+    const value = await get(key);
+    const begin = range.suffixLength === undefined ? range.offset : Math.max(0, (value?.length ?? 0) - range.suffixLength);
+    return value?.slice(begin, range.suffixLength === undefined ? range.offset + range.length : undefined);
+  };
+  const array = await zarr.open[`v${format}`](zarr.root({ get, getRange }), { kind: "array" });
+  return Array.from((await zarr.get(array)).data);
+}
+for await (const line of createInterface({ input: process.stdin })) {
+  const answer = await values(...JSON.parse(line)).then((values) => ({ values }), (error) => ({ error: String(error) }));
+  console.log(JSON.stringify(answer));
+}
 """
 READERS = [read_by_tessarr, read_by_zarr_python, read_by_tensorstore, read_by_zarrs, read_by_zarrita, read_by_gdal]
 

@@ -51,6 +51,8 @@ CHANGES = {
         "    tx.group['a'][:] = 7\n"
         "    tx.group.create_array('b/c', shape=(9,), chunks=(1,), dtype='i4')[:] = 1\n"
     ),
+}
+CHANGES_OF_THE_STORE = {
     "a value of the store": "store.set('n/e/w', b'1')",
     "delete": "store.delete('a/c/1')",
     "delete_prefix": "store.delete_prefix('a/c/')",
@@ -81,7 +83,18 @@ def program(engine: str, root: Path, work: str) -> str:
 def test_a_durable_change_leaves_nothing_that_a_power_cut_undoes(
     tmp_path: Path, root: Path, engine: str, change: str
 ) -> None:
-    calls, ended = traced(program(engine, root, CHANGES[change]), tmp_path)
+    nothing_is_undone(tmp_path, root, program(engine, root, CHANGES[change]))
+
+
+@pytest.mark.parametrize("change", CHANGES_OF_THE_STORE)
+def test_a_durable_change_of_the_store_leaves_nothing_that_a_power_cut_undoes(
+    tmp_path: Path, root: Path, change: str
+) -> None:
+    nothing_is_undone(tmp_path, root, program("auto", root, CHANGES_OF_THE_STORE[change]))
+
+
+def nothing_is_undone(tmp_path: Path, root: Path, work: str) -> None:
+    calls, ended = traced(work, tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert any(call.name not in ("fsync", "openat") for call in calls)
     assert undone_by_a_power_cut(calls, root) == []
