@@ -97,7 +97,7 @@ demo: $(if $(wildcard $(STAMP)),$(STAMP),$(DEMO)) ## a tour: convert, read, writ
 # What of the checks needs no environment runs while that is made. Tests start many processes: without bytecode each of them
 # compiles what it imports.
 test: ## everything CI asks for
-	$(MAKE) --no-print-directory -j 2 check-rust check-python check-pyright servers
+	$(MAKE) --no-print-directory -j 3 servers check-rust check-python check-pyright
 	$(PY) -m compileall -q -j 2 src tests scripts
 	env -u PYTHONDONTWRITEBYTECODE $(PY) -m pytest -q -n $(TEST_JOBS) </dev/null
 
