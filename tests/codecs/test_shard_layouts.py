@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 import numpy as np
 import pytest
 
+import tessarr
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ChunkSpec
+from tessarr.codecs.bytes_to_bytes.blosc import BloscCodec
 from tessarr.codecs.bytes_to_bytes.crc32c import Crc32cCodec
 from tessarr.codecs.bytes_to_bytes.gzip import GzipCodec
 from tessarr.codecs.sharding import MISSING, ShardingCodec, ShardingCodecIndexLocation, ShardLayout
 from tessarr.common.segments import join
 from tessarr.dtypes.numeric import Int16, UInt8
-from tessarr.errors import CodecError, MetadataValidationError, ShardIndexError
+from tessarr.errors import CodecError, MetadataValidationError, ShardIndexError, ZarrDeprecationWarning
 from tessarr.types import ByteRange, Coords
 
 PLAIN: Any = [{"name": "bytes", "configuration": {"endian": "little"}}]
@@ -76,6 +79,22 @@ def test_locations(location: Any) -> None:
     assert ShardingCodec((2,), index_location=location).index_location == str(location)
 
 
+class Location(Enum):
+    """As another package enumerates locations: its members are no text."""
+
+    first = "start"
+
+
+def test_a_member_of_another_enumeration_is_taken_for_its_value_with_the_warning_of_zarr_python() -> None:
+    own = ShardingCodecIndexLocation.start
+    assert ShardingCodec((2,), index_location=own).index_location is own
+    message = r"Passing an enum to ShardingCodec\(\.\.\., index_location=\.\.\.\)"
+    with tessarr.config.set({"zarr_python.warnings": True}), pytest.warns(ZarrDeprecationWarning, match=message):
+        codec = ShardingCodec((2,), index_location=Location.first)  # type: ignore[arg-type]
+    assert codec.index_location == "start"
+    assert codec.layout(spec((2,))).index_range.start == 0
+
+
 def test_other_locations_and_orders_are_refused() -> None:
     with pytest.raises(ValueError, match="index_location must be one of 'start' and 'end', got 'middle'"):
         ShardingCodec((2,), index_location="middle")  # type: ignore[arg-type]
@@ -127,6 +146,10 @@ def test_codecs_that_need_not_be_understood_are_remembered(name: str) -> None:
 def test_inner_codecs_are_fitted_to_inner_chunks() -> None:
     fitted = ShardingCodec((2, 2), index_location="start", subchunk_write_order="morton").fit(spec())
     assert fitted.chunk_shape == (2, 2)
+    words = ChunkSpec((4, 4), Int16(), Int16().cast_fill(0))
+    compressor = ShardingCodec((2, 2), (BytesCodec("little"), BloscCodec())).fit(words).codecs[1]
+    assert isinstance(compressor, BloscCodec)
+    assert compressor.typesize == 2
     assert (fitted.index_location, fitted.subchunk_write_order) == ("start", "morton")
     assert fitted.layout(spec()).inner.encoded_size == 4
     assert fitted.encoded_size(spec()) is None
@@ -211,6 +234,21 @@ def test_entries_are_within_the_shard_and_beside_its_index(
             one.check(index, size)
 
 
+VALID = [(location, nbytes) for location in ("start", "end") for nbytes in (1, 4, 9)]
+
+
+@pytest.mark.parametrize(("location", "nbytes"), VALID)
+def test_an_invalid_entry_is_found_behind_one_that_is_as_long_as_it_may_be(location: str, nbytes: int) -> None:
+    one = layout(location, codecs=PLAIN if nbytes == 4 else (BytesCodec(), GzipCodec()))
+    begin = 64 if location == "start" else 0
+    size = 64 + nbytes  # the shard ends where the index or the inner chunk does
+    one.check(index_of(((0, 1), (begin, nbytes))), size)
+    for wrong in ((begin + 1, nbytes), (begin, nbytes + 1), (0, 0)):
+        index = index_of(((0, 1), (begin, nbytes)), ((1, 0), wrong))
+        with pytest.raises(ShardIndexError, match=r"inner chunk \(1, 0\) is invalid"):
+            one.check(index, size)
+
+
 @pytest.mark.parametrize("nbytes", [1, 3, 9])
 def test_inner_chunks_that_are_compressed_may_have_any_size_but_none(nbytes: int) -> None:
     one = layout(codecs=(BytesCodec(), GzipCodec()))
@@ -237,9 +275,25 @@ def test_a_shard_is_split_into_what_is_wanted(location: str) -> None:
     assert {coords: bytes(data) for coords, data in one.split(shard).items()} == chunks
     assert {coords: bytes(data) for coords, data in one.split(shard, [(1, 1), (0, 0)]).items()} == {(1, 1): b"efgh"}
     assert [*one.split(shard, [])] == []
+    index = bytearray(shard)
+    last = one.index_range.bounds(len(shard))[0] + 3 * 16  # the entry of (1, 1)
+    index[last : last + 8] = (len(shard) - 3).to_bytes(8, "little")
+    assert {coords: bytes(data) for coords, data in one.split(index, [(0, 1)]).items()} == {(0, 1): b"abcd"}
+    with pytest.raises(ShardIndexError, match=r"inner chunk \(1, 1\) is invalid"):
+        one.split(index)
     for size in (0, 63):
         with pytest.raises(ShardIndexError, match="shorter than its index"):
             one.split(shard[:size])
+
+
+def test_inner_chunks_that_stay_keep_their_order_whatever_their_sizes() -> None:
+    one = layout(codecs=(BytesCodec(), GzipCodec()))
+    index = index_of(((0, 0), (0, 9)), ((0, 1), (9, 5)), ((1, 0), (20, 7)))
+    pieces = one.pack(index, {(1, 1): b"new"})
+    assert pieces is not None
+    assert pieces[:-1] == [ByteRange(0, 14), ByteRange(20, 27), b"new"]
+    expected = index_of(((0, 0), (0, 9)), ((0, 1), (9, 5)), ((1, 0), (14, 7)), ((1, 1), (21, 3)))
+    assert one.parse_index(pieces[-1]).tolist() == expected.tolist()  # type: ignore[arg-type]
 
 
 ORDERS = {
