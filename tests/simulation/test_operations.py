@@ -129,9 +129,7 @@ def test_what_others_store_where_a_transaction_removes_everything_is_not_lost(na
     assert [(outcome.schedule, told) for outcome in outcomes if (told := judge.judge(outcome))][:1] == []
 
 
-@pytest.mark.parametrize(
-    ("other", "kind"), in_turn(["read_snapshot", "set_attribute", "append", "write_part"], TREES)
-)
+@pytest.mark.parametrize(("other", "kind"), in_turn(["read_snapshot", "set_attribute", "append", "write_part"], TREES))
 def test_a_transaction_that_moves_an_array_loses_nothing(other: str, kind: str) -> None:
     for consolidated in (False, True) if kind == "memory" else (False,):
         assert wrong(World(kind, consolidated=consolidated), "tx_move", other)[:1] == []

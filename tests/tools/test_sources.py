@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from tessarr.errors import BaseZarrError, StoreError
 from tessarr.tools.convert import convert
 from tessarr.tools.diff import diff
 from tessarr.tools.sources import base
+from tests.stores.contract import child_environment
 
 
 @pytest.mark.parametrize("form", ["NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA"])
@@ -92,6 +95,39 @@ def test_netcdf_rows_become_ragged_arrays_too(tmp_path: Path) -> None:
     convert(tmp_path / "a.nc", tmp_path / "a.zarr", zarr_format=2)
     z = tessarr.open_array(tmp_path / "a.zarr", path="rows", mode="r")
     assert [row.tolist() for row in z[:]] == [[1.5, 2.5], []]
+
+
+THREADS = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tessarr.tools.convert import convert
+files, target = sys.argv[1:]
+for number in range(5):
+    convert(f"{files}/*", f"{target}/{number}", along="t", jobs=8)
+with ThreadPoolExecutor(4) as pool:
+    done = [pool.submit(convert, f"{files}/*", f"{target}/{n}", along="t", jobs=2) for n in range(5, 9)]
+    [one.result() for one in done]
+"""
+
+
+@pytest.mark.parametrize("form", ["NETCDF4", "NETCDF3_CLASSIC"])
+def test_many_files_of_a_library_that_threads_may_not_use_at_once_are_converted_by_threads(
+    tmp_path: Path, form: Any
+) -> None:
+    """In a process of its own, which the library ended by SIGSEGV."""
+    netCDF4 = pytest.importorskip("netCDF4")
+    (tmp_path / "files").mkdir()
+    for number in range(24):
+        with netCDF4.Dataset(tmp_path / "files" / f"{number:02}.nc", "w", format=form) as file:
+            file.createDimension("t", 2)
+            file.createVariable("t", "i4", ("t",))[:] = [2 * number, 2 * number + 1]
+            file.createVariable("a", "f4", ("t",), zlib=form == "NETCDF4")[:] = number
+    arguments = [sys.executable, "-c", THREADS, str(tmp_path / "files"), str(tmp_path)]
+    ended = subprocess.run(arguments, capture_output=True, text=True, env=child_environment())
+    assert ended.returncode == 0, ended.stderr
+    for number in range(9):
+        assert tessarr.open_array(tmp_path / str(number), path="a")[...].tolist() == np.repeat(range(24), 2).tolist()
 
 
 @pytest.mark.parametrize("layout", [(0, 1), (1, -2), {"x": 0}, 0])

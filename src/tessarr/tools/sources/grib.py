@@ -6,6 +6,7 @@ that values are floats, and NaN where they are missing.
 
 from __future__ import annotations
 
+import threading
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -20,20 +21,25 @@ if TYPE_CHECKING:
     import xarray
 
 
+_LIBRARY = threading.RLock()
+"""Held while the library is called, which not every build of it allows several threads to do at the same time."""
+
+
 class GRIBSource:
     """Read an opened GRIB file."""
 
     kind = "grib"
-    parallel = False  # messages are decoded by one library
+    parallel = False  # of `_LIBRARY`
 
     def __init__(self, place: str) -> None:
         try:
             cfgrib = import_module("cfgrib")
         except (ImportError, RuntimeError) as error:  # eccodes' library may be missing
             raise missing("cfgrib", "GRIB", "grib") from error
-        self._sets = cfgrib.open_datasets(
-            place, backend_kwargs={"indexpath": ""}, decode_times=False, decode_timedelta=False, cache=False
-        )
+        with _LIBRARY:
+            self._sets = cfgrib.open_datasets(
+                place, backend_kwargs={"indexpath": ""}, decode_times=False, decode_timedelta=False, cache=False
+            )
         self.notices: list[str] = []
         self.unsupported: list[tuple[str, str]] = []
         self.nodes: list[SourceArray | SourceGroup] = []
@@ -74,12 +80,14 @@ class GRIBSource:
 
     def close(self) -> None:
         """Close the file."""
-        for dataset in self._sets:
-            dataset.close()
+        with _LIBRARY:
+            for dataset in self._sets:
+                dataset.close()
 
 
 def _read(variable: xarray.Variable, box: Box) -> AnyArray:
-    return np.asarray(variable[box].values, variable.dtype)
+    with _LIBRARY:
+        return np.asarray(variable[box].values, variable.dtype)
 
 
 def _why_not() -> StoredChunks | str:

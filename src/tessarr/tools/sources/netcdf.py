@@ -7,8 +7,9 @@ become their integers, with CF's ``flag_values`` and ``flag_meanings``. Variable
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -39,11 +40,15 @@ if TYPE_CHECKING:
     Variable: TypeAlias = netCDF4.Variable[Any]
 
 
+_LIBRARY = threading.RLock()
+"""Held while the library is called: threads must not use it at the same time, not even for different files."""
+
+
 class NetCDFSource:
     """Read an opened NetCDF file."""
 
     kind = "netcdf"
-    parallel = False  # the library is not safe to use from several threads
+    parallel = False  # of `_LIBRARY`
 
     def __init__(self, place: str) -> None:
         try:
@@ -52,13 +57,16 @@ class NetCDFSource:
             raise missing("netCDF4", "NetCDF") from error
         _check_length(place)
         self._place = place
-        self._file = netCDF4.Dataset(place, "r")
-        self._file.set_auto_maskandscale(False)
-        self._file.set_auto_chartostring(False)
         self.notices: list[str] = []
         self.unsupported: list[tuple[str, str]] = []
         self.nodes: list[SourceArray | SourceGroup] = []
-        self._group(self._file, "")
+        with _LIBRARY, ExitStack() as failed:
+            self._file = netCDF4.Dataset(place, "r")
+            failed.callback(self._file.close)
+            self._file.set_auto_maskandscale(False)
+            self._file.set_auto_chartostring(False)
+            self._group(self._file, "")
+            failed.pop_all()
 
     def _group(self, group: netCDF4.Dataset, path: str) -> None:
         values = ((name, group.getncattr(name)) for name in group.ncattrs())
@@ -101,8 +109,9 @@ class NetCDFSource:
         )
 
     def _stored(self, variable: Variable, path: str) -> StoredChunks | str:
-        if self._file.disk_format != "HDF5":
-            shape = tuple(int(n) for n in variable.shape)
+        with _LIBRARY:
+            disk_format, shape = self._file.disk_format, tuple(int(n) for n in variable.shape)
+        if disk_format != "HDF5":
             return classic.stored_chunks(self._place, path, shape)
         with suppress(ImportError):
             import h5py
@@ -115,7 +124,8 @@ class NetCDFSource:
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        with _LIBRARY:
+            self._file.close()
 
 
 def _check_length(place: str) -> None:
@@ -161,11 +171,14 @@ def _dtype(variable: Variable) -> tuple[AnyDType | type[str] | DataType | None, 
 
 
 def _reader(variable: Variable, dtype: Any) -> Callable[[Box], AnyArray]:
+    element = variable.dtype
+
     def read(box: Box) -> AnyArray:
         # The library changes the dtype of unsigned and of empty results; values are the same.
-        values = np.asarray(variable[box] if box else variable[...])
+        with _LIBRARY:
+            values = np.asarray(variable[box] if box else variable[...])
         if isinstance(dtype, DataType):
-            return rows(values, variable.dtype)
+            return rows(values, element)
         if dtype is str:
             return values.astype(np.dtypes.StringDType())
         wanted = tuple(part.stop - part.start for part in box)
