@@ -175,6 +175,78 @@ def test_grib_is_what_cfgrib_reads(tmp_path: Path) -> None:
     assert "no codec" in reason(places[0], "t")
 
 
+def begins(data: bytes, number: int) -> int:
+    return [at for at in range(len(data)) if data.startswith(b"GRIB", at)][number]
+
+
+DAMAGES: dict[str, Any] = {
+    "cut off": lambda data: data[:-100],
+    "cut off behind a header": lambda data: data[: begins(data, 1) + 12],
+    "its beginning": lambda data: data[: begins(data, 1)] + b"XXXX" + data[begins(data, 1) + 4 :],
+    "its end": lambda data: data[: begins(data, 1) - 4] + b"XXXX" + data[begins(data, 1) :],
+    "its length": lambda data: data[: begins(data, 1) + 13] + b"\7" + data[begins(data, 1) + 14 :],
+    "a section": lambda data: data[: begins(data, 1) + 20] + b"\xff" * 60 + data[begins(data, 1) + 80 :],
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_grib_file_with_a_damaged_message_is_refused(tmp_path: Path, damage: str) -> None:
+    """Where cfgrib leaves the message out, and those behind it."""
+    pytest.importorskip("cfgrib", reason="belongs to the extra [grib]")
+    write_grib(tmp_path / "whole.grib", range(4))
+    data = (tmp_path / "whole.grib").read_bytes()
+    (tmp_path / "a.grib").write_bytes(DAMAGES[damage](data))
+    with pytest.raises(StoreError, match=r"a\.grib"):
+        convert(tmp_path / "a.grib", tmp_path / "out.zarr")
+    assert not (tmp_path / "out.zarr").exists()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_texts_between_the_messages_of_a_grib_file_and_what_is_there_twice(tmp_path: Path) -> None:
+    pytest.importorskip("cfgrib", reason="belongs to the extra [grib]")
+    for number in range(2):
+        write_grib(tmp_path / f"{number}.grib", range(number, number + 1))
+    first, second = ((tmp_path / f"{number}.grib").read_bytes() for number in range(2))
+    heading = b"\x01\r\r\n001\r\r\nHTXA85 ECMF 010000\r\r\n"
+    (tmp_path / "a.grib").write_bytes(first + b"\r\r\n\x03" + bytes(512) + heading + second)
+    report = convert(tmp_path / "a.grib", tmp_path / "a.zarr")
+    assert not any("left out" in notice for notice in report.plan.notices)
+    assert values_of(tmp_path / "a.zarr", "t").shape[0] == 2
+    (tmp_path / "b.grib").write_bytes(first + second + first)
+    report = convert(tmp_path / "b.grib", tmp_path / "b.zarr")
+    assert any("fields with the keys of one before are left out: 2" in notice for notice in report.plan.notices)
+    np.testing.assert_array_equal(values_of(tmp_path / "b.zarr", "t"), values_of(tmp_path / "a.zarr", "t"))
+
+
+def test_a_file_that_is_replaced_is_opened_again(tmp_path: Path) -> None:
+    pytest.importorskip("cfgrib", reason="belongs to the extra [grib]")
+    for days in (1, 3):
+        write_grib(tmp_path / "a.grib", range(days))
+        convert(tmp_path / "a.grib", tmp_path / f"{days}.zarr")
+    assert values_of(tmp_path / "3.zarr", "t").shape[0] == 3
+
+
+@pytest.mark.parametrize("suffix", ["fits", "fits.gz", "nii", "nii.gz", "grib"])
+@pytest.mark.filterwarnings("ignore")
+def test_a_file_of_any_of_these_formats_that_is_cut_off_is_an_error(tmp_path: Path, suffix: str) -> None:
+    place = tmp_path / f"a.{suffix}"
+    if suffix.startswith("fits"):
+        fits = pytest.importorskip("astropy.io.fits", reason="belongs to the extra [fits]")
+        fits.HDUList([fits.PrimaryHDU(IMAGE), fits.ImageHDU(IMAGE)]).writeto(place)
+    elif suffix.startswith("nii"):
+        nibabel = pytest.importorskip("nibabel", reason="belongs to the extra [convert]")
+        nibabel.save(nibabel.Nifti1Image(IMAGE.astype("i2"), np.eye(4)), place)
+    else:
+        write_grib(place, range(3))
+    whole = place.read_bytes()
+    for length in (len(whole) - 3001, len(whole) // 3 + 7, len(whole) * 3 // 4 + 7):
+        place.write_bytes(whole[:length])
+        with pytest.raises(StoreError):
+            convert(place, tmp_path / "out.zarr")
+        assert not (tmp_path / "out.zarr").exists()
+
+
 @pytest.mark.parametrize(
     ("package", "start"), [("nibabel", b"\0" * 344 + b"n+1\0"), ("astropy.io.fits", b"SIMPLE  ="), ("cfgrib", b"GRIB")]
 )

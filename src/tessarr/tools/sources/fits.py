@@ -6,13 +6,15 @@ becomes ``_FillValue``. Tables are left out.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from tessarr.errors import StoreError
 from tessarr.tools.sources.attributes import collect
 from tessarr.tools.sources.base import UNSET, Box, SourceArray, SourceGroup, StoredChunks, contiguous, missing
 from tessarr.tools.sources.remote_file import RemoteFile
@@ -68,7 +70,10 @@ class FITSSource:
         self.unsupported: list[tuple[str, str]] = []
         self.nodes: list[SourceArray | SourceGroup] = []
         images: list[tuple[int, _Image]] = []
-        for number, unit in enumerate(self._file):
+        units = [*self._file]
+        if behind := _behind(units[-1], str(place)):
+            self.notices.append(f"what follows the last extension is none, and left out: {behind[:40]!r}…")
+        for number, unit in enumerate(units):
             if not unit.is_image:
                 self.notices.append(f"extension {number} ({unit.name or 'without a name'}) is a table; left out")
             elif unit.header["NAXIS"]:
@@ -114,6 +119,33 @@ class FITSSource:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _behind(unit: _Image, place: str) -> bytes:
+    """Return what follows the last unit that astropy found, without what fills a block.
+
+    Raises `StoreError` where the file ends before its last block, or has the beginning of another unit there: astropy leaves
+    such a unit out.
+    """
+    found: Any = unit.fileinfo()
+    file, end = found["file"], found["datLoc"] + found["datSpan"]
+    with warnings.catch_warnings(action="ignore"):
+        file.seek(max(0, end - _BLOCK))
+        last = file.read(_BLOCK)
+        file.seek(end)
+        behind = bytes(file.read(_BLOCK)) if len(last) == _BLOCK else b""
+    if not last or behind.startswith(b"XTENSION"):
+        raise StoreError(
+            "a FITS file is damaged or cut off",
+            store=place,
+            expected="the header and data of each extension",
+            got=f"the end of the file, or an extension that cannot be read, behind byte {end - _BLOCK if not last else end}",
+            hint="Fetch the file again",
+        )
+    return behind.strip(b"\0 ")
+
+
+_BLOCK = 2880
 
 
 def _is_layout(keyword: str) -> bool:

@@ -6,13 +6,18 @@ that values are floats, and NaN where they are missing.
 
 from __future__ import annotations
 
+import logging
+import os
 import threading
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from mmap import ACCESS_READ, mmap
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tessarr.errors import StoreError
 from tessarr.tools.sources.attributes import collect
 from tessarr.tools.sources.base import Box, SourceArray, SourceGroup, StoredChunks, missing
 from tessarr.types import AnyArray
@@ -26,21 +31,28 @@ _LIBRARY = threading.RLock()
 
 
 class GRIBSource:
-    """Read an opened GRIB file."""
+    """Read an opened GRIB file. Raises `StoreError` for one of which a message is damaged or cut off."""
 
     kind = "grib"
     parallel = False  # of `_LIBRARY`
 
     def __init__(self, place: str) -> None:
-        try:
-            cfgrib = import_module("cfgrib")
-        except (ImportError, RuntimeError) as error:  # eccodes' library may be missing
-            raise missing("cfgrib", "GRIB", "grib") from error
+        starts = message_starts(place)
+        state = os.stat(place)
         with _LIBRARY:
-            self._sets = cfgrib.open_datasets(
-                place, backend_kwargs={"indexpath": ""}, decode_times=False, decode_timedelta=False, cache=False
+            opened = _open(place, (state.st_mtime_ns, state.st_size))
+        if lost := sorted({*starts} - {*opened.starts}):
+            raise StoreError(
+                "messages of a GRIB file cannot be read",
+                store=place,
+                expected=f"{len(starts)} messages",
+                got=f"{len(starts) - len(lost)}, without that at byte {lost[0]}",
+                hint="The file is damaged; fetch it again",
             )
+        self._sets = opened.datasets
         self.notices: list[str] = []
+        if opened.repeated:
+            self.notices.append(f"fields with the keys of one before are left out: {opened.repeated}")
         self.unsupported: list[tuple[str, str]] = []
         self.nodes: list[SourceArray | SourceGroup] = []
         if len(self._sets) != 1:
@@ -79,10 +91,96 @@ class GRIBSource:
             )
 
     def close(self) -> None:
-        """Close the file."""
-        with _LIBRARY:
-            for dataset in self._sets:
-                dataset.close()
+        """Let go of the datasets, which keep no file open."""
+        self._sets = ()
+
+
+class _Opened(NamedTuple):
+    """What cfgrib finds in a file, which it opens for each field that is read."""
+
+    datasets: tuple[xarray.Dataset, ...]
+    starts: tuple[int, ...]
+    """Where the messages begin that have fields in the datasets."""
+    repeated: int
+    """How many fields have the keys of one before."""
+
+
+@lru_cache(maxsize=4)
+def _open(place: str, _state: tuple[int, int]) -> _Opened:
+    """Open a file; again without scanning it while its time and size are the same."""
+    try:
+        cfgrib = import_module("cfgrib")
+    except (ImportError, RuntimeError) as error:  # eccodes' library may be missing
+        raise missing("cfgrib", "GRIB", "grib") from error
+    log = logging.getLogger("cfgrib.messages")
+    with TemporaryDirectory(prefix="tessarr-grib-") as folder:
+        # An index as a file, because the messages would be scanned again for each parameter without one.
+        options = {"indexpath": os.path.join(folder, "{short_hash}"), "errors": "raise"}
+        before, log.disabled = (
+            log.disabled,
+            True,
+        )  # it would tell of an error that is raised that it keeps it from the index
+        try:
+            stream = cfgrib.FileStream(place, errors="raise")
+            index = cfgrib.dataset.open_fileindex(stream, indexpath=options["indexpath"])
+        finally:
+            log.disabled = before
+        datasets = cfgrib.open_datasets(
+            place, backend_kwargs=options, decode_times=False, decode_timedelta=False, cache=False
+        )
+    offsets = [ids for _, ids in index.field_ids_index]
+    starts = sorted({one[0] if isinstance(one, tuple) else one for ids in offsets for one in ids})
+    return _Opened(tuple(datasets), tuple(starts), sum(len(ids) - 1 for ids in offsets))
+
+
+def message_starts(place: str) -> list[int]:
+    """Return where the messages of a file begin, by their lengths, which are those of the file whatever they hold.
+
+    Raises `StoreError` for one that is cut off, or whose beginning or end is not that of a message.
+
+    Source: WMO-No. 306, volume I.2, FM 92 GRIB (editions 1 and 2, section 0).
+    """
+    starts: list[int] = []
+    with open(place, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        done = 0
+        while True:
+            start = data.find(_BEGIN, done)
+            if data[done : start if start >= 0 else len(data)].rstrip(b"\0").endswith(_END):
+                raise _damaged(place, done, f"{_BEGIN.decode()} at the beginning of a message", data[done : done + 4])
+            if start < 0:
+                return starts
+            length = _length(data[start : start + 16])
+            if length is None:  # a text between messages, or an edition whose length is elsewhere
+                done = start + len(_BEGIN)
+                continue
+            done = start + length
+            if data[done - len(_END) : done] != _END:
+                raise _damaged(place, start, f"{_END.decode()} at byte {done - len(_END)}", data[done - 4 : done])
+            starts.append(start)
+
+
+_BEGIN, _END = b"GRIB", b"7777"
+
+
+def _length(head: bytes) -> int | None:
+    """Return the length of a message that begins with `head`."""
+    match head[7:8]:
+        case b"\1":
+            length = int.from_bytes(head[4:7], "big")
+            return None if length >= 1 << 23 else length  # of a larger one a multiple, by a convention of ECMWF
+        case b"\2" if len(head) == 16:
+            return int.from_bytes(head[8:16], "big")
+    return None
+
+
+def _damaged(place: str, at: int, expected: str, got: bytes) -> StoreError:
+    return StoreError(
+        f"a message of a GRIB file is damaged or cut off, at byte {at}",
+        store=place,
+        expected=expected,
+        got=repr(got) if got else "the end of the file",
+        hint="Fetch the file again",
+    )
 
 
 def _read(variable: xarray.Variable, box: Box) -> AnyArray:
