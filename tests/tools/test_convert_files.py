@@ -159,6 +159,38 @@ def test_chunks_that_one_file_lacks_hold_its_own_fill_value(tmp_path: Path) -> N
     assert found.tolist() == [1, 1, 1, 1, 1, 1, 6, 6, 1, 1, 7, 7]
 
 
+def write_step(place: Path, hour: float, *, crs: int = 7) -> None:
+    """Write a file of one time, which is a scalar."""
+    with netcdf4.Dataset(place, "w") as file:
+        file.createDimension("x", 4)
+        for name, value in (("time", hour), ("valid_time", hour + 6)):
+            scalar = file.createVariable(name, "f8", ())
+            scalar.units = "hours since 2020-01-01"
+            scalar[...] = value
+        file.createVariable("crs", "i4", ())[...] = crs
+        values = file.createVariable("a", "f4", ("x",), zlib=True)
+        values.coordinates = "time valid_time"
+        values[:] = hour + np.arange(4)
+
+
+def test_scalars_that_differ_between_files_become_values_along_a_new_dimension(tmp_path: Path) -> None:
+    """As in files of one time each, which are put in the order of their times."""
+    for name, hour in (("a", 12), ("b", 0), ("c", 6)):
+        write_step(tmp_path / f"{name}.nc", hour)
+    convert(str(tmp_path / "?.nc"), tmp_path / "out.zarr", along="time", jobs=2)
+    made = xarray.open_dataset(tmp_path / "out.zarr", engine="tessarr", decode_times=False, consolidated=False)
+    assert made["a"].dims == ("time", "x")
+    assert made["time"].values.tolist() == [0, 6, 12]
+    assert (made["valid_time"].dims, made["valid_time"].values.tolist()) == (("time",), [6, 12, 18])
+    assert (made["crs"].dims, int(made["crs"])) == ((), 7)
+    np.testing.assert_array_equal(made["a"], made["time"].values[:, None] + np.arange(4))
+    save_file_references(str(tmp_path / "?.nc"), tmp_path / "refs.json", along="time")
+    np.testing.assert_array_equal(tessarr.open_array(f"reference:{tmp_path}/refs.json", path="a")[...], made["a"])
+    write_step(tmp_path / "d.nc", 6)
+    with pytest.raises(BaseZarrError, match=r"c\.nc and d\.nc: time goes back, or stays"):
+        convert(str(tmp_path / "?.nc"), tmp_path / "other.zarr", along="time")
+
+
 def test_files_can_be_stacked_along_a_new_dimension(tmp_path: Path) -> None:
     planes = [np.arange(6, dtype="u1").reshape(2, 3) + number for number in range(3)]
     for number, plane in enumerate(planes):

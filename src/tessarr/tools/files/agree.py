@@ -66,6 +66,18 @@ def _lengths(file: ScannedFile) -> dict[str, int]:
     }
 
 
+def join_scalars(files: Sequence[ScannedFile]) -> None:
+    """Let scalars that differ between files be values along the new dimension, as the time of files of one time each."""
+    named = [file.arrays for file in files]
+    for path, array in named[0].items():
+        found = [arrays[path] for arrays in named if path in arrays]
+        if array.node.shape or len(found) < len(files) or any(one.node.shape for one in found):
+            continue
+        if len({one.digest for one in found}) > 1:
+            for one in found:
+                one.digest = None
+
+
 def ordered(files: Sequence[ScannedFile], along: str) -> list[ScannedFile]:
     """Return the files by the first value of the dimension's coordinate; as given where a file has none."""
     found = [_coordinate(file, along) for file in files]
@@ -84,11 +96,11 @@ def _coordinate(file: ScannedFile, along: str) -> AnyArray | None:
     found = [
         array.values
         for path, array in file.arrays.items()
-        if path.rpartition("/")[2] == along and array.node.dimension_names == (along,)
+        if path.rpartition("/")[2] == along and array.node.dimension_names in ((along,), ())
     ]
     if len(found) != 1 or found[0] is None or not found[0].size or found[0].dtype.kind not in "iuf":
         return None
-    return found[0].astype(np.int64 if found[0].dtype.kind == "i" else np.float64)
+    return found[0].reshape(-1).astype(np.int64 if found[0].dtype.kind == "i" else np.float64)
 
 
 def check_agreement(files: Sequence[ScannedFile], along: Along, *, packing: bool, gaps: bool) -> None:

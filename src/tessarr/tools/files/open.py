@@ -119,7 +119,7 @@ def _scanned(
     executor: Executor | None,
     options: Mapping[str, object] | None,
 ) -> tuple[list[ScannedFile], Along]:
-    from tessarr.tools.files.agree import Along, dimension_between, ordered
+    from tessarr.tools.files.agree import Along, dimension_between, join_scalars, ordered
     from tessarr.tools.files.scan import scan, scan_files
 
     if along is None:
@@ -128,10 +128,13 @@ def _scanned(
     for file in scan_files(places, kind, along, jobs=jobs, executor=executor, storage_options=options):
         if files:
             for array in file.arrays.values():
-                if array.digest is not None:
+                if array.digest is not None and array.node.shape:
                     array.values = None  # those of the first file are kept, and equal
         files.append(file)
-    return ordered(files, along), Along(along, not any(_has(file, along) for file in files))
+    is_new = not any(_has(file, along) for file in files)
+    if is_new:
+        join_scalars(files)
+    return ordered(files, along), Along(along, is_new)
 
 
 def _has(file: ScannedFile, along: str) -> bool:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from typing import Any, Protocol
+from typing import BinaryIO, Protocol, cast
 
 import numpy as np
 
@@ -127,8 +127,8 @@ def _behind(unit: _Image, place: str) -> bytes:
     Raises `StoreError` where the file ends before its last block, or has the beginning of another unit there: astropy leaves
     such a unit out.
     """
-    found: Any = unit.fileinfo()
-    file, end = found["file"], found["datLoc"] + found["datSpan"]
+    found = unit.fileinfo()
+    file, end = cast("BinaryIO", found["file"]), int(str(found["datLoc"])) + int(str(found["datSpan"]))
     with warnings.catch_warnings(action="ignore"):
         file.seek(max(0, end - _BLOCK))
         last = file.read(_BLOCK)

@@ -91,7 +91,7 @@ class GRIBSource:
             )
 
     def close(self) -> None:
-        """Let go of the datasets, which keep no file open."""
+        """Release the datasets, which keep no file open."""
         self._sets = ()
 
 
