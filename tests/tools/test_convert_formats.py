@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,51 @@ def test_a_tiff_that_is_cut_off_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"cut off|page offset"):
         convert(tmp_path / "a.tif", tmp_path / "out.zarr")
     assert not (tmp_path / "out.zarr").exists()
+
+
+@pytest.mark.parametrize("bigtiff", [False, True])
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_tiff_of_which_pages_are_cut_off_is_refused_also_where_nothing_is_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bigtiff: bool, is_told: bool
+) -> None:
+    """What tifffile logs is all that it says of pages that it leaves out."""
+    tifffile = pytest.importorskip("tifffile", reason="belongs to the extra [convert]")
+    monkeypatch.setattr(logging.getLogger("tifffile"), "disabled", not is_told)
+    place = tmp_path / "a.tif"
+    with tifffile.TiffWriter(place, bigtiff=bigtiff) as file:
+        for plane in IMAGE:
+            file.write(plane, tile=(64, 64), photometric="minisblack")
+    convert(place, tmp_path / "whole.zarr")
+    whole = place.read_bytes()
+    for length in range(len(whole) // len(IMAGE), len(whole), len(whole) // 17):
+        place.write_bytes(whole[:length])
+        with pytest.raises(StoreError, match=r"cut off|page offset"):
+            convert(place, tmp_path / "out.zarr")
+        assert not (tmp_path / "out.zarr").exists()
+
+
+def test_pages_of_an_ome_tiff_that_are_in_a_file_which_is_not_there_are_named(tmp_path: Path) -> None:
+    tifffile = pytest.importorskip("tifffile", reason="belongs to the extra [convert]")
+    identifiers = [f"urn:uuid:00000000-0000-0000-0000-00000000000{number}" for number in range(2)]
+    places = "".join(
+        f'<TiffData FirstZ="{number}" IFD="0" PlaneCount="1"><UUID FileName="{number}.ome.tif">{one}</UUID></TiffData>'
+        for number, one in enumerate(identifiers)
+    )
+    for number, one in enumerate(identifiers):
+        described = (
+            f'<?xml version="1.0"?><OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06" UUID="{one}">'
+            '<Image ID="Image:0">'
+            f'<Pixels ID="Pixels:0" DimensionOrder="XYZCT" Type="uint16" SizeX="{IMAGE.shape[2]}" SizeY="{IMAGE.shape[1]}"'
+            f' SizeZ="2" SizeC="1" SizeT="1"><Channel ID="Channel:0:0" SamplesPerPixel="1"/>{places}</Pixels></Image></OME>'
+        )
+        tifffile.imwrite(tmp_path / f"{number}.ome.tif", IMAGE[number], description=described, metadata=None, ome=False)
+    report = convert(tmp_path / "0.ome.tif", tmp_path / "both.zarr")
+    assert not any("missing" in notice for notice in report.plan.notices)
+    np.testing.assert_array_equal(values_of(tmp_path / "both.zarr"), IMAGE[:2])
+    (tmp_path / "1.ome.tif").unlink()
+    report = convert(tmp_path / "0.ome.tif", tmp_path / "one.zarr")
+    assert any("1 of 2 pages are missing" in notice for notice in report.plan.notices)
+    np.testing.assert_array_equal(values_of(tmp_path / "one.zarr"), np.stack([IMAGE[0], np.zeros_like(IMAGE[0])]))
 
 
 # -- NIfTI, FITS, GRIB ---------------------------------------------------------------------------------------------------

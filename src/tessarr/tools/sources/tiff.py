@@ -15,7 +15,7 @@ from functools import partial
 from io import BufferedReader
 from itertools import product
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from tessarr.tools.sources.attributes import collect
 from tessarr.tools.sources.base import Box, SourceArray, SourceGroup, StoredChunks, bytes_codec, contiguous, missing
 from tessarr.tools.sources.remote_file import RemoteFile
 from tessarr.types import AnyArray, JSONObject
+
+if TYPE_CHECKING:
+    import tifffile
 
 _AXES = {"X": "x", "Y": "y", "Z": "z", "C": "c", "T": "t", "S": "sample", "I": "page", "Q": None}
 # Tags that describe the layout of the file, or repeat the array's metadata.
@@ -68,6 +71,8 @@ class TIFFSource:
                 else tifffile.TiffFile(place)
             )
             series = list(self._file.series)
+            if not logging.getLogger("tifffile").isEnabledFor(logging.ERROR):  # then no error was reported
+                errors += _broken_chain(self._file)
         if errors:
             self._file.close()
             raise StoreError(
@@ -95,6 +100,11 @@ class TIFFSource:
         if series.dtype is None or not series.shape:
             self.unsupported.append((path, "tifffile cannot say what its pixels are"))
             return
+        absent = sum(one is None for one in series.pages) if series.kind == "ome" else 0
+        if absent:  # they are in files that are not there, or were never written
+            self.notices.append(
+                f"/{path}: {absent} of {len(series.pages)} pages are missing, and hold the value {page.nodata}"
+            )
         attributes = collect(self._attributes(page), f"/{path}", self.notices)
         self.nodes.append(
             SourceArray(
@@ -152,6 +162,28 @@ def _page_errors() -> Iterator[list[str]]:
         logger.removeHandler(handler)
 
 
+def _broken_chain(file: tifffile.TiffFile) -> list[str]:
+    """Return what is wrong with the chain of pages, by following it: each has the offset of the next one at its end."""
+    data, is_big = file.filehandle, file.is_bigtiff
+    if file.is_ndpi or (not is_big and data.size >= 1 << 32):
+        return []  # their offsets have 64 bits where the format has 32
+    order: Literal["little", "big"] = "little" if file.byteorder == "<" else "big"
+    counts, entry, nbytes = (8, 20, 8) if is_big else (2, 12, 4)
+    at, seen = nbytes, set[int]()
+    while True:
+        data.seek(at)
+        number = data.read(nbytes)
+        offset = int.from_bytes(number, order)
+        if len(number) == nbytes and not offset:
+            return []
+        data.seek(offset)
+        count = data.read(counts)
+        if len(number) < nbytes or len(count) < counts or offset in seen:
+            return [f"invalid page offset {offset} at byte {at}"]
+        seen.add(offset)
+        at = offset + counts + int.from_bytes(count, order) * entry
+
+
 def _dimensions(axes: str) -> tuple[str | None, ...] | None:
     names = tuple(_AXES.get(axis, axis.lower()) for axis in axes)
     named = [name for name in names if name]
@@ -175,10 +207,25 @@ def _reader(series: Any) -> Callable[[Box], AnyArray]:
             if page is None:
                 out[at] = series.keyframe.nodata
             else:
-                _read_page(page, inner, out[at] if at else out)
+                with _file_of(page):
+                    _read_page(page, inner, out[at] if at else out)
         return out
 
     return read
+
+
+@contextmanager
+def _file_of(page: Any) -> Iterator[None]:
+    """Open the file of a page, which tifffile closes where it is another one than that of the series."""
+    handle = page.parent.filehandle
+    was_closed = handle.closed
+    if was_closed:
+        handle.open()
+    try:
+        yield
+    finally:
+        if was_closed:
+            handle.close()
 
 
 def _read_page(page: Any, box: Box, out: AnyArray) -> None:
