@@ -14,6 +14,7 @@ from tessarr.errors import ConflictError
 from tessarr.storage import LMDBStore, LocalStore, MemoryStore, PrefixStore, SQLiteStore
 from tessarr.stores.base import Store
 from tessarr.stores.local import exchange
+from tessarr.stores.local.transactions import commit
 from tessarr.stores.local.transactions.commit import Marks
 from tessarr.transactions.overlay import OverlayStore
 from tests.simulation.operations import make
@@ -72,6 +73,30 @@ def test_a_chunk_that_appears_in_the_meantime_is_a_conflict(place: Store, change
     found: Any = tessarr.open_group(place, mode="r")
     assert sorted(found) == ["a", "b", "g"]
     assert found["a"][:].tolist() == [1] * 4 + [77] * 4
+
+
+def test_a_document_of_another_format_that_is_finished_while_the_commit_waits_for_it_is_a_conflict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A migration was writing it: the transaction found it missing when it opened the array, and again in the commit."""
+    tessarr.create_group(tmp_path / "a", zarr_format=2).create_array("x", data=np.ones(4, "i4"), chunks=(2,))
+    mark = commit._Change.mark
+
+    def then_finished(self: Any, *arguments: Any) -> None:
+        mark(self, *arguments)
+        (tmp_path / "a" / "x" / "zarr.json").write_text("{}")
+
+    monkeypatch.setattr(commit._Change, "mark", then_finished)
+
+    def body() -> None:
+        with tessarr.transaction(tmp_path / "a") as tx:
+            del tx.group["x"]
+
+    with pytest.raises(ConflictError, match="added values") as error:
+        body()
+    assert error.value.keys == ("x/zarr.json",)
+    (tmp_path / "a" / "x" / "zarr.json").unlink()
+    assert tessarr.open_array(tmp_path / "a", path="x")[...].tolist() == [1] * 4
 
 
 @pytest.mark.parametrize("mode", ["auto", pytest.param("swap", marks=needs_exchange)])

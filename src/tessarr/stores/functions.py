@@ -25,6 +25,7 @@ import inspect
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tessarr.common.segments import Piece, Stored, StoredBytes, flat, join
@@ -346,11 +347,17 @@ def check_versions(url: str, expected: Mapping[str, Version | None], version: Ca
 
 
 def check_listed(
-    url: str, listed: Iterable[str], list_below: Callable[[str], Iterable[str]], *known: Container[str]
+    url: str,
+    listed: Iterable[str],
+    list_below: Callable[[str], Iterable[str]],
+    changes: Container[str] = (),
+    expected: Mapping[str, Version | None] = MappingProxyType({}),
 ) -> None:
-    """Raise `ConflictError` with the `keys` under the prefixes `listed` that are in none of `known`: the second step."""
+    """Raise `ConflictError` with the `keys` under the prefixes `listed` that are not in `changes`, and have no version in
+    `expected`: the second step. A key that is to be missing may be there since the first one.
+    """
     keys = {key for prefix in listed for key in list_below(prefix)}
-    added = tuple(sorted(key for key in keys if not any(key in one for one in known)))
+    added = tuple(sorted(key for key in keys if key not in changes and expected.get(key) is None))
     if added:
         trouble = ConflictError(
             "another writer added values below a node that the transaction moves, replaces or removes, and nothing of it was "

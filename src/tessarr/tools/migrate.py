@@ -424,7 +424,7 @@ def _write_document(store: Store, step: Step, key: str, data: bytes, overwrite: 
         if any(store.exists(old) for old in step.old_keys):
             raise
         return False
-    if not step.path or not isinstance(store, Commit) or store.exists(step.old_keys[0]):
+    if not step.path or store.exists(step.old_keys[0]):
         return True
     run_steps(withdraw_steps(store, key, data))
     return False

@@ -262,17 +262,19 @@ class _Change:
         self._check_directories(key for number, key in enumerate(self.staged) if compared.version(number) is None)
         self.checked = Checked(files, ComparedSteps(self.staged, compared))  # `keys` begins with those that are staged
 
-    def check_listed(self, listed: Iterable[str], *known: Container[str]) -> None:
-        """Raise `ConflictError` for keys under `listed` that are in none of `known`. Waits for who is writing one now.
+    def check_listed(
+        self, listed: Iterable[str], changes: Container[str], expected: Mapping[str, Version | None]
+    ) -> None:
+        """Raise `ConflictError` for keys under `listed` that are neither changed nor expected.
 
-        Who comes later finds the marks, or replaces a value without a lock, and so after the transaction.
+        Waits for who is writing one now. Who comes later finds the marks, or replaces a value without a lock, and so after the transaction.
         """
         listed, own = [*listed], {*self.marks.locks}
         for prefix in listed:
             for lock in locks_below(path_of(self.base, prefix)):
                 if lock not in own:
                     self.marks.wait_for(lock)
-        check_listed(self.url, listed, functools.partial(walk, self.base), *known)
+        check_listed(self.url, listed, functools.partial(walk, self.base), changes, expected)
 
     def _check_directories(self, missing: Iterable[str]) -> None:
         """Raise `UnsupportedOperationError` where a new value would replace a directory with values that stay."""
