@@ -267,7 +267,8 @@ class _Change:
     ) -> None:
         """Raise `ConflictError` for keys under `listed` that are neither changed nor expected.
 
-        Waits for who is writing one now. Who comes later finds the marks, or replaces a value without a lock, and so after the transaction.
+        Waits for who is writing one now. Who comes later finds the marks, or replaces a value without a lock, and so after
+        the transaction.
         """
         listed, own = [*listed], {*self.marks.locks}
         for prefix in listed:
