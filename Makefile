@@ -155,9 +155,9 @@ check-pyright: $(STAMP) ## pyright on the package and on tests/typing
 check-rust: ## the tests of the Rust modules, and clippy
 	# With assertions and checks of overflow, and compiled in a third of the time that a release needs. Its tests mutate the
 	# seeds of each fuzz target for a second.
-	if command -v cargo >/dev/null; then CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0 cargo test --quiet --manifest-path rust/Cargo.toml; fi
+	if command -v cargo >/dev/null; then MAKEFLAGS= CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0 cargo test --quiet --manifest-path rust/Cargo.toml; fi
 	# Mistakes alone: each release of clippy has further rules of style.
-	if cargo clippy --version >/dev/null 2>&1; then cargo clippy --quiet --release --locked --manifest-path rust/schedules/Cargo.toml -- -D clippy::correctness -D clippy::suspicious -A clippy::style -A clippy::complexity; fi
+	if cargo clippy --version >/dev/null 2>&1; then MAKEFLAGS= cargo clippy --quiet --release --locked --manifest-path rust/schedules/Cargo.toml -- -D clippy::correctness -D clippy::suspicious -A clippy::style -A clippy::complexity; fi
 
 format: $(STAMP) ## put the code in form
 	$(PY) -m ruff format .

@@ -17,6 +17,7 @@ from tessarr.tools.convert import convert, save_file_references
 from tessarr.tools.files.scan import scan
 from tessarr.tools.sources import source_kind
 from tessarr.tools.sources.base import SourceArray, SourceGroup, StoredChunks
+from tessarr.tools.sources.grib import message_starts
 from tests.narrow import array_of
 
 IMAGE = np.random.default_rng(1).integers(0, 50, (3, 130, 150)).astype("u2")
@@ -268,6 +269,22 @@ def test_texts_between_the_messages_of_a_grib_file_and_what_is_there_twice(tmp_p
     report = convert(tmp_path / "b.grib", tmp_path / "b.zarr")
     assert any("fields with the keys of one before are left out: 2" in notice for notice in report.plan.notices)
     np.testing.assert_array_equal(values_of(tmp_path / "b.zarr", "t"), values_of(tmp_path / "a.zarr", "t"))
+
+
+def test_messages_of_edition_1_of_more_than_8_mib_have_the_length_that_eccodes_says(tmp_path: Path) -> None:
+    eccodes = pytest.importorskip("eccodes", reason="belongs to the extra [grib]")
+    lengths = []
+    with open(tmp_path / "a.grib", "wb") as file:
+        for width in (1700, 20, 1701):
+            message = eccodes.codes_grib_new_from_samples("regular_ll_sfc_grib1")
+            for name, value in (("Ni", width), ("Nj", 1700), ("bitsPerValue", 24)):
+                eccodes.codes_set(message, name, value)
+            eccodes.codes_set_values(message, np.random.default_rng(width).random(width * 1700))
+            eccodes.codes_write(message, file)
+            lengths.append(eccodes.codes_get(message, "totalLength"))
+            eccodes.codes_release(message)
+    assert max(lengths) > 8 << 20
+    assert message_starts(str(tmp_path / "a.grib")) == [0, lengths[0], sum(lengths[:2])]
 
 
 def test_a_file_that_is_replaced_is_opened_again(tmp_path: Path) -> None:

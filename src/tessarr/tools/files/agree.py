@@ -96,7 +96,8 @@ def _coordinate(file: ScannedFile, along: str) -> AnyArray | None:
     found = [
         array.values
         for path, array in file.arrays.items()
-        if path.rpartition("/")[2] == along and array.node.dimension_names in ((along,), ())
+        if path.rpartition("/")[2] == along
+        and (array.node.dimension_names == (along,) or (array.node.dimension_names == () and array.digest is None))
     ]
     if len(found) != 1 or found[0] is None or not found[0].size or found[0].dtype.kind not in "iuf":
         return None

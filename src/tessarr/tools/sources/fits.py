@@ -72,7 +72,7 @@ class FITSSource:
         images: list[tuple[int, _Image]] = []
         units = [*self._file]
         if behind := _behind(units[-1], str(place)):
-            self.notices.append(f"what follows the last extension is none, and left out: {behind[:40]!r}…")
+            self.notices.append(f"what follows the last extension is left out: {behind[:40]!r}…")
         for number, unit in enumerate(units):
             if not unit.is_image:
                 self.notices.append(f"extension {number} ({unit.name or 'without a name'}) is a table; left out")

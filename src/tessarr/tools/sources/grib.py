@@ -116,10 +116,8 @@ def _open(place: str, _state: tuple[int, int]) -> _Opened:
     with TemporaryDirectory(prefix="tessarr-grib-") as folder:
         # An index as a file, because the messages would be scanned again for each parameter without one.
         options = {"indexpath": os.path.join(folder, "{short_hash}"), "errors": "raise"}
-        before, log.disabled = (
-            log.disabled,
-            True,
-        )  # it would tell of an error that is raised that it keeps it from the index
+        # An error that is raised would be logged too, as one that keeps the index from being written.
+        before, log.disabled = log.disabled, True
         try:
             stream = cfgrib.FileStream(place, errors="raise")
             index = cfgrib.dataset.open_fileindex(stream, indexpath=options["indexpath"])
@@ -149,27 +147,40 @@ def message_starts(place: str) -> list[int]:
                 raise _damaged(place, done, f"{_BEGIN.decode()} at the beginning of a message", data[done : done + 4])
             if start < 0:
                 return starts
-            length = _length(data[start : start + 16])
-            if length is None:  # a text between messages, or an edition whose length is elsewhere
+            length = _length(data, start)
+            if length is None:  # in a text between messages
                 done = start + len(_BEGIN)
                 continue
             done = start + length
-            if data[done - len(_END) : done] != _END:
+            if length < _SHORTEST or data[done - len(_END) : done] != _END:
                 raise _damaged(place, start, f"{_END.decode()} at byte {done - len(_END)}", data[done - 4 : done])
             starts.append(start)
 
 
 _BEGIN, _END = b"GRIB", b"7777"
+_SHORTEST = 12
+"""Bytes of sections 0 and 8 of edition 1."""
 
 
-def _length(head: bytes) -> int | None:
-    """Return the length of a message that begins with `head`."""
-    match head[7:8]:
-        case b"\1":
-            length = int.from_bytes(head[4:7], "big")
-            return None if length >= 1 << 23 else length  # of a larger one a multiple, by a convention of ECMWF
-        case b"\2" if len(head) == 16:
-            return int.from_bytes(head[8:16], "big")
+def _length(data: mmap, start: int) -> int | None:
+    """Return the length of the message that begins at `start`; ``None``: no message begins there."""
+
+    def number(at: int, nbytes: int = 3) -> int:
+        return int.from_bytes(data[start + at : start + at + nbytes], "big")
+
+    match number(7, 1):
+        case 1:
+            length = number(4)
+            if length < 1 << 23:
+                return length
+            # By a convention of ECMWF, for more than 8 MiB: multiples of 120, of which the length of section 4 says the rest.
+            flags, at = number(8 + 7, 1), 8 + number(8)
+            for has_section in (flags & 0x80, flags & 0x40):
+                at += number(at) if has_section else 0
+            rest = number(at)
+            return (length & 0x7FFFFF) * 120 - rest + 4 if rest < 120 else length
+        case 2:
+            return number(8, 8)
     return None
 
 

@@ -155,7 +155,7 @@ def from_zfpy() -> None:
 
 def from_imagecodecs() -> None:
     writer = f"imagecodecs {version('imagecodecs')}"
-    module = imagecodecs.numcodecs
+    module: Any = imagecodecs.numcodecs
     array = values("i4", (500,))
     made = [
         module.Zlib(level=6), module.Deflate(level=6), module.Zstd(level=5), module.Bz2(level=9), module.Lzma(level=6),
