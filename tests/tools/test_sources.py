@@ -100,7 +100,6 @@ def test_netcdf_rows_become_ragged_arrays_too(tmp_path: Path) -> None:
 THREADS = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from tessarr.tools.convert import convert
 files, target = sys.argv[1:]
 for number in range(5):

@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from importlib import import_module
 from mmap import ACCESS_READ, mmap
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -37,22 +37,12 @@ class GRIBSource:
     parallel = False  # of `_LIBRARY`
 
     def __init__(self, place: str) -> None:
-        starts = message_starts(place)
         state = os.stat(place)
         with _LIBRARY:
-            opened = _open(place, (state.st_mtime_ns, state.st_size))
-        if lost := sorted({*starts} - {*opened.starts}):
-            raise StoreError(
-                "messages of a GRIB file cannot be read",
-                store=place,
-                expected=f"{len(starts)} messages",
-                got=f"{len(starts) - len(lost)}, without that at byte {lost[0]}",
-                hint="The file is damaged; fetch it again",
-            )
-        self._sets = opened.datasets
+            self._sets, repeated = _open(place, (state.st_mtime_ns, state.st_size))
         self.notices: list[str] = []
-        if opened.repeated:
-            self.notices.append(f"fields with the keys of one before are left out: {opened.repeated}")
+        if repeated:
+            self.notices.append(f"fields with the keys of one before are left out: {repeated}")
         self.unsupported: list[tuple[str, str]] = []
         self.nodes: list[SourceArray | SourceGroup] = []
         if len(self._sets) != 1:
@@ -95,23 +85,17 @@ class GRIBSource:
         self._sets = ()
 
 
-class _Opened(NamedTuple):
-    """What cfgrib finds in a file, which it opens for each field that is read."""
-
-    datasets: tuple[xarray.Dataset, ...]
-    starts: tuple[int, ...]
-    """Where the messages begin that have fields in the datasets."""
-    repeated: int
-    """How many fields have the keys of one before."""
-
-
 @lru_cache(maxsize=4)
-def _open(place: str, _state: tuple[int, int]) -> _Opened:
-    """Open a file; again without scanning it while its time and size are the same."""
+def _open(place: str, _state: tuple[int, int]) -> tuple[tuple[xarray.Dataset, ...], int]:
+    """Return what cfgrib finds in a file, and how many fields have the keys of one before.
+
+    A file is scanned once while its time and size are the same; cfgrib opens it again for each field that is read.
+    """
     try:
         cfgrib = import_module("cfgrib")
     except (ImportError, RuntimeError) as error:  # eccodes' library may be missing
         raise missing("cfgrib", "GRIB", "grib") from error
+    starts = message_starts(place)
     log = logging.getLogger("cfgrib.messages")
     with TemporaryDirectory(prefix="tessarr-grib-") as folder:
         # An index as a file, because the messages would be scanned again for each parameter without one.
@@ -126,9 +110,17 @@ def _open(place: str, _state: tuple[int, int]) -> _Opened:
         datasets = cfgrib.open_datasets(
             place, backend_kwargs=options, decode_times=False, decode_timedelta=False, cache=False
         )
-    offsets = [ids for _, ids in index.field_ids_index]
-    starts = sorted({one[0] if isinstance(one, tuple) else one for ids in offsets for one in ids})
-    return _Opened(tuple(datasets), tuple(starts), sum(len(ids) - 1 for ids in offsets))
+    fields = [ids for _, ids in index.field_ids_index]
+    found = {one[0] if isinstance(one, tuple) else one for ids in fields for one in ids}
+    if lost := sorted({*starts} - found):
+        raise StoreError(
+            "messages of a GRIB file cannot be read",
+            store=place,
+            expected=f"{len(starts)} messages",
+            got=f"{len(starts) - len(lost)}, without that at byte {lost[0]}",
+            hint="The file is damaged; fetch it again",
+        )
+    return tuple(datasets), sum(len(ids) - 1 for ids in fields)
 
 
 def message_starts(place: str) -> list[int]:
