@@ -262,6 +262,29 @@ def test_a_conditional_write_whose_answer_was_lost_is_recognised(store: Store, s
     assert store.set_if_not_exists("new", b"x")
 
 
+def test_a_conditional_write_whose_answer_was_lost_is_recognised_at_the_second_look(
+    store: Store, s3_proxy: Proxy
+) -> None:
+    s3_proxy.faults += [Fault("lost", match="^PUT"), Fault("reset", match="^GET"), Fault("status", match="^GET")]
+    assert store.set_if_not_exists("new", b"x")
+
+
+def test_a_value_that_was_written_and_removed_while_answers_were_lost_is_a_conflict(
+    store: Store, s3_proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert isinstance(store, ObjectStore)
+    look = store._version_of_first_attempt
+
+    async def remove_and_look(key: str, options: Any) -> Any:
+        await store.delete_async(key)
+        return await look(key, options)
+
+    monkeypatch.setattr(store, "_version_of_first_attempt", remove_and_look)
+    s3_proxy.faults.append(Fault("lost", match="^PUT"))
+    with pytest.raises(ConflictError):
+        store.set("new", b"x", if_match=None)
+
+
 def test_a_conditional_write_that_lost_to_another_is_not_taken_for_ones_own(store: Store, s3_proxy: Proxy) -> None:
     version = store.version("k")
     store.set("k", b"other")

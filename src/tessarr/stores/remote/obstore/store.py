@@ -244,8 +244,10 @@ class ObjectStore(NetworkStore):
         return {"mode": mode, "use_multipart": False, "attributes": {_TOKEN_NAME: uuid.uuid4().hex}}
 
     async def _version_of_first_attempt(self, key: str, options: Mapping[str, Any]) -> Version | None:
-        """Return the version of `key` if its value has the idempotency token of `options`."""
-        found = await invoke(self._client, "get", self._at(key))
+        """Return the version of `key` if its value has the idempotency token of `options`; ``None`` if it is gone, too."""
+        found = await self._send(key, "GET", functools.partial(invoke, self._client, "get", self._at(key)))
+        if found is None:
+            return None
         attributes = {str(name).lower(): value for name, value in found.attributes.items()}
         return version_of(found.meta) if attributes.get(_TOKEN_NAME) == options["attributes"][_TOKEN_NAME] else None
 
