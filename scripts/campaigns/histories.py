@@ -172,7 +172,7 @@ class Breaking:
 
 
 _SERVERS: dict[str, Callable[[Path], AbstractContextManager[servers.Server]]] = {
-    "s3": servers.s3_server,
+    "s3": lambda root: servers.s3_server(root, "--keep-alive"),
     "gcs": servers.gcs_server,
     "azure": servers.azure_server,
 }
@@ -188,7 +188,7 @@ def place_of(kind: str, folder: Path, breaking: Breaking) -> Iterator[Place]:
         (folder / "server" / kind).mkdir(parents=True)
         server = stack.enter_context(_SERVERS[kind](folder / "server" / kind))
         proxy = stack.enter_context(start_proxy(server, google=kind == "gcs"))
-        proxy.choose = breaking
+        proxy.choose, proxy.keeps = breaking, kind == "s3"
         url, options = {
             "s3": (f"s3+http://{proxy.address}/bucket/data", servers.S3_OPTIONS),
             "gcs": (f"gs+http://{proxy.address}/bucket/data", {}),

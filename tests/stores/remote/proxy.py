@@ -67,12 +67,18 @@ class Proxy:
     seen: list[Seen] = field(default_factory=list)
     most_at_once: int = 0
     connections: int = 0
+    keeps: bool = False
+    """Whether all requests of a connection go to the server by one connection too: quicker, but a server may close it."""
     overdue: int = 0
     """Requests that were held for a minute: whoever had to let them pass did not."""
     _uploads: XmlUploads = field(default_factory=XmlUploads)
     _at_once: int = 0
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _transports: set[asyncio.WriteTransport] = field(default_factory=set)
+    _kept: dict[asyncio.Task[None] | None, tuple[asyncio.StreamReader, asyncio.StreamWriter]] = field(
+        default_factory=dict
+    )
+    """Connections to the server, by the task that serves a client."""
     _loop: asyncio.AbstractEventLoop | None = None
     _waves: int = 0
     _wave: asyncio.Task[None] | None = None
@@ -194,6 +200,8 @@ class Proxy:
         finally:
             self._tasks.discard(task)
             writer.close()
+            if task in self._kept:
+                self._kept.pop(task)[1].close()
 
     async def _answer(self, request: Message, writer: asyncio.StreamWriter) -> bool:
         method, target, _ = request.head.split(" ", 2)
@@ -260,9 +268,12 @@ class Proxy:
 
     async def _ask(self, request: Message) -> Message:
         """The server's answer."""
-        reader, writer = await asyncio.open_connection(self.upstream.host, self.upstream.port)
+        task = asyncio.current_task() if self.keeps else None
+        reader, writer = self._kept.get(task) or await asyncio.open_connection(self.upstream.host, self.upstream.port)
+        if self.keeps:
+            self._kept[task] = reader, writer
         try:
-            headers = {**request.headers, "connection": "close"}
+            headers = {**request.headers, "connection": "keep-alive" if self.keeps else "close"}
             if self.google:
                 headers["host"] = self.upstream.address
             writer.write(_bytes_of(request._replace(headers=headers), with_body=True))
@@ -271,7 +282,8 @@ class Proxy:
             if answer is None:
                 raise ConnectionResetError("the server closed without an answer")
         finally:
-            writer.close()
+            if not self.keeps:
+                writer.close()
         answer.headers.pop("connection", None)
         return answer
 

@@ -128,11 +128,11 @@ def wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 @contextmanager
-def s3_server(root: Path) -> Iterator[Server]:
+def s3_server(root: Path, *flags: str) -> Iterator[Server]:
     """VersityGW, an S3 server over a directory, with real conditional writes; one bucket, ``bucket``."""
     (root / "data" / "bucket").mkdir(parents=True)
     port = free_port()
-    command = [find_program("versitygw"), "--port", f"127.0.0.1:{port}", "--quiet", "posix", str(root / "data")]
+    command = [find_program("versitygw"), "--port", f"127.0.0.1:{port}", "--quiet", *flags, "posix", str(root / "data")]
     keys = {
         "ROOT_ACCESS_KEY": S3_OPTIONS["access_key_id"],
         "ROOT_SECRET_KEY": S3_OPTIONS["secret_access_key"],
