@@ -141,7 +141,8 @@ class StoreProgram:
         version = self.store.version(key)
         assert (version is None) is (key not in self.model), f"version({key})"
         if version is not None and self.rng.random() < 0.5:
-            self.store.set(key, other := self._value() + b"other")
+            other = self.model[key] + b"other"  # another value: the version may be made of it
+            self.store.set(key, other)
             self.model[key] = other
             try:
                 self.store.set(key, value, if_match=version)
