@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ import tessarr
 import tessarr.plan
 from tessarr.cli import main
 from tessarr.errors import ConflictError, FailedTasksError, UnsupportedOperationError
-from tessarr.plan import Plan
+from tessarr.plan import Plan, publish
 from tessarr.plan.kinds import copying
 from tessarr.storage import MemoryStore
 from tessarr.tools.check import Level
@@ -198,7 +198,7 @@ def test_a_client_may_be_stopped_at_any_moment_of_finishing(
         if path:
             listed = tessarr.open_group(base, use_consolidated=True)[path]
             assert digest(listed).differing(digest(tessarr.open_group(dest))) == []
-        assert [left.name for left in [*tmp_path.iterdir(), *base.rglob("*")] if ".partial" in left.name] == []
+        assert [left.name for left in [*tmp_path.iterdir(), *base.rglob("*")] if left.name.endswith(".partial")] == []
         if stopped.left > 0:
             break
     assert moment > 4
@@ -229,6 +229,29 @@ def test_a_client_may_be_stopped_at_any_moment_of_replacing_a_node_where_values_
             assert moment > 12
             return
     pytest.fail("there are more moments than were tried")
+
+
+@pytest.mark.parametrize("kind", ["local", "sqlite"])
+def test_what_another_client_creates_while_the_old_node_is_replaced_is_not_taken_for_the_result(
+    kind: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:{tmp_path / 'b.sqlite'}" if kind == "sqlite" else str(tmp_path / "b")
+    tessarr.create_array(url, name="node", data=[1, 2])
+    tessarr.plan.copy(source, url, path="node", overwrite=True).save(tmp_path / "plan")
+    tessarr.plan.load(tmp_path / "plan").run_part(1, 1)
+
+    def stop(store: Any, new: str, path: str) -> None:
+        tessarr.create_array(store, name=path, data=[3, 4], overwrite=True)
+        raise StoppedError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publish, "exchange_nodes", lambda *_: False)
+        patch.setattr(publish, "move_over", stop)
+        with pytest.raises(StoppedError):
+            tessarr.plan.load(tmp_path / "plan").finish()
+    assert tessarr.plan.load(tmp_path / "plan").finish().finished
+    found = digest(tessarr.open_group(url, path="node", mode="r"))
+    assert found.differing(digest(tessarr.open_group(source, mode="r"))) == []
 
 
 # -- copies --------------------------------------------------------------------------------------------------------------

@@ -142,7 +142,8 @@ def _of_copies(
     for path in () if names & REMOVES["n"] or half else ("n", "n/s"):
         if path in values and said.get(path) is not None and set(map(str, values[path])) != {said[path]}:
             yield f"the copy from {said[path]} at {path} has other values: {values[path]}"
-    if names <= _COPIES_OVER and said.get("a") is not None:
+    died = any(client.result is Crashed for client in clients)  # and left a part of its copy
+    if names <= _COPIES_OVER and said.get("a") is not None and not died:
         filled = set() if all(client.is_acknowledged for client in clients) else {"0"}
         if not set(map(str, values["a"])) - filled <= {said["a"]}:
             yield f"a has values of several copies: {values['a']}, {said['a']}"

@@ -142,6 +142,12 @@ REQUESTS = EVERYWHERE - ATOMICALLY_CHANGED
 REPLACING = frozenset({"copy_over", "copy_keys_over", "convert_over", "plan_over"})
 """Operations that replace an array by another one with values."""
 
+OTHER_CHUNKS = frozenset({"plan_over"})
+"""Operations that replace an array by one with other chunks."""
+BLIND = frozenset({"write_chunk", "write_tail", "dask_store"})
+"""Operations that store whole chunks of the array that they opened: of one with other chunks, that has replaced it since, these
+chunks cannot be read. That is promised nowhere ("do not replace what others write"), and is an error, not a wrong value."""
+
 
 class Unpromised(NamedTuple):
     """Why what two operations come to together need not be serial: it is whole all the same."""
@@ -199,7 +205,17 @@ UNPROMISED = (
         Unpromised(
             one,
             REPLACING
-            | {"overwrite", "delete", "append", "append_many", "appender", "migrate_all", "repair_all"}
+            | {
+                "overwrite",
+                "delete",
+                "append",
+                "append_many",
+                "appender",
+                "grow",
+                "shrink",
+                "migrate_all",
+                "repair_all",
+            }
             | LAST
             | NEWEST,
             REQUESTS,
@@ -218,7 +234,18 @@ UNPROMISED = (
     ),
     Unpromised(
         "rename",
-        frozenset({"rename", "delete_group", "replace_model", "write_shard", "append_to_shard", "dask_shard"})
+        frozenset(
+            {
+                "copy_keys",
+                "plan_new",
+                "rename",
+                "delete_group",
+                "replace_model",
+                "write_shard",
+                "append_to_shard",
+                "dask_shard",
+            }
+        )
         | {"repair_all", "migrate_all"}
         | LAST
         | NEWEST,
@@ -230,6 +257,18 @@ UNPROMISED = (
         frozenset({"append", "append_many", "appender", "grow", "shrink", "transact_append"}) | LAST | NEWEST,
         EVERYWHERE,
         "keys are replaced as they are, without the locks of the arrays that they are of",
+    ),
+    Unpromised(
+        "copy_keys",
+        frozenset({"convert_new", "copy_new", "plan_new", "transact_nodes", "publish_nodes"}),
+        EVERYWHERE,
+        "keys are copied as they are, and who creates the node meanwhile is not waited for: both may fail, and leave a group",
+    ),
+    Unpromised(
+        "plan_new",
+        frozenset({"convert_new", "copy_new", "repair_all"}),
+        EVERYWHERE,
+        "of two clients that create at one path both may fail, and what a plan has written stays until it is discarded",
     ),
     Unpromised(
         "xarray_append",
@@ -245,7 +284,7 @@ UNPROMISED = (
     ),
     Unpromised(
         "replace_root",
-        frozenset({"copy_keys", "copy_new", "convert_new", "plan_new", "xarray_create", "rename"}),
+        frozenset({"copy_keys", "copy_new", "convert_new", "plan_new", "xarray_create", "rename"}) | REPLACING,
         EVERYWHERE,
         "a root is replaced entry by entry, and what is created below it by several documents",
     ),

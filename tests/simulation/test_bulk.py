@@ -11,6 +11,7 @@ import pytest
 import tessarr
 from tessarr.core.stored import move as moving
 from tessarr.errors import ConflictError, CopyError, TessarrError
+from tessarr.storage import MemoryStore
 from tests.simulation import bulk_operations, cases, operations, promises
 from tests.simulation.cases import Priorities, World
 from tests.simulation.expected import Ran, unexpected
@@ -38,17 +39,59 @@ def test_operations_in_steps_come_to_the_same(whole: operations.Operation, zarr_
         assert found[0] == found[1]
 
 
+ATOMIC = ("memory", "local")
+BUCKETS = ("object", "generations")
 FOUND = {
-    "a follower takes rows of an array that has replaced the one that it follows": ("follow", "plan_over"),
-    "an array and a group of another format are at one path after a move": ("create_other", "rename"),
-    "an array and a group of another format are at one path after a copy": ("create_other", "copy_keys"),
+    "a follower takes rows of an array that has replaced the one that it follows": (("follow", "plan_over"), KINDS),
+    "an array and a group of another format are at one path after a move": (("create_other", "rename"), KINDS),
+    "an array and a group of another format are at one path after a copy": (("create_other", "copy_keys"), KINDS),
+    "nothing is there while an array is replaced by a conversion": (("convert_over", "read_snapshot"), ATOMIC),
+    "nothing is there while an array is replaced by a plan": (("plan_over", "read_snapshot"), ATOMIC[:1]),
+    "the values of a replaced array are taken back, and its document is not": (
+        ("convert_over", "set_attribute"),
+        BUCKETS,
+    ),
+    "the values of a plan are taken back, and the document is not": (("plan_over", "set_attribute"), BUCKETS),
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("what", FOUND)
+@pytest.mark.parametrize(("what", "kind"), [(what, kind) for what, (_, kinds) in FOUND.items() for kind in kinds])
 def test_what_was_found_does_not_come_back(what: str, kind: str) -> None:
-    assert wrong(World(kind), *FOUND[what])[:1] == []
+    assert wrong(World(kind), *FOUND[what][0])[:1] == []
+
+
+def test_a_plan_notices_a_source_that_was_removed_before_its_first_task() -> None:
+    assert wrong(World("local"), "replace_model", "plan_shared")[:1] == []
+
+
+def test_what_is_created_at_one_path_by_two_clients_is_of_one_of_them() -> None:
+    assert wrong(World("memory", 2), "plan_new", "convert_new")[:1] == []
+
+
+def test_a_copy_that_fails_leaves_what_others_have_stored_since_in_the_place_of_its_values() -> None:
+    class Late(MemoryStore):
+        """Gets a value of another client when the value of the copy is compared."""
+
+        late = False
+
+        def get(self, key: str, byte_range: Any = None) -> Any:
+            found = super().get(key, byte_range)
+            if self.late and key == "n/k":
+                self.late = False
+                self.set("n/k", b"of another client")
+            return found
+
+    source, store = MemoryStore({"k": b"1"}), Late({"n/k": b"1"})
+    store.late = True
+    moving.take_back_copies(source, store, {"k": "n/k"})
+    assert store.get("n/k") == b"of another client"
+    store.set("n/k", b"1")
+    moving.take_back_copies(source, store, {"k": "n/k"})
+    assert store.get("n/k") is None
+
+
+def test_an_array_that_is_replaced_while_it_is_migrated_is_in_the_new_format_too() -> None:
+    assert wrong(World("memory", 2), "overwrite", "migrate_all")[:1] == []
 
 
 @pytest.mark.parametrize(("name", "kind"), [("copy_new", "memory"), ("copy_keys", "object"), ("convert_new", "object")])

@@ -110,6 +110,10 @@ class Thread(MemoryStore):
         self._point(changes=True)
         return super().rename_prefix(source, dest)
 
+    def exchange_prefixes(self, one: str, other: str) -> bool:
+        self._point(changes=True)
+        return super().exchange_prefixes(one, other)
+
     def commit(
         self,
         changes: Mapping[str, Buffer | None],
@@ -288,7 +292,25 @@ def _unlock(descriptor: int, original: Callable[[int], None] = local_lock._unloc
     original(descriptor)
 
 
+def _is_own(lock: str) -> bool:
+    """Whether the client itself has the lock file open."""
+    client = _client()
+    with contextlib.suppress(OSError):
+        there = _ORIGINAL["stat"](lock)
+        return client is not None and any(
+            os.path.samestat(os.fstat(descriptor), there)
+            for descriptor in client.world.descriptors.get(client.name, ())
+        )
+    return False
+
+
 def _wait_for(marks: Any, lock: str) -> bool:
+    if lock.endswith(
+        f".copy{local_lock.LOCK_SUFFIX}"
+    ):  # held to the end of a copy, which may wait for a shape of the caller
+        return False
+    if _is_own(lock):  # moved by another client with the directory in which it is
+        return False
     marks.wait_for(lock)
     return True
 

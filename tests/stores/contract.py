@@ -32,7 +32,7 @@ from tessarr.stores.base import Fetch, Listing, Store
 from tessarr.stores.fetch import UNCHANGED, Fetched
 from tessarr.stores.functions import replace as put
 from tessarr.stores.functions import stamp_below
-from tessarr.stores.protocols import Remote
+from tessarr.stores.protocols import ExchangePrefixes, Remote
 from tessarr.types import Buffer, ByteRange
 from tests.narrow import calls
 from tests.waiting import PATIENCE_S
@@ -229,6 +229,21 @@ class WriteContract:
         store.set("k", b"0123456789")
         store.set("k", b"xy")
         assert plain(store.get("k")) == b"xy"
+
+    def test_two_prefixes_are_exchanged_whole_or_not_at_all(self, store: Store) -> None:
+        if not isinstance(store, ExchangePrefixes):
+            return
+        for key in ("a/k", "a/c/0", "b/k", "b/c/1", "ab"):
+            store.set(key, key.encode())
+        if store.exchange_prefixes("a/", "b/"):
+            found = {key: plain(store.get(key)) for key in store.list()}
+            assert found == {"b/k": b"a/k", "b/c/0": b"a/c/0", "a/k": b"b/k", "a/c/1": b"b/c/1", "ab": b"ab"}
+        else:
+            assert plain(store.get("a/k")) == b"a/k"
+        kept = {key: plain(store.get(key)) for key in store.list()}
+        assert not store.exchange_prefixes("a/", "missing/")
+        assert not store.exchange_prefixes("missing/", "a/")
+        assert {key: plain(store.get(key)) for key in store.list()} == kept
 
     @pytest.mark.spec("V3-STORE-02", "V3-NAME-08")
     def test_keys_are_case_sensitive(self, store: Store) -> None:

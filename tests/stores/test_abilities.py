@@ -86,6 +86,7 @@ TRANSFORMED: Mapping[str, Callable[[Store], Store]] = {
 CONTAINERS: Mapping[str, Callable[[Store], Store]] = {"N5Store": N5Store, "N5FSStore": N5FSStore}
 BY_VALUE = {
     "RenamePrefix",
+    "ExchangePrefixes",
     "GetRanges",
     "GetIfChanged",
     "GetPartialValues",
@@ -169,10 +170,11 @@ def test_what_the_shipped_stores_can_do(tmp_path: Path) -> None:
         "Lock",
         "DeleteMany",
         "RenamePrefix",
+        "ExchangePrefixes",
         "Commit",
         "Snapshot",
     }
-    files = {"Splice", "ListDir", "PlainFiles", "RenamePrefix", "Settle"}
+    files = {"Splice", "ListDir", "PlainFiles", "RenamePrefix", "ExchangePrefixes", "Settle"}
     assert found["local"] == conditional | files | {"Lock", "Update", "Commit", "Snapshot"}
     assert found["local without locks"] == four | files | {"GetRanges", "Size"}
     assert found["zip"] == conditional - {"Delete"} | {"Lock", "ListDir", "Commit", "Locate", "Stamp"}
@@ -225,7 +227,7 @@ def test_a_storage_transformer_locates_values_and_claims_nothing_else(
         assert ("Locate" in got) == (located and wrap is not ChecksummingStore), name
         assert got >= inner & {"Get", "List", "Lock", "Remote"}, name
         if not parts:
-            together = {"ListDir", "ListPrefix", "ListVersions", "RenamePrefix", "Settle", "Stamp"}
+            together = {"ListDir", "ListPrefix", "ListVersions", "RenamePrefix", "ExchangePrefixes", "Settle", "Stamp"}
             assert got | together | {"PlainFiles", "SetMany"} >= inner, name
 
 

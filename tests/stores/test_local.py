@@ -888,3 +888,18 @@ def test_a_directory_without_values_is_not_renamed(store: LocalStore, tmp_path: 
     assert not (Path(store.root) / "n").exists()
     assert store.rename_prefix("b/", "n/")
     assert store.get("n/k") == b"1"
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_directories_are_exchanged_without_what_was_held_in_them(tmp_path: Path, durable: bool) -> None:
+    store = LocalStore(tmp_path, durable=durable)
+    store.set("a/k", b"1")
+    store.set("b/c/k", b"2")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    assert not store.exchange_prefixes("a/", "empty/")
+    assert not store.exchange_prefixes("link/", "b/")
+    assert not store.exchange_prefixes("", "b/")
+    assert store.exchange_prefixes("a/", "b/")
+    assert (store.get("b/k"), store.get("a/c/k")) == (b"1", b"2")
+    assert [file for file in tmp_path.rglob("*") if filelock.is_hidden(file.name)] == []

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr.core.stored import move as moving
 from tessarr.errors import BaseZarrError, CodecError, ConflictError, ContainsArrayError, CopyError, StoreError
 from tessarr.storage import LocalStore, MemoryStore
 from tessarr.stores.base import Fetch
-from tessarr.tools import staging
 from tessarr.tools.convert import convert
 from tests.plan.test_beside_others_plans import Bucket
 
@@ -138,17 +138,38 @@ def test_a_conversion_that_cannot_be_put_in_place_leaves_the_old_node(
     store: Any = MemoryStore() if kind == "memory" else LocalStore(tmp_path)
     root = tessarr.create_group(store)
     root.create_array("a", data=[7, 7, 7], attributes={"old": True})
-    from tessarr.core.stored.move import move_node as move
+    move = moving.move_node
 
     def fails(where: Any, source: str, dest: str, **options: Any) -> None:
         if dest == "a" and "old" not in tessarr.open_array(where, path=source, mode="r").attrs:
             raise StoreError("the disk is full")
         move(where, source, dest, **options)
 
-    monkeypatch.setattr(staging, "move_node", fails)
+    monkeypatch.setattr(moving, "exchange_nodes", lambda *_: False)  # as where a file system cannot
+    monkeypatch.setattr(moving, "move_node", fails)
     with pytest.raises(StoreError, match="the disk is full"):
         convert(source(lambda: None), store, path="a", overwrite=True)
     assert tessarr.open_array(store, path="a", mode="r")[:].tolist() == [7, 7, 7]
+    assert {key.partition("/")[0] for key in store.list()} == {"a", "zarr.json"}
+
+
+@pytest.mark.parametrize("kind", ["local", "memory"])
+def test_a_chunk_that_is_stored_between_two_renames_is_not_in_the_way(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store: Any = MemoryStore() if kind == "memory" else LocalStore(tmp_path)
+    tessarr.create_group(store).create_array("a", data=[7, 7, 7])
+    move = moving.move_node
+
+    def beside(where: Any, source: str, dest: str, **options: Any) -> None:
+        move(where, source, dest, **options)
+        if source == "a":
+            where.set("a/c/0", b"of a writer of the old array")
+
+    monkeypatch.setattr(moving, "exchange_nodes", lambda *_: False)  # as where a file system cannot
+    monkeypatch.setattr(moving, "move_node", beside)
+    convert(source(lambda: None), store, path="a", overwrite=True)
+    assert tessarr.open_array(store, path="a", mode="r")[:3].tolist() == [1, 2, 3]
     assert {key.partition("/")[0] for key in store.list()} == {"a", "zarr.json"}
 
 

@@ -11,7 +11,8 @@ from tessarr.core.asynchronous.sans_io import run_steps
 from tessarr.core.group_parts.group_methods import GroupMethods
 from tessarr.core.group_parts.members import Members
 from tessarr.core.locate import check_chunk_store, format_of_new, locate, requested_format
-from tessarr.core.stored import metadata_io, read_nodes
+from tessarr.core.stored import read_nodes
+from tessarr.core.stored.create_nodes import create_node_steps
 from tessarr.core.stored.parse_cache import parse_document
 from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.errors import NodeTypeValidationError
@@ -87,7 +88,7 @@ class Group(GroupMethods):
     ) -> Group:
         """Create a group. See `tessarr.create_group`."""
         metadata = GroupMetadata(zarr_format=zarr_format, attributes=strict_json.plain(dict(attributes or {})))
-        await metadata_io.create_node_steps(store, path, metadata, overwrite=overwrite)
+        await create_node_steps(store, path, metadata, overwrite=overwrite)
         return Group._make(store, path, metadata, read_only=False)
 
     @classmethod

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from itertools import groupby
 from math import inf
 from operator import ge
@@ -23,17 +24,18 @@ from tessarr.core.claims.claimed_places import (
     refuse_node,
     release_place,
 )
+from tessarr.core.claims.one_copy import one_copy
 from tessarr.core.creation.shorthands import consolidate_metadata
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.consolidated import follow_changes, follow_directory
 from tessarr.core.stored.create_nodes import describes
-from tessarr.core.stored.move import move_node
+from tessarr.core.stored.move import exchange_nodes, follow_replaced, move_node, move_over, place_of_replaced
 from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.walk import Entry, read_entries, walk
 from tessarr.engine.jobs import Jobs
-from tessarr.errors import ConflictError, UnsupportedOperationError
+from tessarr.errors import ConflictError, ContainsArrayError, ContainsGroupError, CopyError, UnsupportedOperationError
 from tessarr.metadata import formats, serialize
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
@@ -44,7 +46,7 @@ from tessarr.stores.functions import is_in_memory
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.local.tree import remove_leftovers
 from tessarr.stores.path import ancestors, join, normalize_path, prefix_of
-from tessarr.stores.protocols import Delete, Remote
+from tessarr.stores.protocols import Delete, ExchangePrefixes, Lock, Remote
 from tessarr.stores.url import StoreLike, overlaps, store_from
 from tessarr.tools.staging import beside_node, check_free, local_path, old_of, put_in_place, replaced_node_at
 
@@ -67,7 +69,9 @@ def destination(
     """Choose where the tasks of a plan write. Nothing is written.
 
     In a file system, and where a node is replaced, tasks write beside the place. Elsewhere a new node is written where it will
-    be: without its documents it does not exist. Raises `BaseZarrError` when something is there and not `overwrite`.
+    be: without its documents it does not exist.
+
+    Raises `BaseZarrError` when something is there and not `overwrite`.
     """
     path = normalize_path(path)
     check_free(dest, path, overwrite=overwrite, storage_options=storage_options)
@@ -203,8 +207,8 @@ def publish(manifest: Manifest, store: Store, path: str, milestones: Milestones)
             put_in_place(sealed_name(work.url), target.url, old_of(work.url), overwrite=manifest.overwrite)
         follow_directory(target.url)
     elif target != work:
-        release_place(store, place_of_sealed(store, work.path), manifest.id)
-        replace_node(store, place_of_sealed(store, work.path), target.path, milestones, overwrite=manifest.overwrite)
+        at = place_of_sealed(store, work.path)
+        put_node_in_place(manifest, store, at, target.path, milestones)
     else:
         release_place(store, path, manifest.id)
 
@@ -379,28 +383,76 @@ def _another_node(store: Store, path: str) -> ConflictError:
 _CHUNK = re.compile(r"c|(c\.)?\d+(\.\d+)*")
 
 
-def replace_node(
-    store: Store, work: str, target: str, milestones: Milestones, cleared: str = "cleared", *, overwrite: bool
+def put_node_in_place(
+    manifest: Manifest, store: Store, work: str, target: str, milestones: Milestones, cleared: str = "cleared"
 ) -> None:
-    """Put the node at `work` in the place of the one at `target`. May be stopped, and repeated; `cleared` names a step of it.
+    """Put the node at `work`, claimed by the plan, in the place of the one at `target`, and release the claim.
 
-    Without the old node, a node at `target` has been moved whole: documents are moved last. Without `overwrite` there may be
-    nothing at `target` but chunks that a writer has left without a document, else `ConflictError` is raised.
+    May be stopped, and repeated; `cleared` names a step of it. Where two nodes are exchanged the claim goes with its node, and
+    so tells which of them is new. Elsewhere it is released first, and a node at `target` with the documents of the new one has
+    been moved whole: documents are moved last. Without `overwrite` there may be nothing at `target` but chunks that a writer
+    has left without a document, else `ConflictError` is raised.
     """
-    if not overwrite and is_node(store, work):
-        there = list(store.list_prefix(prefix_of(target)))
-        others = any(_CHUNK.fullmatch(key.rpartition("/")[2]) is None for key in there)
-        if others or is_node(store, target):  # which may have been created while keys were listed
-            raise _another_node(store, target)
-        store.delete_many(there)
-    if milestones.reached(cleared) and is_node(store, target):
+    plan = manifest.id
+    claimed = is_claimed(store, work, plan)
+    began = milestones.reached(cleared)
+    if manifest.tasks and not claimed and not began:
+        raise _removed(store, work)
+    if is_claimed(store, target, plan) or (began and not claimed and _has_moved(store, work, target)):
         metadata_io.delete_node(store, work)
-        follow_changes(store, [entry.path for entry in walk(store, target)])
-        return
-    if overwrite:
-        metadata_io.delete_node(store, target)
-    milestones.reach(cleared)
-    move_node(store, work, target, above=not overwrite)
+        metadata_io.delete_node(store, place_of_replaced(work))
+    elif manifest.overwrite:
+        _replace(store, work, target, milestones, plan, cleared)
+    else:
+        if is_node(store, work):
+            _clear_chunks(store, target)
+        milestones.reach(cleared)
+        release_place(store, work, plan)
+        try:
+            move_node(store, work, target)
+        except (ContainsArrayError, ContainsGroupError) as error:
+            raise _another_node(store, target) from error
+    release_place(store, target, plan)
+    follow_replaced(store, target)
+
+
+def _replace(store: Store, work: str, target: str, milestones: Milestones, plan: str, cleared: str) -> None:
+    """Replace the node at `target`, as `replace_node` does, so that what was done is known when it is stopped."""
+    # One copy at a time where that is a lock: elsewhere it is a claim, which a plan that is killed would leave.
+    with one_copy(store, target) if isinstance(store, Lock) else nullcontext():
+        milestones.reach(cleared)
+        for is_last in (False, False, True):
+            if isinstance(store, ExchangePrefixes) and is_node(store, work):
+                mark_place(store, work, plan)
+            if exchange_nodes(store, work, target):
+                metadata_io.delete_node(store, work)
+                return
+            release_place(store, work, plan)
+            try:
+                move_over(store, work, target)
+                return
+            except (ContainsArrayError, ContainsGroupError, CopyError):  # another client was there in between
+                if is_last:
+                    raise
+
+
+def _has_moved(store: Store, work: str, target: str) -> bool:
+    """Whether there is a node at `target` with all documents of that at `work`, which may have been removed in part."""
+    if not is_node(store, target):
+        return False
+    left, there = ({entry.path[len(at) :]: entry.values for entry in walk(store, at)} for at in (work, target))
+    return all(
+        there.get(path, {}).get(name) == value for path, values in left.items() for name, value in values.items()
+    )
+
+
+def _clear_chunks(store: Store, target: str) -> None:
+    """Remove chunks without a document. Raises `ConflictError` where there is more, or a node."""
+    there = list(store.list_prefix(prefix_of(target)))
+    others = any(_CHUNK.fullmatch(key.rpartition("/")[2]) is None for key in there)
+    if others or is_node(store, target):  # which may have been created while keys were listed
+        raise _another_node(store, target)
+    store.delete_many(there)
 
 
 def is_node(store: Store, path: str) -> bool:

@@ -318,6 +318,18 @@ class RenamePrefix(_FurtherAbility, Protocol):
 
 
 @runtime_checkable
+class ExchangePrefixes(_FurtherAbility, Protocol):
+    """The values under two prefixes can be exchanged in one atomic step."""
+
+    def exchange_prefixes(self, one: str, other: str) -> bool:
+        """Rename every key under `one` to one under `other`, and the reverse, in one step.
+
+        Returns ``False``, having done nothing, when nothing is under one of them, or where it cannot be done in one step.
+        """
+        ...
+
+
+@runtime_checkable
 class Lock(_FurtherAbility, Protocol):
     """A lock excludes every other writer of the place: all processes that may write it, and machines where there are some."""
 

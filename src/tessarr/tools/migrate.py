@@ -27,9 +27,10 @@ from tessarr.core.locate import locate
 from tessarr.core.notebook.bar import shows_progress
 from tessarr.core.stored.consolidate import consolidate
 from tessarr.core.stored.consolidated import follow_changes
-from tessarr.core.stored.create_nodes import layout_of, withdraw_steps
+from tessarr.core.stored.create_nodes import withdraw_steps
 from tessarr.core.stored.metadata_io import correct_document, keyed_documents, put_document, swap_document
 from tessarr.core.stored.walk import Entry, read_entries, walk
+from tessarr.core.stored.write_new import layout_of
 from tessarr.engine.bound import RuntimeOptions
 from tessarr.errors import ConflictError, MetadataValidationError, NodeNotFoundError, Problem, StoreError, TessarrError
 from tessarr.metadata import consolidated, formats, serialize

@@ -20,7 +20,7 @@ from tessarr.core.open import open as open_node
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.consolidated import follow_directory
 from tessarr.core.stored.create_nodes import describe_made, take_back
-from tessarr.core.stored.move import move_node
+from tessarr.core.stored.move import replace_node
 from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.walk import read_entries
 from tessarr.errors import BaseZarrError, NodeNotFoundError, StoreError, TessarrError, UnsupportedOperationError
@@ -28,7 +28,7 @@ from tessarr.metadata import serialize
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.path import join, normalize_path, path_of_file_url, prefix_of
-from tessarr.stores.protocols import Delete, RenamePrefix
+from tessarr.stores.protocols import Delete
 from tessarr.stores.url import StoreLike, as_url, is_url, same_place, store_from
 from tessarr.stores.wrappers.base import WrapperStore
 from tessarr.stores.wrappers.prefix import PrefixStore
@@ -350,33 +350,11 @@ def _within(store: Store, path: str, overwrite: bool, zarr_format: ZarrFormat) -
     try:
         yield Staging(store, at, made, present)
         if present:
-            _replace_node(store, at, path)
+            with one_copy(store, path):
+                replace_node(store, at, path)
         describe_made(store, {path + place[len(at) :]: node for place, node in made.items()} if present else made)
         store.close()
     except BaseException:
         with suppress(Exception):
             take_back(store, made)
         raise
-
-
-def _replace_node(store: Store, new: str, path: str) -> None:
-    """Put the node at `new` in the place of the one at `path`.
-
-    Where the store can rename, the old node is renamed to a hidden name, and removed last: nothing is at `path` between two
-    renames, and the old node is put back if the new one cannot be moved.
-    """
-    if not isinstance(store, RenamePrefix):
-        with one_copy(store, path):
-            metadata_io.delete_node(store, path)
-            move_node(store, new, path, above=False)
-        return
-    old = beside_node(path, os.urandom(4).hex())
-    with suppress(NodeNotFoundError):  # another client has removed it
-        move_node(store, path, old, above=False)
-    try:
-        move_node(store, new, path, above=False)
-    except BaseException:
-        with suppress(TessarrError):
-            move_node(store, old, path, above=False)
-        raise
-    metadata_io.delete_node(store, old)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from tessarr.core.creation.zarr2_keywords import creation_arguments
 from tessarr.core.creation.zarr_python_arguments import check_create, check_create_array, format_given, order_of
 from tessarr.core.locate import check_chunk_store, check_mode, format_of_new, locate
 from tessarr.core.stored import metadata_io
+from tessarr.core.stored.create_nodes import Watched, create_node_steps
 from tessarr.dtypes.parse import DTypeLike
 from tessarr.engine.bound import RuntimeOptions
 from tessarr.errors import BaseZarrError, ContainsGroupError, ReadOnlyError, ZarrDeprecationWarning
@@ -30,9 +31,6 @@ from tessarr.stores.base import Store
 from tessarr.stores.protocols import List
 from tessarr.stores.url import StoreLike, overlaps
 from tessarr.types import JSONObject, ShapeLike
-
-if TYPE_CHECKING:
-    from tessarr.core.stored.create_nodes import Watched
 
 _PIECE_NBYTES = 64 << 20
 """Approximate bound on the memory for values while they are copied."""
@@ -137,7 +135,7 @@ async def _create_steps(
 ) -> Array:
     if overwrite and isinstance(data, Array):
         refuse_aliasing(data, store, path)
-    await metadata_io.create_node_steps(store, path, metadata, overwrite=overwrite)
+    await create_node_steps(store, path, metadata, overwrite=overwrite)
     array = Array._make(store, path, metadata, options, read_only=False, order=order)
     if data is not None:
         write_values(data, array)
@@ -308,6 +306,4 @@ def write_values(source: Any, target: Array) -> None:
 def _watched(source: object) -> Watched | None:
     if not isinstance(source, Array):
         return None
-    from tessarr.core.stored.create_nodes import Watched
-
-    return Watched(source._store, [source._path])
+    return Watched.of(source._store, {source._path: source._metadata})

@@ -7,7 +7,6 @@ meanwhile, or who has created the node finds the new document of its group.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from tessarr.common import strict_json
@@ -17,15 +16,16 @@ from tessarr.core.stored.consolidated import follow_change_steps, follow_changes
 from tessarr.core.stored.parse_cache import parse_document
 from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.walk import Entry, read_entries, read_entries_steps
+from tessarr.core.stored.write_new import is_same_node, layout_of
 from tessarr.errors import ConflictError
-from tessarr.metadata import consolidated, formats, reservations
+from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.metadata.public import model_of
+from tessarr.settings import config
 from tessarr.stores.base import Store, Version
 from tessarr.stores.path import ancestors, join, prefix_of
 from tessarr.stores.protocols import Remote
-from tessarr.types import Buffer, JSONObject
 
 
 def create_nodes(
@@ -97,6 +97,20 @@ class Watched:
         self._store = store
         self._before = [(entry, self._versions(entry)) for entry in read_entries(store, paths, _DOCUMENTS)]
 
+    @classmethod
+    def of(cls, store: Store, opened: Mapping[str, NodeMetadata], *, consolidated: bool = False) -> Watched:
+        """Watch nodes that were opened before, by path. `consolidated`: members may be known by consolidated metadata alone.
+
+        Raises `ConflictError` where one of them was removed, replaced or made shorter since.
+        """
+        watched = cls(store, list(opened))
+        for (entry, _), metadata in zip(watched._before, opened.values(), strict=True):
+            if not entry.formats and consolidated:
+                continue
+            if not entry.formats or not _is_still(entry, metadata):
+                raise watched._changed(entry.path)
+        return watched
+
     def _versions(self, entry: Entry) -> list[Version | None]:
         if isinstance(self._store, Remote):
             return []
@@ -136,6 +150,24 @@ def _is_read_alike(before: Entry, after: Entry, name: str, *, grown: bool) -> bo
     return shape and layout_of(before.values[name]) == layout_of(after.values[name])
 
 
+def _is_still(entry: Entry, opened: NodeMetadata) -> bool:
+    """Whether stored documents describe the node that was opened, which may have grown since."""
+    if not isinstance(opened, ArrayMetadata) or opened.zarr_format not in entry.formats:
+        return isinstance(opened, ArrayMetadata) == (entry.kind == "array")
+    now = formats.parse_node(opened.zarr_format, entry.documents(opened.zarr_format)).node
+    before, after = (_own_bytes(entry.path, node) for node in (opened, now))
+    shapes = (opened.shape, now.shape) if isinstance(now, ArrayMetadata) else ((), (-1,))
+    return (
+        len(shapes[0]) == len(shapes[1])
+        and all(a <= b for a, b in zip(*shapes, strict=True))
+        and layout_of(before) == layout_of(after)
+    )
+
+
+def _own_bytes(path: str, metadata: NodeMetadata) -> bytes:
+    return list(metadata_io.keyed_documents(path, metadata.documents()).values())[-1]
+
+
 def take_back(store: Store, made: Mapping[str, NodeMetadata]) -> None:
     """Remove nodes that were created just now, of which other clients may have changed or replaced some.
 
@@ -147,7 +179,7 @@ def take_back(store: Store, made: Mapping[str, NodeMetadata]) -> None:
         if isinstance(metadata, ArrayMetadata):
             own, data = list(documents.items())[-1]
             stored = store.get(own)
-            if stored is not None and _is_same_node(data, stored):
+            if stored is not None and is_same_node(data, stored):
                 metadata_io.delete_node(store, path)
         elif all(key in documents for key in store.list_prefix(prefix_of(path))):
             for key, data in reversed(documents.items()):
@@ -161,9 +193,21 @@ def describe_made(store: Store, made: Mapping[str, NodeMetadata]) -> None:
     Who has made them did not see that it was migrated meanwhile.
     """
     for path in sorted(path for path, metadata in made.items() if path and metadata.zarr_format == 2):
-        above, own = read_entries(store, [path.rpartition("/")[0], path])
-        if 3 in above.formats and own.formats == (2,):
-            run_steps(describe_new_steps(store, path, above.path))
+        run_steps(_describe_made_steps(store, path))
+
+
+async def _describe_made_steps(store: Store, path: str) -> None:
+    above, own = await read_entries_steps(store, [path.rpartition("/")[0], path])
+    if 3 in above.formats and own.formats == (2,):
+        await describe_new_steps(store, path, above.path)
+
+
+async def create_node_steps(store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool) -> None:
+    """Write a new node, and missing groups above the node, as `metadata_io.create_node_steps` does; one of v2 that replaces
+    another node is described in Zarr v3 too, if the group above has been migrated meanwhile."""
+    await metadata_io.create_node_steps(store, path, metadata, overwrite=overwrite)
+    if overwrite and path and metadata.zarr_format == 2 and not config.get("zarr_python.both_formats"):
+        await _describe_made_steps(store, path)
 
 
 async def describe_new_steps(store: Store, path: str, group: str) -> None:
@@ -196,20 +240,4 @@ async def withdraw_steps(store: Store, key: str, data: bytes) -> None:
 
     Another writer may have changed the attributes or the shape of the array meanwhile; a document of another node stays.
     """
-    await metadata_io.remove_document_steps(store, key, lambda stored: _is_same_node(data, stored))
-
-
-def _is_same_node(data: bytes, stored: Buffer) -> bool:
-    if bytes(stored) == data:
-        return True
-    try:  # of a group nothing is left that tells it from another one
-        return b'"shape"' in data and layout_of(data) == layout_of(stored)
-    except (ValueError, AttributeError):  # not an object of JSON
-        return False
-
-
-def layout_of(document: Buffer, *further: str) -> JSONObject:
-    """Return what does not change in the document of an array, or in one of Zarr v3, while it describes the same node, and
-    `further` members."""
-    changing = {"attributes", "shape", consolidated.FIELD, reservations.MEMBER} - {*further}
-    return {name: member for name, member in json.loads(bytes(document)).items() if name not in changing}
+    await metadata_io.remove_document_steps(store, key, lambda stored: is_same_node(data, stored))

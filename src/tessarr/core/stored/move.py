@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from contextlib import suppress
+from functools import partial
 
 from tessarr.core.asynchronous.sans_io import raise_if_cancelled, run_steps
 from tessarr.core.claims import intents
@@ -18,14 +20,18 @@ from tessarr.errors import (
     ContainsGroupError,
     CopyError,
     NodeNotFoundError,
+    TessarrError,
 )
 from tessarr.metadata import formats
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store, Version
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.path import prefix_of
-from tessarr.stores.protocols import ConditionalSet, RenamePrefix
+from tessarr.stores.protocols import ConditionalSet, ExchangePrefixes, RenamePrefix
 from tessarr.types import Buffer
+
+_MOST_REPLACED = 5
+"""How often `replace_node` replaces what other clients create at the place meanwhile."""
 
 
 def copy_key(
@@ -63,9 +69,13 @@ def copy_key(
 def take_back_copies(source: Store, dest: Store, made: Mapping[str, str]) -> None:
     """Remove the copies, by the keys of what was copied, unless another client has replaced them."""
     for key, new_key in made.items():
-        value, stored = source.get(key), dest.get(new_key)
-        if value is not None and stored is not None and byte_view(value) == byte_view(stored):
-            dest.delete(new_key)
+        value = source.get(key)
+        if value is not None:
+            run_steps(metadata_io.remove_document_steps(dest, new_key, partial(_is_same_value, value)))
+
+
+def _is_same_value(one: Buffer, other: Buffer) -> bool:
+    return byte_view(one) == byte_view(other)
 
 
 def _refuse_claimed(store: Store, key: str, value: Buffer) -> None:
@@ -119,6 +129,86 @@ def _await_creators(store: Store, prefix: str) -> None:
     for name in sorted(MAKE_NODES):
         with store.lock(prefix + name):
             pass
+
+
+def replace_node(store: Store, new: str, path: str) -> None:
+    """Put the node at `new`, of which no other client knows, in the place of what is at `path`, which is removed last.
+
+    One step where the store can exchange two prefixes (`ExchangePrefixes`). Where it can only rename, the old node is renamed
+    to a hidden name first, so that nothing is at `path` between two renames. Elsewhere it is removed first. What other clients
+    create at `path` meanwhile is replaced, too, but not more often than `_MOST_REPLACED` times.
+    """
+    for left in reversed(range(_MOST_REPLACED)):
+        if exchange_nodes(store, new, path):
+            metadata_io.delete_node(store, new)
+            return
+        try:
+            move_over(store, new, path)
+            return
+        except (ContainsArrayError, ContainsGroupError, CopyError):
+            if not left:
+                raise
+
+
+def exchange_nodes(store: Store, new: str, path: str) -> bool:
+    """Exchange the node at `new`, of which no other client knows, and what is at `path`, in one step; ``False``: nothing is
+    done, because the store cannot, or nothing is there."""
+    if not isinstance(store, ExchangePrefixes):
+        return False
+    _require_source(store, new)
+    one, other = prefix_of(new), prefix_of(path)
+    arrays = run_steps(arrays_to_lock_steps(store, path))
+
+    async def steps() -> bool:
+        return store.exchange_prefixes(one, other)
+
+    if not run_steps(hold_shape_locks_steps(store, arrays, steps())):
+        return False
+    follow_replaced(store, path)
+    return True
+
+
+def follow_replaced(store: Store, path: str) -> None:
+    """Update consolidated metadata above the node at `path`, which has replaced another one."""
+    below = [entry.path for entry in walk(store, path)]
+    run_steps(follow_change_steps(store, path, replaced=True, below=below))
+
+
+def move_over(store: Store, new: str, path: str) -> None:
+    """Remove the node at `path`, in a file system by a rename at first, and move that at `new` there."""
+    if not isinstance(store, RenamePrefix):
+        metadata_io.delete_node(store, path)
+        move_node(store, new, path, above=False)
+        return
+    old = place_of_replaced(new)
+    if read_nodes.read_node(store, path) is not None:
+        metadata_io.delete_node(store, old)  # of a client that was stopped; another one has created a node since
+    with suppress(NodeNotFoundError):  # another client has removed it
+        move_node(store, path, old, above=False)
+    try:
+        _clear_way(store, path)
+        move_node(store, new, path, above=False)
+    except BaseException:
+        with suppress(TessarrError):
+            _clear_way(store, path)
+            move_node(store, old, path, above=False)
+        raise
+    metadata_io.delete_node(store, old)
+
+
+def _clear_way(store: Store, path: str) -> None:
+    """Remove chunks that a client has stored since the array was moved away: a directory is renamed to a free name only."""
+    if read_nodes.read_node(store, path) is None:
+        metadata_io.delete_node(store, path)
+
+
+def place_of_replaced(new: str) -> str:
+    """Return where the node is kept that the one at `new` replaces, in stores that can only rename.
+
+    >>> place_of_replaced("g/.a-0123abcd.partial")
+    'g/.a-0123abcd.old.partial'
+    """
+    return f"{new.removesuffix('.partial')}.old.partial"
 
 
 def _require_source(store: Store, source: str) -> read_nodes.NodeMetadata:

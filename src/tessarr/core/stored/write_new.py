@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import takewhile
 from types import MappingProxyType
 
+from tessarr.core import open_transactions
 from tessarr.core.asynchronous.sans_io import run_steps, store_call
 from tessarr.core.claims.intents import CLAIM
 from tessarr.core.claims.new_nodes import put_back_steps
@@ -14,13 +16,14 @@ from tessarr.core.stored.consolidated import follow_change_steps
 from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.walk import Entry, read_entries_steps
 from tessarr.errors import MetadataValidationError, MixedFormatsError
-from tessarr.metadata import formats
+from tessarr.metadata import consolidated, formats, reservations
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.settings import config as settings
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.functions import publishes
 from tessarr.stores.path import prefix_of
-from tessarr.types import JSON, Buffer, ZarrFormat
+from tessarr.stores.protocols import PlainFiles
+from tessarr.types import JSON, Buffer, JSONObject, ZarrFormat
 
 _NOTHING: Mapping[str, bytes] = MappingProxyType({})
 MAKE_NODES = frozenset(name for keys in formats.KEYS.values() for name in keys[:2] if name)
@@ -36,6 +39,7 @@ async def write_new_steps(
     above: Sequence[str] = (),
     formats_in_the_way: Sequence[int] = (3, 2),
     stored: Mapping[str, bytes] = _NOTHING,
+    is_same: Callable[[bytes, Buffer], bool] = lambda own, now: bytes(now) == own,
 ) -> str | None:
     """Write the documents of a new node at `path`, or of a hierarchy of new nodes; with `replace` over those that are there.
 
@@ -44,11 +48,12 @@ async def write_new_steps(
     documents of a node are there, another writer is creating it, or was killed. Where a transaction is creating a node at
     `path`, or where groups were made just now (`above`), this waits for its end. `formats_in_the_way`: the formats whose
     documents at `path` make another node, beside which this one cannot be. `stored`: documents of the new node that are there.
+    `is_same`: whether what is there after the last document was created is that document.
     """
     names = dict.fromkeys(name for number in formats_in_the_way for name in formats.KEYS[number][:2] if name)
     others = [prefix_of(path) + name for name in names]
     while True:
-        other, claims = await _try_steps(store, path, documents, replace, above, others, stored)
+        other, claims = await _try_steps(store, path, documents, replace, above, others, stored, is_same)
         if not claims:
             return other
         for claim, data in claims.items():
@@ -65,7 +70,7 @@ def create_document(store: Store, key: str, data: bytes, *, formats_in_the_way: 
     """Write the document at `key` only where there is none. Returns whether it was written.
 
     Where it makes a node, it is not written beside those of `formats_in_the_way`, and a transaction that is creating a node
-    there is waited for.
+    there is waited for. That of an array counts as written if another client has changed attributes or shape since.
     """
     return run_steps(_create_document_steps(store, key, data, formats_in_the_way))
 
@@ -78,7 +83,13 @@ async def _create_document_steps(store: Store, key: str, data: bytes, formats_in
     if name in formats.KEYS[2] and (found := await store_call(store, "get", attributes)) is not None:
         stored = {attributes: bytes(found)}
     in_the_way = await write_new_steps(
-        store, path, {key: data}, replace=False, formats_in_the_way=formats_in_the_way, stored=stored
+        store,
+        path,
+        {key: data},
+        replace=False,
+        formats_in_the_way=formats_in_the_way,
+        stored=stored,
+        is_same=is_same_node,
     )
     return in_the_way is None
 
@@ -178,6 +189,7 @@ async def _try_steps(
     above: Sequence[str],
     others: Sequence[str],
     stored: Mapping[str, bytes],
+    is_same: Callable[[bytes, Buffer], bool],
 ) -> tuple[str | None, dict[str, Buffer]]:
     """Write the documents. Returns the path of the node in the way, and the claims of transactions, by key."""
     *before, (own_key, own) = documents.items()
@@ -199,14 +211,17 @@ async def _try_steps(
     # A document of another name makes a node too, of another format or kind, which no condition on this one notices.
     others = [key for key in others if key != own_key]
     if not publishes(store):
-        answers = await store_call(store, "fetch", [Fetch(key) for key in others])
-        found = any(_are_in_the_way(path, own_documents, others, answers))
+        # Only plans have claims there; in a directory their tasks write beside the place. A commit looks for itself.
+        looks = not isinstance(store, PlainFiles) and not open_transactions.is_overlay(store)
+        claims_there = [prefix_of(path) + CLAIM] if looks else []
+        answers = await store_call(store, "fetch", [Fetch(key) for key in (*others, *claims_there)])
+        found = any(_are_in_the_way(path, own_documents, others, answers[: len(others)])) or any(answers[len(others) :])
         return (await _remove_steps(store, {**made, own_key: own}, path) if found else None), {}
     # A transaction that has claimed the node finds the document before it commits, or replaces it afterwards.
     places = [prefix_of(place) + CLAIM for place in (path, *above)]
     now, *answers = await store_call(store, "fetch", [Fetch(key) for key in (own_key, *others, *places)])
     in_the_way = [*_are_in_the_way(path, own_documents, others, answers[: len(others)]), *answers[len(others) :]]
-    if not any(in_the_way) and now is not None and bytes(now[0]) == own:
+    if not any(in_the_way) and now is not None and is_same(own, now[0]):
         return None, {}
     claims = {key: answer[0] for key, answer in zip(places, answers[len(others) :], strict=True) if answer}
     return await _remove_steps(store, {**made, own_key: own}, path), claims
@@ -233,11 +248,25 @@ def _are_in_the_way(
 async def _remove_steps(store: Store, made: Mapping[str, bytes], other: str) -> str:
     """Remove the documents that were created, and return the path `other`."""
     if made:
-        if publishes(store):
-            for key, value in made.items():
-                await put_back_steps(store, key, value)  # a transaction may have replaced it
-        else:
-            await store_call(store, "delete_many", list(made))
+        for key, value in made.items():
+            await put_back_steps(store, key, value)  # another client may have replaced it
         paths = list(dict.fromkeys(key.rpartition("/")[0] for key in made))
         await follow_change_steps(store, other, below=paths)
     return other
+
+
+def is_same_node(data: bytes, stored: Buffer) -> bool:
+    """Whether a document is that of the array that `data` described, which may have been changed since."""
+    if bytes(stored) == data:
+        return True
+    try:  # of a group nothing is left that tells it from another one
+        return b'"shape"' in data and layout_of(data) == layout_of(stored)
+    except (ValueError, AttributeError):  # not an object of JSON
+        return False
+
+
+def layout_of(document: Buffer, *further: str) -> JSONObject:
+    """Return what does not change in the document of an array, or in one of Zarr v3, while it describes the same node, and
+    `further` members."""
+    changing = {"attributes", "shape", consolidated.FIELD, reservations.MEMBER} - {*further}
+    return {name: member for name, member in json.loads(bytes(document)).items() if name not in changing}

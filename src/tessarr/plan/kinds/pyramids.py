@@ -46,7 +46,7 @@ from tessarr.plan.publish import (
     is_node,
     opened_work,
     place_of_sealed,
-    replace_node,
+    put_node_in_place,
     seal,
     write_documents,
 )
@@ -383,10 +383,10 @@ class Levels:
             milestones.reach(DOCUMENTED)
         for number, (level, place, _) in enumerate(new):
             work = place_of_sealed(self._store, place) if place != level else level
-            release_place(self._store, work, self._manifest.id)
             if place != level:
-                overwrite = self._manifest.overwrite
-                replace_node(self._store, work, level, milestones, f"cleared{number}", overwrite=overwrite)
+                put_node_in_place(self._manifest, self._store, work, level, milestones, f"cleared{number}")
+            else:
+                release_place(self._store, work, self._manifest.id)
         described = pyramid.described(group, self._base)
         added = {key: value for key, value in described.items() if group.attrs.get(key) != value}
         if added:

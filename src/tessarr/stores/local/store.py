@@ -39,7 +39,7 @@ from tessarr.stores.local.transactional import Transactional
 from tessarr.stores.local.trouble import trouble
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix, file_url, is_plain_key, windows_extended, windows_path
-from tessarr.stores.protocols import JOURNAL, Commit, ConditionalSet, Lock, PlainFiles, Snapshot, Update
+from tessarr.stores.protocols import Commit, ConditionalSet, Lock, PlainFiles, Snapshot, Update
 from tessarr.types import AccessMode, Buffer, ByteRange
 
 if TYPE_CHECKING:
@@ -433,22 +433,6 @@ class LocalStore(Transactional):
                     localtree.replace_children(path, below, durable=self.durable)
         except OSError as error:
             raise self._trouble("replace", prefix, error) from error
-
-    def rename_prefix(self, source: str, dest: str) -> bool:
-        """See `RenamePrefix`: one rename of a directory."""
-        if not (source and dest):
-            return False
-        path, target = self._writable_path(source[:-1]), self._writable_path(dest[:-1])
-        try:
-            with self._hold_tree(source, path):
-                if not localtree.rename_tree(path, target, self._base, durable=self.durable):
-                    return False
-                with contextlib.suppress(OSError):
-                    os.unlink(os.path.join(target, filelock.lock_name(JOURNAL)))  # held, under its former name
-        except OSError as error:
-            raise self._trouble("rename", source, error) from error
-        self._prune(source[:-1])
-        return True
 
     # -- listing -----------------------------------------------------------------------------------------------
 

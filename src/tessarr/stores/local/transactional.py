@@ -1,4 +1,5 @@
-"""The methods of `LocalStore` for transactions, and its reads while a journal is pending that it must not carry out.
+"""The methods of `LocalStore` for transactions and whole directories, and its reads while a journal is pending that it must
+not carry out.
 
 Journals are rare: their modules are imported where there is one.
 """
@@ -180,6 +181,40 @@ class Transactional(ConditionalStore):
         with (hold_journal if prefix else settled)(path, durable=self.durable):
             yield True
 
+    def rename_prefix(self, source: str, dest: str) -> bool:
+        """See `RenamePrefix`: one rename of a directory."""
+        if not (source and dest):
+            return False
+        path, target = self._writable_path(source[:-1]), self._writable_path(dest[:-1])
+        try:
+            with self._hold_tree(source, path):
+                if not localtree.rename_tree(path, target, self._base, durable=self.durable):
+                    return False
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.join(target, filelock.lock_name(JOURNAL)))  # held, under its former name
+        except OSError as error:
+            raise self._trouble("rename", source, error) from error
+        self._prune(source[:-1])
+        return True
+
+    def exchange_prefixes(self, one: str, other: str) -> bool:
+        """See `ExchangePrefixes`: the exchange of two directories, where the file system has it."""
+        if not (one and other):
+            return False
+        first, second = self._writable_path(one[:-1]), self._writable_path(other[:-1])
+        try:
+            with contextlib.ExitStack() as held:
+                for prefix, path in sorted([(one, first), (other, second)]):
+                    held.enter_context(self._hold_tree(prefix, path))
+                if not localtree.exchange_trees(first, second, self._base, durable=self.durable):
+                    return False
+                for path in (first, second):
+                    with contextlib.suppress(OSError):
+                        os.unlink(os.path.join(path, filelock.lock_name(JOURNAL)))  # held, under its former name
+        except OSError as error:
+            raise self._trouble("exchange", one, error) from error
+        return True
+
     def remove_leftovers(self, *, older_than_s: float = 86_400, dry_run: bool = False) -> int:
         """Remove hidden temporary files and trees that killed processes left. Returns their number.
 
@@ -259,4 +294,7 @@ class Transactional(ConditionalStore):
         raise NotImplementedError
 
     def _trouble(self, what: str, key: str, error: OSError) -> StoreError:
+        raise NotImplementedError
+
+    def _prune(self, key: str) -> None:
         raise NotImplementedError

@@ -146,6 +146,20 @@ def rename_tree(path: str, target: str, root: str, *, durable: bool) -> bool:
     return True
 
 
+def exchange_trees(one: str, other: str, root: str, *, durable: bool) -> bool:
+    """Exchange two directories below `root`, in one step. Returns ``False``, having done nothing, where `rename_tree` does for
+    one of them, and where names cannot be exchanged."""
+    for path in (one, other):
+        if os.path.islink(path) or next(walk(path + os.sep, ""), None) is None:
+            return False
+    if not exchange(one, other):
+        return False
+    if durable:
+        sync_names(one, root, "the directory is replaced")
+        sync_names(other, root, "the directory is replaced")
+    return True
+
+
 _NOT_RENAMED = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY, errno.EISDIR, errno.EXDEV, errno.EBUSY)
 
 

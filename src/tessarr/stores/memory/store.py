@@ -277,6 +277,21 @@ class MemoryStore(ConditionalStore):
                 self._versions.pop(key, None)
         return True
 
+    def exchange_prefixes(self, one: str, other: str) -> bool:
+        self._check_writable(one)
+        check_prefix(one)
+        check_prefix(other)
+        with _state_lock:
+            ones, others = ([key for key in self._map if key.startswith(prefix)] for prefix in (one, other))
+            if not ones or not others:
+                return False
+            moved = {other + key[len(one) :]: self._map.pop(key) for key in ones}
+            moved |= {one + key[len(other) :]: self._map.pop(key) for key in others}
+            self._map.update(moved)
+            for key in (*ones, *others, *moved):
+                self._versions.pop(key, None)
+        return True
+
     def commit(
         self,
         changes: Mapping[str, Buffer | None],

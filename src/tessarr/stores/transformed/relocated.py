@@ -8,12 +8,21 @@ from tessarr.stores import functions
 from tessarr.stores.base import Listing, Store
 from tessarr.stores.fetch import Extent, Located
 from tessarr.stores.path import check_prefix, prefix_of
-from tessarr.stores.protocols import ListDir, ListVersions, Locate, PlainFiles, RenamePrefix, Settle, Stamp
+from tessarr.stores.protocols import (
+    ExchangePrefixes,
+    ListDir,
+    ListVersions,
+    Locate,
+    PlainFiles,
+    RenamePrefix,
+    Settle,
+    Stamp,
+)
 from tessarr.stores.wrappers.base import ForwardingStore
 from tessarr.types import Buffer
 
 _List = list
-_KEEP_TOGETHER = (ListDir, ListVersions, RenamePrefix, Settle, Stamp)
+_KEEP_TOGETHER = (ExchangePrefixes, ListDir, ListVersions, RenamePrefix, Settle, Stamp)
 """Abilities that depend on the keys of one prefix being together in the wrapped store."""
 
 

@@ -25,6 +25,7 @@ from tessarr.stores.protocols import (
     Commit,
     ConditionalDelete,
     ConditionalSet,
+    ExchangePrefixes,
     FetchOne,
     ListVersions,
     Remote,
@@ -429,6 +430,12 @@ class ForwardingStore(WrapperStore):
         assert isinstance(self.store, RenamePrefix)
         with self._around("rename_prefix", source):
             return self.store.rename_prefix(self._inner_key(source), self._inner_key(dest))
+
+    def exchange_prefixes(self, one: str, other: str) -> bool:
+        self._check_writable(one)
+        assert isinstance(self.store, ExchangePrefixes)
+        with self._around("exchange_prefixes", one):
+            return self.store.exchange_prefixes(self._inner_key(one), self._inner_key(other))
 
     # -- listing -----------------------------------------------------------------------------------------------
 

@@ -30,16 +30,18 @@ class ZarrSource:
         self._watched: Watched | None = None
         self.notices: list[str] = []
         self.unsupported: list[tuple[str, str]] = []
-        self.nodes: list[SourceArray | SourceGroup] = [_node("", node)]
+        self._opened: list[tuple[str, Array | Group]] = [("", node)]
         if isinstance(node, Group):
             found = node.members(max_depth=None)
-            self.nodes += [_node(path, member) for path, member in sorted(found, key=lambda item: item[0].split("/"))]
+            self._opened += sorted(found, key=lambda item: item[0].split("/"))
+        self.nodes: list[SourceArray | SourceGroup] = [_node(path, one) for path, one in self._opened]
 
     def watch(self) -> None:
-        """Record the documents of all nodes, once."""
+        """Record the documents of all nodes, once. Raises `ConflictError` where they are not those that were opened."""
         if self._watched is None:
-            paths = [join(self.node._path, node.path) for node in self.nodes]
-            self._watched = Watched(self.node._store, paths)
+            opened = {join(self.node._path, path): node._metadata for path, node in self._opened}
+            consolidated = getattr(self.node._metadata, "consolidated_metadata", None) is not None
+            self._watched = Watched.of(self.node._store, opened, consolidated=consolidated)
 
     def check_unchanged(self, *, grown: bool = False) -> None:
         """Raise `ConflictError` where a node changed since `watch`; see `Watched.check`."""
