@@ -140,10 +140,11 @@ def test_a_source_that_changed_is_an_error(kind: str, source: Path, tmp_path: Pa
 
 
 class _StoppedAt:
-    """Stops a client at one of the moments before and after each write of a store; then it lets all pass."""
+    """Stops a client at one of the moments before and after each write of a store; then it lets all pass, or nothing where
+    the client `dies`."""
 
-    def __init__(self, moment: int, patch: pytest.MonkeyPatch) -> None:
-        self.left = moment
+    def __init__(self, moment: int, patch: pytest.MonkeyPatch, *, dies: bool = False) -> None:
+        self.left, self.dies = moment, dies
         for owner, name in (
             *product(
                 (tessarr.storage.LocalStore, tessarr.storage.SQLiteStore),
@@ -151,6 +152,7 @@ class _StoppedAt:
             ),
             (os, "rename"),
             (shutil, "rmtree"),
+            (publish, "exchange_nodes"),
         ):
             patch.setattr(owner, name, self._stopping(getattr(owner, name)))
 
@@ -165,7 +167,7 @@ class _StoppedAt:
 
     def _moment(self) -> None:
         self.left -= 1
-        if self.left == 0:
+        if self.left == 0 or (self.dies and self.left < 0):
             raise StoppedError
 
 
@@ -231,6 +233,32 @@ def test_a_client_may_be_stopped_at_any_moment_of_replacing_a_node_where_values_
     pytest.fail("there are more moments than were tried")
 
 
+@pytest.mark.parametrize("kind", ["local", "renames", "sqlite"])
+def test_a_client_may_be_killed_at_any_moment_of_replacing_a_node_that_has_the_same_documents(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = np.arange(1, 7)
+    tessarr.create_array(tmp_path / "new", data=new, chunks=(2,))
+    for moment in range(1, 200):
+        place = tmp_path / f"plan{moment}"
+        url = f"sqlite:{tmp_path / f'{moment}.sqlite'}" if kind == "sqlite" else str(tmp_path / str(moment))
+        tessarr.create_array(url, name="node", data=np.full_like(new, 9), chunks=(2,))
+        tessarr.plan.copy(tmp_path / "new", url, path="node", overwrite=True).save(place)
+        tessarr.plan.load(place).run_part(1, 1)
+        with monkeypatch.context() as patch:
+            if kind == "renames":  # as where a file system cannot exchange names
+                patch.setattr(publish, "exchange_nodes", lambda *_: False)
+            stopped = _StoppedAt(moment, patch, dies=True)
+            with contextlib.suppress(StoppedError):
+                tessarr.plan.load(place).finish()
+        assert tessarr.plan.load(place).finish().finished
+        assert tessarr.open_array(url, path="node", mode="r")[:].tolist() == new.tolist(), moment
+        if stopped.left > 0:
+            assert moment > 8
+            return
+    pytest.fail("there are more moments than were tried")
+
+
 @pytest.mark.parametrize("kind", ["local", "sqlite"])
 def test_what_another_client_creates_while_the_old_node_is_replaced_is_not_taken_for_the_result(
     kind: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -240,7 +268,8 @@ def test_what_another_client_creates_while_the_old_node_is_replaced_is_not_taken
     tessarr.plan.copy(source, url, path="node", overwrite=True).save(tmp_path / "plan")
     tessarr.plan.load(tmp_path / "plan").run_part(1, 1)
 
-    def stop(store: Any, new: str, path: str) -> None:
+    def stop(store: Any, new: str, path: str, old_is_away: Callable[[], object]) -> None:
+        old_is_away()
         tessarr.create_array(store, name=path, data=[3, 4], overwrite=True)
         raise StoppedError
 

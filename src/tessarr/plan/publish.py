@@ -394,11 +394,11 @@ def put_node_in_place(
     has left without a document, else `ConflictError` is raised.
     """
     plan = manifest.id
-    claimed = is_claimed(store, work, plan)
+    claimed, moved = is_claimed(store, work, plan), is_claimed(store, target, plan)
     began = milestones.reached(cleared)
-    if manifest.tasks and not claimed and not began:
+    if manifest.tasks and not (claimed or moved or began):
         raise _removed(store, work)
-    if is_claimed(store, target, plan) or (began and not claimed and _has_moved(store, work, target)):
+    if moved or (began and not claimed and _has_moved(store, work, target)):
         metadata_io.delete_node(store, work)
         metadata_io.delete_node(store, place_of_replaced(work))
     elif manifest.overwrite:
@@ -412,27 +412,33 @@ def put_node_in_place(
             move_node(store, work, target)
         except (ContainsArrayError, ContainsGroupError) as error:
             raise _another_node(store, target) from error
+    milestones.reach(cleared)
     release_place(store, target, plan)
     follow_replaced(store, target)
 
 
 def _replace(store: Store, work: str, target: str, milestones: Milestones, plan: str, cleared: str) -> None:
     """Replace the node at `target`, as `replace_node` does, so that what was done is known when it is stopped."""
+
+    def old_is_away() -> None:
+        milestones.reach(cleared)
+        release_place(store, work, plan)
+
     # One copy at a time where that is a lock: elsewhere it is a claim, which a plan that is killed would leave.
     with one_copy(store, target) if isinstance(store, Lock) else nullcontext():
-        milestones.reach(cleared)
         for is_last in (False, False, True):
             if isinstance(store, ExchangePrefixes) and is_node(store, work):
                 mark_place(store, work, plan)
             if exchange_nodes(store, work, target):
                 metadata_io.delete_node(store, work)
                 return
-            release_place(store, work, plan)
             try:
-                move_over(store, work, target)
+                move_over(store, work, target, old_is_away)
                 return
-            except (ContainsArrayError, ContainsGroupError, CopyError):  # another client was there in between
-                if is_last:
+            except BaseException as error:
+                if is_node(store, work):  # what is at the target is not the new node
+                    mark_place(store, work, plan)
+                if is_last or not isinstance(error, ContainsArrayError | ContainsGroupError | CopyError):
                     raise
 
 

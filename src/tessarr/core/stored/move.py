@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
 from functools import partial
 
@@ -174,10 +174,11 @@ def follow_replaced(store: Store, path: str) -> None:
     run_steps(follow_change_steps(store, path, replaced=True, below=below))
 
 
-def move_over(store: Store, new: str, path: str) -> None:
-    """Remove the node at `path`, in a file system by a rename at first, and move that at `new` there."""
+def move_over(store: Store, new: str, path: str, old_is_away: Callable[[], object] = lambda: None) -> None:
+    """Remove the node at `path`, in a file system by a rename at first, call `old_is_away`, and move that at `new` there."""
     if not isinstance(store, RenamePrefix):
         metadata_io.delete_node(store, path)
+        old_is_away()
         move_node(store, new, path, above=False)
         return
     old = place_of_replaced(new)
@@ -186,6 +187,7 @@ def move_over(store: Store, new: str, path: str) -> None:
     with suppress(NodeNotFoundError):  # another client has removed it
         move_node(store, path, old, above=False)
     try:
+        old_is_away()
         _clear_way(store, path)
         move_node(store, new, path, above=False)
     except BaseException:
