@@ -128,6 +128,10 @@ def test_a_length_is_that_of_resizes_and_appends() -> None:
     assert judged(grown, event("resize", [8, 5], None, 3, 4, on)) != []
     assert judged(grown, event("resize", [11, 5], refused, 3, 4, on)) != []
     assert judged(grown, event("resize", [11, 5], refused, 3, 4, on), is_local=False) == []
+    twice = (event("resize", [11, 5], None, 3, 5, on), event("resize", [11, 5], None, 4, 6, on))
+    assert judged(grown, *twice) != []
+    assert judged(grown, *twice, is_local=False) == []
+    assert judged(grown, event("resize", [8, 5], None, 3, 4, on), is_local=False) != []
     assert judged(grown, event("append", 1, 15, 3, 4, on)) != []
     assert judged(grown, event("append", 1, 15, 3, 4, on), is_local=False) == []
 
