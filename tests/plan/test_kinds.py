@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 import tessarr
 import tessarr.plan
 from tessarr.cli import main
+from tessarr.core.stored import move as moving
 from tessarr.errors import ConflictError, FailedTasksError, UnsupportedOperationError
-from tessarr.plan import Plan, publish
+from tessarr.plan import Plan
 from tessarr.plan.kinds import copying
 from tessarr.storage import MemoryStore
 from tessarr.tools.check import Level
@@ -152,7 +153,7 @@ class _StoppedAt:
             ),
             (os, "rename"),
             (shutil, "rmtree"),
-            (publish, "exchange_nodes"),
+            (moving, "exchange_nodes"),
         ):
             patch.setattr(owner, name, self._stopping(getattr(owner, name)))
 
@@ -247,7 +248,7 @@ def test_a_client_may_be_killed_at_any_moment_of_replacing_a_node_that_has_the_s
         tessarr.plan.load(place).run_part(1, 1)
         with monkeypatch.context() as patch:
             if kind == "renames":  # as where a file system cannot exchange names
-                patch.setattr(publish, "exchange_nodes", lambda *_: False)
+                patch.setattr(moving, "exchange_nodes", lambda *_: False)
             stopped = _StoppedAt(moment, patch, dies=True)
             with contextlib.suppress(StoppedError):
                 tessarr.plan.load(place).finish()
@@ -274,8 +275,8 @@ def test_what_another_client_creates_while_the_old_node_is_replaced_is_not_taken
         raise StoppedError
 
     with monkeypatch.context() as patch:
-        patch.setattr(publish, "exchange_nodes", lambda *_: False)
-        patch.setattr(publish, "move_over", stop)
+        patch.setattr(moving, "exchange_nodes", lambda *_: False)
+        patch.setattr(moving, "move_over", stop)
         with pytest.raises(StoppedError):
             tessarr.plan.load(tmp_path / "plan").finish()
     assert tessarr.plan.load(tmp_path / "plan").finish().finished

@@ -305,10 +305,8 @@ def _is_own(lock: str) -> bool:
 
 
 def _wait_for(marks: Any, lock: str) -> bool:
-    if lock.endswith(
-        f".copy{local_lock.LOCK_SUFFIX}"
-    ):  # held to the end of a copy, which may wait for a shape of the caller
-        return False
+    if lock.endswith(f".copy{local_lock.LOCK_SUFFIX}"):
+        return False  # held to the end of a copy, which may wait for a shape of the caller
     if _is_own(lock):  # moved by another client with the directory in which it is
         return False
     marks.wait_for(lock)

@@ -31,11 +31,11 @@ from tessarr.core.locate import locate
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.consolidated import follow_changes, follow_directory
 from tessarr.core.stored.create_nodes import describes
-from tessarr.core.stored.move import exchange_nodes, follow_replaced, move_node, move_over, place_of_replaced
+from tessarr.core.stored.move import follow_replaced, move_node, place_of_replaced, replace_node
 from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.walk import Entry, read_entries, walk
 from tessarr.engine.jobs import Jobs
-from tessarr.errors import ConflictError, ContainsArrayError, ContainsGroupError, CopyError, UnsupportedOperationError
+from tessarr.errors import ConflictError, ContainsArrayError, ContainsGroupError, UnsupportedOperationError
 from tessarr.metadata import formats, serialize
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
@@ -424,22 +424,15 @@ def _replace(store: Store, work: str, target: str, milestones: Milestones, plan:
         milestones.reach(cleared)
         release_place(store, work, plan)
 
+    def claim() -> None:
+        if is_node(store, work):  # what is at the target is not the new node
+            mark_place(store, work, plan)
+
     # One copy at a time where that is a lock: elsewhere it is a claim, which a plan that is killed would leave.
     with one_copy(store, target) if isinstance(store, Lock) else nullcontext():
-        for is_last in (False, False, True):
-            if isinstance(store, ExchangePrefixes) and is_node(store, work):
-                mark_place(store, work, plan)
-            if exchange_nodes(store, work, target):
-                metadata_io.delete_node(store, work)
-                return
-            try:
-                move_over(store, work, target, old_is_away)
-                return
-            except BaseException as error:
-                if is_node(store, work):  # what is at the target is not the new node
-                    mark_place(store, work, plan)
-                if is_last or not isinstance(error, ContainsArrayError | ContainsGroupError | CopyError):
-                    raise
+        if isinstance(store, ExchangePrefixes):
+            claim()
+        replace_node(store, work, target, old_is_away=old_is_away, failed=claim)
 
 
 def _has_moved(store: Store, work: str, target: str) -> bool:

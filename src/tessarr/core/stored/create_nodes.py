@@ -154,18 +154,16 @@ def _is_still(entry: Entry, opened: NodeMetadata) -> bool:
     """Whether stored documents describe the node that was opened, which may have grown since."""
     if not isinstance(opened, ArrayMetadata) or opened.zarr_format not in entry.formats:
         return isinstance(opened, ArrayMetadata) == (entry.kind == "array")
-    now = formats.parse_node(opened.zarr_format, entry.documents(opened.zarr_format)).node
-    before, after = (_own_bytes(entry.path, node) for node in (opened, now))
-    shapes = (opened.shape, now.shape) if isinstance(now, ArrayMetadata) else ((), (-1,))
-    return (
-        len(shapes[0]) == len(shapes[1])
-        and all(a <= b for a, b in zip(*shapes, strict=True))
-        and layout_of(before) == layout_of(after)
-    )
+    number = opened.zarr_format
+    now = formats.parse_node(number, entry.documents(number)).node
+    before, after = (_as_stored(entry, node) for node in (opened, now))
+    return _is_read_alike(before, after, formats.KEYS[number].array, grown=True)
 
 
-def _own_bytes(path: str, metadata: NodeMetadata) -> bytes:
-    return list(metadata_io.keyed_documents(path, metadata.documents()).values())[-1]
+def _as_stored(entry: Entry, node: NodeMetadata) -> Entry:
+    """Return the entry with the documents of `node` as this package writes them, so that two spellings are equal."""
+    documents = metadata_io.keyed_documents(entry.path, node.documents())
+    return Entry(entry.path, {key.removeprefix(entry.prefix): data for key, data in documents.items()})
 
 
 def take_back(store: Store, made: Mapping[str, NodeMetadata]) -> None:

@@ -30,7 +30,7 @@ from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import ConditionalSet, ExchangePrefixes, RenamePrefix
 from tessarr.types import Buffer
 
-_MOST_REPLACED = 5
+_MOST_REPLACED = 3
 """How often `replace_node` replaces what other clients create at the place meanwhile."""
 
 
@@ -131,22 +131,31 @@ def _await_creators(store: Store, prefix: str) -> None:
             pass
 
 
-def replace_node(store: Store, new: str, path: str) -> None:
+def replace_node(
+    store: Store,
+    new: str,
+    path: str,
+    *,
+    old_is_away: Callable[[], object] = lambda: None,
+    failed: Callable[[], object] = lambda: None,
+) -> None:
     """Put the node at `new`, of which no other client knows, in the place of what is at `path`, which is removed last.
 
     One step where the store can exchange two prefixes (`ExchangePrefixes`). Where it can only rename, the old node is renamed
     to a hidden name first, so that nothing is at `path` between two renames. Elsewhere it is removed first. What other clients
-    create at `path` meanwhile is replaced, too, but not more often than `_MOST_REPLACED` times.
+    create at `path` meanwhile is replaced, too, but not more often than `_MOST_REPLACED` times. `old_is_away` is called
+    between two steps, where there are two, and `failed` after an error of the second.
     """
     for left in reversed(range(_MOST_REPLACED)):
         if exchange_nodes(store, new, path):
             metadata_io.delete_node(store, new)
             return
         try:
-            move_over(store, new, path)
+            move_over(store, new, path, old_is_away)
             return
-        except (ContainsArrayError, ContainsGroupError, CopyError):
-            if not left:
+        except BaseException as error:
+            failed()
+            if not left or not isinstance(error, ContainsArrayError | ContainsGroupError | CopyError):
                 raise
 
 
@@ -174,7 +183,7 @@ def follow_replaced(store: Store, path: str) -> None:
     run_steps(follow_change_steps(store, path, replaced=True, below=below))
 
 
-def move_over(store: Store, new: str, path: str, old_is_away: Callable[[], object] = lambda: None) -> None:
+def move_over(store: Store, new: str, path: str, old_is_away: Callable[[], object]) -> None:
     """Remove the node at `path`, in a file system by a rename at first, call `old_is_away`, and move that at `new` there."""
     if not isinstance(store, RenamePrefix):
         metadata_io.delete_node(store, path)
