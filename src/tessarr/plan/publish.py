@@ -401,6 +401,7 @@ def put_node_in_place(
     if moved or (began and not claimed and _has_moved(store, work, target)):
         metadata_io.delete_node(store, work)
         metadata_io.delete_node(store, place_of_replaced(work))
+        follow_replaced(store, target)
     elif manifest.overwrite:
         _replace(store, work, target, milestones, plan, cleared)
     else:
@@ -414,7 +415,6 @@ def put_node_in_place(
             raise _another_node(store, target) from error
     milestones.reach(cleared)
     release_place(store, target, plan)
-    follow_replaced(store, target)
 
 
 def _replace(store: Store, work: str, target: str, milestones: Milestones, plan: str, cleared: str) -> None:
