@@ -31,6 +31,7 @@ NAMES = (
     "stalls",
     "simulate",
     "triples",
+    "bulk",
     "faults",
     "power",
     "scarce",

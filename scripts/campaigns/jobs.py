@@ -19,6 +19,7 @@ BLOCKS = {
     "pairs": 1,
     "simulate": 64,
     "triples": 16,
+    "bulk": 16,
     "stateful": 1,
     "differential": 8,
     "faults": 4,
@@ -26,7 +27,7 @@ BLOCKS = {
     "s3_histories": 1,
 }
 """Campaign of independent numbers, whose `slices` take an end → numbers that a process does at a time."""
-ON_ONE_CORE = frozenset({"pairs", "simulate", "triples"})
+ON_ONE_CORE = frozenset({"pairs", "simulate", "triples", "bulk"})
 """Campaigns whose threads take turns: on a busy machine a turn on another core costs several times as much."""
 
 

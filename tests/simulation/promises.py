@@ -196,6 +196,12 @@ UNPROMISED = (
         "to replace a node takes several requests, and reservations of v2 are an object of their own",
     ),
     Unpromised(
+        "overwrite",
+        frozenset({"dask_store"}),
+        REQUESTS,
+        "to replace a node takes several requests, each of which removes a chunk",
+    ),
+    Unpromised(
         "read_snapshot",
         frozenset({"overwrite"}),
         REQUESTS,
@@ -271,6 +277,12 @@ UNPROMISED = (
         "of two clients that create at one path both may fail, and what a plan has written stays until it is discarded",
     ),
     Unpromised(
+        "convert_new",
+        frozenset({"create_other"}),
+        REQUESTS,
+        "of two clients that create at one path both may fail, and a group in which there was another document stays",
+    ),
+    Unpromised(
         "xarray_append",
         frozenset({"xarray_append"}),
         EVERYWHERE,
@@ -284,13 +296,14 @@ UNPROMISED = (
     ),
     Unpromised(
         "replace_root",
-        frozenset({"copy_keys", "copy_new", "convert_new", "plan_new", "xarray_create", "rename"}) | REPLACING,
+        frozenset({"copy_keys", "copy_new", "convert_new", "plan_new", "plan_shared", "xarray_create", "rename"})
+        | REPLACING,
         EVERYWHERE,
         "a root is replaced entry by entry, and what is created below it by several documents",
     ),
     Unpromised(
         "migrate_all",
-        frozenset({"plan_new", "plan_over", "xarray_create"}),
+        frozenset({"xarray_create"}),
         EVERYWHERE,
         "who writes several nodes while they are migrated is told so, and leaves what is written until then",
     ),

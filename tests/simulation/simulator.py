@@ -4,7 +4,7 @@ Each client is a thread, and one thread at a time runs: the one that the schedul
 happens, so a schedule (a list of choices) repeats a run exactly. Time is virtual: only pauses make it pass.
 
     outcome = run(Random(seed), [client_a, client_b])     one run, chosen by a seed
-    for outcome in exhaustive(programs, make_bucket, preemptions=2): …    every run with at most so many switches
+    for outcome in exhaustive(programs, make_bucket, preemptions=2): …    every run with at most so many switches (`orders`)
 
 A program is a function of a `Client`, a store that is its connection to the bucket: another object with another URL for each
 client, so that clients have no lock in common, as if each were on a machine of its own. Faults are part of the
@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from random import Random
@@ -35,6 +35,12 @@ from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.protocols import fallback
 from tessarr.types import Buffer, ByteRange
 
+READ, LIST, CHANGE, LOCK, WAIT, OTHER = "read", "list", "change", "lock", "wait", "other"
+"""Kinds of what a client does between two points, for `orders`: with keys or paths, with a prefix, with what is changed with
+all that is below it; with none: a lock is taken or released, or something noted of which only the order counts; a wait has
+ended; anything else."""
+Access = tuple[str, Collection[str]]
+"""A kind, with the keys that it concerns."""
 STALL_S = 1500
 """Seconds of the simulation. How long a client is stopped at most, while others wait: longer than any of them does."""
 
@@ -63,31 +69,6 @@ class Seeded:
     def choose(self, options: int) -> int:
         """See `Chooser`."""
         return self._random.randrange(options)
-
-
-class Replay:
-    """Repeats a schedule, and takes the first option behind its end; notes what it could have chosen."""
-
-    def __init__(self, schedule: Sequence[int]) -> None:
-        self._schedule = list(schedule)
-        self.taken: list[tuple[int, int]] = []
-        """What was chosen, of how many."""
-
-    def choose(self, options: int) -> int:
-        """See `Chooser`."""
-        at = len(self.taken)
-        choice = self._schedule[at] if at < len(self._schedule) else 0
-        self.taken.append((choice, options))
-        return choice
-
-    def successor(self) -> list[int] | None:
-        """The schedule that comes after this one in a search of all; ``None`` after the last."""
-        taken = list(self.taken)
-        while taken:
-            choice, options = taken.pop()
-            if choice + 1 < options:
-                return [*(before for before, _ in taken), choice + 1]
-        return None
 
 
 @dataclass
@@ -155,12 +136,12 @@ class Client(ConditionalStore):
     def url(self) -> str:
         return f"simulated://{self.name}"
 
-    def _point(self) -> None:
+    def _point(self, kind: str, *keys: str) -> None:
         if self.simulation is not None:
-            self.simulation.point(self)
+            self.simulation.point(self, kind, keys)
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        self._point()
+        self._point(READ, key)
         return self._now(key, byte_range)
 
     def _now(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
@@ -168,7 +149,7 @@ class Client(ConditionalStore):
         return value if value is None or byte_range is None else value[slice(*byte_range.bounds(len(value)))]
 
     def fetch(self, requests: Sequence[Fetch]) -> list[list[Buffer] | None]:
-        self._point()
+        self._point(READ, *(key for key, _ in requests))
         found: list[list[Buffer] | None] = []
         for key, ranges in requests:
             parts = [self._now(key, part) for part in (ranges or [None])]
@@ -176,11 +157,11 @@ class Client(ConditionalStore):
         return found
 
     def version(self, key: str) -> Version | None:
-        self._point()
+        self._point(READ, key)
         return self.bucket.version(key)
 
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
-        self._point()
+        self._point(CHANGE, key)
         if self.simulation is not None and self.simulation.sends_late(key):
             self.simulation.late.append(lambda: self._land(key, bytes(value), if_match))
             raise StoreError("no answer came, and the request is still in the network")
@@ -197,14 +178,14 @@ class Client(ConditionalStore):
     @fallback  # a loop that compares and swaps, as that of `Store`, with a request less
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         for _ in range(1000):
-            self._point()
+            self._point(READ, key)
             version, old = self.bucket.version(key), self._now(key)
             new = change(old)
             try:
                 if new is not None:
                     self.set(key, new, if_match=version)
                 elif old is not None:  # no bucket removes conditionally: `tessarr.stores.functions._swap`
-                    self._point()
+                    self._point(READ, key)
                     if self.bucket.version(key) != version:
                         continue
                     self.delete(key)
@@ -214,15 +195,25 @@ class Client(ConditionalStore):
         raise StuckError("an update never succeeds")
 
     def delete(self, key: str) -> None:
-        self._point()
+        self._point(CHANGE, key)
         self.bucket.values.pop(key, None)
 
     def list(self, prefix: str = "") -> Iterator[str]:
-        self._point()
-        return iter([key for key in self.bucket.values if key.startswith(prefix)])
+        self._point(LIST, prefix)
+        return iter(sorted(key for key in self.bucket.values if key.startswith(prefix)))
 
 
 Program = Callable[[Any], Any]
+
+
+@dataclass
+class Segment:
+    """What a client did between two of its points."""
+
+    client: str
+    choices: int
+    """Choices of the schedule that were made before it."""
+    accesses: list[Access]
 
 
 @dataclass
@@ -240,6 +231,8 @@ class Outcome:
     """Whether a client was stopped (`stall`)."""
     steps: Sequence[int] = ()
     """Whose steps ended, in that order (`step_ended`)."""
+    segments: Sequence[Segment] = ()
+    """What the clients did, in that order."""
 
 
 class Simulation:
@@ -289,6 +282,7 @@ class Simulation:
         self.points = 0
         self.schedule: list[int] = []
         self.steps: list[int] = []
+        self.segments: list[Segment] = []
 
     def _choose(self, options: int) -> int:
         choice = self._chooser.choose(options) if options > 1 else 0
@@ -296,8 +290,8 @@ class Simulation:
             self.schedule.append(choice)
         return choice
 
-    def point(self, client: Client) -> None:
-        """Let others go on, until the schedule comes back to `client`."""
+    def point(self, client: Client, kind: str = OTHER, keys: Collection[str] = ()) -> None:
+        """Let others go on, until the schedule comes back to `client`, which then does what `kind` and `keys` say."""
         if client.name in self._crashed:
             raise Crashed
         if self._stall is not None and self._stall[0] == client.name:
@@ -312,6 +306,12 @@ class Simulation:
             raise Crashed
         if self.points > self._longest:
             raise StuckError(f"{self.points} calls")
+        self.segments.append(Segment(client.name, len(self.schedule), [(kind, keys)]))
+
+    def note(self, kind: str, keys: Collection[str] = ()) -> None:
+        """Note what the client that runs does beside what it said at its last point."""
+        if self.segments:
+            self.segments[-1].accesses.append((kind, keys))
 
     def has_crashed(self, client: Client) -> bool:
         """Whether the client does not exist any more."""
@@ -360,7 +360,7 @@ class Simulation:
         """Let others go on until `happened` is true. Where nobody can go on, that is a deadlock: `StuckError`."""
         self._waiting[client.name] = happened
         try:
-            self.point(client)
+            self.point(client, WAIT)
         finally:
             self._waiting.pop(client.name, None)
 
@@ -371,10 +371,12 @@ class Simulation:
         while name in self.locks:
             self.wait(client, lambda: name not in self.locks)
         self.locks[name] = client.name
+        self.note(LOCK)
         try:
             yield
         finally:
             del self.locks[name]
+            self.note(LOCK)
 
     def run(self, programs: Sequence[Program]) -> Outcome:
         """Run `programs`, one client each, to their end."""
@@ -387,6 +389,7 @@ class Simulation:
             CURRENT.client = client
             try:
                 self._turns[client.name].acquire()
+                self.segments.append(Segment(client.name, len(self.schedule), []))
                 results[number] = programs[number](client)
             except Crashed:
                 results[number] = Crashed
@@ -413,7 +416,7 @@ class Simulation:
             for thread in threads:
                 thread.join()
         was_stalled = self._stall is not None and self._stall[1] <= 0
-        return Outcome(results, self._bucket, self.schedule, self.points, was_stalled, self.steps)
+        return Outcome(results, self._bucket, self.schedule, self.points, was_stalled, self.steps, self.segments)
 
     def _next(self) -> str:
         """The client that goes on now. The one that stops decides it, so that going on costs no switch of threads."""
@@ -458,6 +461,7 @@ CURRENT = _Current()
 def step_ended(client: Any) -> None:
     """Note that a client has ended a step of its operation."""
     if client.simulation is not None:
+        client.simulation.note(LOCK)
         client.simulation.steps.append(int(client.name.rpartition("-")[2]))
 
 
@@ -491,6 +495,7 @@ class _VirtualClock(clock.Clock):
 
     def owner(self) -> str:
         self._simulation._owners += 1
+        self._simulation.note(LOCK)
         return f"owner-{self._simulation._owners}"
 
 
@@ -531,15 +536,3 @@ def _simulated(simulation: Simulation) -> Iterator[None]:
 def run(chooser: Chooser, programs: Sequence[Program], *, bucket: World, **faults: Any) -> Outcome:
     """One run of `programs` on `bucket`; `faults`: see `Simulation`."""
     return Simulation(chooser, bucket, **faults).run(programs)
-
-
-def exhaustive(
-    programs: Sequence[Program], make_bucket: Callable[[], World], *, preemptions: int | None, **faults: Any
-) -> Iterator[Outcome]:
-    """Every run of `programs`, each on a bucket of its own, in which a client that could go on is interrupted at most
-    `preemptions` times (``None``: any number of times)."""
-    schedule: list[int] | None = []
-    while schedule is not None:
-        replay = Replay(schedule)
-        yield run(replay, programs, bucket=make_bucket(), preemptions=preemptions, **faults)
-        schedule = replay.successor()

@@ -15,7 +15,8 @@ from tessarr.core.array_parts.reservation_io import BESIDE
 from tessarr.errors import ConflictError, PendingAppendError, StoreError
 from tessarr.tools.check import check
 from tessarr.tools.repair import repair
-from tests.simulation.simulator import Bucket, Client, Crashed, Outcome, Program, Seeded, exhaustive, run
+from tests.simulation.orders import exhaustive
+from tests.simulation.simulator import Bucket, Client, Crashed, Outcome, Program, Seeded, run
 
 CHUNK = 4
 

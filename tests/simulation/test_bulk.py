@@ -16,7 +16,8 @@ from tests.simulation import bulk_operations, cases, operations, promises
 from tests.simulation.cases import Priorities, World
 from tests.simulation.expected import Ran, unexpected
 from tests.simulation.oracle import observe
-from tests.simulation.simulator import Crashed, Replay, run
+from tests.simulation.orders import Replay
+from tests.simulation.simulator import Crashed, run
 from tests.simulation.test_operations import KINDS, wrong
 from tests.simulation.test_stalls import committed
 
@@ -68,6 +69,17 @@ def test_what_is_created_at_one_path_by_two_clients_is_of_one_of_them() -> None:
     assert wrong(World("memory", 2), "plan_new", "convert_new")[:1] == []
 
 
+def test_a_plan_leaves_no_documents_at_a_node_of_another_client() -> None:
+    assert wrong(World("memory", 2), "publish_nodes", "plan_new")[:1] == []
+
+
+@pytest.mark.parametrize(
+    ("world", "name"), [(World("generations", 2, True), "create"), (World("local", consolidated=True), "rename")]
+)
+def test_a_copy_that_fails_is_not_in_consolidated_metadata(world: World, name: str) -> None:
+    assert wrong(world, name, "copy_keys")[:1] == []
+
+
 def test_a_copy_that_fails_leaves_what_others_have_stored_since_in_the_place_of_its_values() -> None:
     class Late(MemoryStore):
         """Gets a value of another client when the value of the copy is compared."""
@@ -94,7 +106,10 @@ def test_an_array_that_is_replaced_while_it_is_migrated_is_in_the_new_format_too
     assert wrong(World("memory", 2), "overwrite", "migrate_all")[:1] == []
 
 
-@pytest.mark.parametrize(("name", "kind"), [("copy_new", "memory"), ("copy_keys", "object"), ("convert_new", "object")])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("copy_new", "memory"), ("copy_keys", "object"), ("convert_new", "object"), ("plan_shared", "local")],
+)
 def test_what_is_copied_while_its_group_is_migrated_is_in_the_new_format_too(name: str, kind: str) -> None:
     assert wrong(World(kind, 2), name, "migrate_all")[:1] == []
 

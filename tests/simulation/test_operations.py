@@ -13,7 +13,8 @@ from tessarr.errors import ConflictError
 from tests.simulation import cases, operations, promises
 from tests.simulation.cases import Priorities, World
 from tests.simulation.oracle import UNREADABLE, Case, Oracle
-from tests.simulation.simulator import Bucket, Replay, Seeded, exhaustive, run
+from tests.simulation.orders import Replay, exhaustive
+from tests.simulation.simulator import Bucket, Seeded, run
 
 KINDS = ("memory", "local", "object")
 TREES = ("memory", "local")
@@ -203,6 +204,16 @@ def test_triples_have_no_anomaly() -> None:
         assert set(what.names) & set(cases.CHANGES_NODES)
         _, told = cases.run_trial(what)
         found += [f"triple {number}: {what.world} {what.names}: {told}"] if told else []
+    assert found == []
+
+
+def test_clients_that_copy_convert_or_follow_have_no_anomaly() -> None:
+    found = []
+    for number in range(0, 16 * cases.BULK_SCHEDULES, 8):
+        what = cases.bulk_trial(number)
+        assert set(what.names) & promises.BULK
+        _, told = cases.run_trial(what)
+        found += [f"bulk {number}: {what.world} {what.names}: {told}"] if told else []
     assert found == []
 
 

@@ -30,7 +30,7 @@ from tessarr.stores.local.transactions import late, many
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.protocols import Commit
 from tessarr.types import Buffer, ByteRange
-from tests.simulation.simulator import CURRENT, Crashed, Simulation, replaced
+from tests.simulation.simulator import CHANGE, CURRENT, LIST, LOCK, OTHER, READ, Access, Crashed, Simulation, replaced
 
 # -- threads of one process ----------------------------------------------------------------------------------------------
 
@@ -61,57 +61,58 @@ class Thread(MemoryStore):
         super().__init__(world.values)
         self.world, self.name, self.simulation = world, name, simulation
 
-    def _point(self, *, changes: bool = False) -> None:
+    def _point(self, kind: str, *keys: str) -> None:
         if self.simulation is not None:
-            self.simulation.point(self)  # type: ignore[arg-type]
-        self.world.writes += changes
+            self.simulation.point(self, kind, keys)  # type: ignore[arg-type]
+        self.world.writes += kind == CHANGE
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        self._point()
+        self._point(READ, key)
         return super().get(key, byte_range)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        self._point()
+        self._point(READ, key)
         return super().get_ranges(key, ranges)
 
     def exists(self, key: str) -> bool:
-        self._point()
+        self._point(READ, key)
         return super().exists(key)
 
     def version(self, key: str) -> Version | None:
-        self._point()
+        self._point(READ, key)
         return super().version(key)
 
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
-        self._point(changes=True)
+        self._point(CHANGE, key)
         return super().set(key, value, if_match=if_match)
 
     def delete_if(self, key: str, version: Version | None) -> None:
-        self._point(changes=True)
+        self._point(CHANGE, key)
         super().delete_if(key, version)
 
     def delete(self, key: str) -> None:
-        self._point(changes=True)
+        self._point(CHANGE, key)
         super().delete(key)
 
     def delete_many(self, keys: Iterable[str]) -> None:
-        self._point(changes=True)
+        keys = list(keys)
+        self._point(CHANGE, *keys)
         super().delete_many(keys)
 
     def delete_prefix(self, prefix: str) -> None:
-        self._point(changes=True)
+        self._point(CHANGE, prefix)
         super().delete_prefix(prefix)
 
     def replace_prefix(self, prefix: str, items: MutableMapping[str, Buffer] | Any) -> None:
-        self._point(changes=True)
+        self._point(CHANGE, prefix)
         super().replace_prefix(prefix, items)
 
     def rename_prefix(self, source: str, dest: str) -> bool:
-        self._point(changes=True)
+        self._point(CHANGE, source, dest)
         return super().rename_prefix(source, dest)
 
     def exchange_prefixes(self, one: str, other: str) -> bool:
-        self._point(changes=True)
+        self._point(CHANGE, one, other)
         return super().exchange_prefixes(one, other)
 
     def commit(
@@ -122,11 +123,11 @@ class Thread(MemoryStore):
         listed: Collection[str] = (),
         durable: bool | None = None,
     ) -> None:
-        self._point(changes=True)
+        self._point(CHANGE, "")
         super().commit(changes, expected, listed=listed, durable=durable)
 
     def list(self, prefix: str = "") -> Iterator[str]:
-        self._point()
+        self._point(LIST, prefix)
         return super().list(prefix)
 
 
@@ -215,9 +216,12 @@ _ORIGINAL: dict[str, Callable[..., Any]] = {
     name: getattr(os, name)
     for name in (
         *("open", "close", "stat", "lstat", "link", "unlink", "replace", "rename", "mkdir", "rmdir", "scandir"),
-        *("write", "utime", "fsync"),
+        *("write", "utime", "fsync", "ftruncate"),
     )
 }
+_READS = {"stat", "lstat", "scandir"}
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+_WITH_TWO = {"link", "replace", "rename"}
 _CHANGES = {"link", "unlink", "replace", "rename", "mkdir", "rmdir"}
 
 
@@ -234,8 +238,24 @@ def _alive(client: Any) -> None:
 def _is_private(name: str, arguments: tuple[Any, ...]) -> bool:
     """Whether no other process looks at what a call concerns: a temporary file that is not in place yet."""
     if name not in ("open", "unlink", "stat") or not isinstance(arguments[0], str):
-        return name in ("close", "write", "utime", "fsync")
+        return name in ("close", "write", "utime", "fsync", "ftruncate")
     return arguments[0].endswith(TEMPORARY_SUFFIX)
+
+
+def _path_of(descriptor: int) -> str:
+    return os.readlink(f"/proc/self/fd/{descriptor}")
+
+
+def _access(name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Access:
+    """What a call does, for `orders`."""
+    folders = [_path_of(given) for option, given in options.items() if option.endswith("dir_fd") and given is not None]
+    named = arguments[: 2 if name in _WITH_TWO else 1]
+    paths = [_path_of(given) if isinstance(given, int) else os.fspath(given) for given in named]
+    if any(path.endswith(" (deleted)") for path in (*folders, *paths)) or len(folders) > 1:
+        return OTHER, ()
+    paths = [os.path.join(*folders, path) for path in paths]
+    is_read = name in _READS or (name == "open" and not arguments[1] & _WRITING)
+    return (READ if is_read else CHANGE), paths
 
 
 def _patched(name: str) -> Callable[..., Any]:
@@ -247,11 +267,14 @@ def _patched(name: str) -> Callable[..., Any]:
             return original(*arguments, **options)
         if name == "close":
             client.world.descriptors.get(client.name, set()).discard(arguments[0])
+            client.world.writes += client.simulation.has_crashed(client)  # it may have held a lock
             return original(*arguments, **options)
-        if _is_private(name, arguments):
-            _alive(client)
+        if not _is_private(name, arguments):
+            client.simulation.point(client, *_access(name, arguments, options))
         else:
-            client.simulation.point(client)
+            _alive(client)
+            if name in ("utime", "write", "ftruncate") and not _path_of(arguments[0]).endswith(TEMPORARY_SUFFIX):
+                client.simulation.note(OTHER)
         result = original(*arguments, **options)
         client.world.writes += name in _CHANGES
         if name == "open":
@@ -264,7 +287,7 @@ def _patched(name: str) -> Callable[..., Any]:
 def _try_lock(descriptor: int, original: Callable[[int], None] = local_lock._try) -> None:
     client = _client()
     if client is not None:
-        client.simulation.point(client)
+        client.simulation.point(client, LOCK)
     original(descriptor)
 
 
@@ -289,6 +312,7 @@ def _unlock(descriptor: int, original: Callable[[int], None] = local_lock._unloc
     if client is not None:
         _alive(client)
         client.world.writes += 1
+        client.simulation.note(LOCK)
     original(descriptor)
 
 
@@ -316,7 +340,7 @@ def _wait_for(marks: Any, lock: str) -> bool:
 def _exchange(one: str, other: str, original: Callable[[str, str], bool] = local_exchange.exchange) -> bool:
     client = _client()
     if client is not None:
-        client.simulation.point(client)
+        client.simulation.point(client, CHANGE, (one, other))
         client.world.writes += 1
     return original(one, other)
 

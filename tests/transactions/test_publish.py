@@ -87,7 +87,7 @@ class FailingOnce(Client):
         super().__init__("failing", bucket)
         self.left = left
 
-    def _point(self) -> None:
+    def _point(self, kind: str, *keys: str) -> None:
         self.left -= 1
         if self.left == -1:
             raise StoreError("the connection was lost")

@@ -23,7 +23,8 @@ from tessarr.errors import (
 )
 from tessarr.tools.check import check
 from tessarr.tools.repair import repair
-from tests.simulation.simulator import Bucket, Crashed, exhaustive
+from tests.simulation.orders import exhaustive
+from tests.simulation.simulator import Bucket, Crashed
 from tests.transactions.test_publish import Deaf, FailingOnce, Faulty, Time, crash, filled, raised_by, time  # noqa: F401
 
 OLD = (6, None, None)

@@ -19,6 +19,7 @@ from tessarr.common import strict_json
 from tessarr.errors import MetadataValidationError
 from tessarr.stores.base import LockContext, Store
 from tessarr.stores.functions import lock
+from tessarr.stores.protocols import Lock
 from tessarr.types import JSON
 
 FOLDER = "done/"
@@ -180,6 +181,10 @@ class Milestones:
             data = self._place[0].get(self._key(name))
             return None if data is None else strict_json.loads(bytes(data), key=self._key(name))
         return self._values.get(name)
+
+    def are_exclusive(self) -> bool:
+        """Return whether `lock` excludes all other clients."""
+        return self._place is None or isinstance(self._place[0], Lock)
 
     def lock(self) -> LockContext:
         """Exclude other clients that finish the plan, as far as the store can; else other threads."""

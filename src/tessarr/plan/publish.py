@@ -16,6 +16,7 @@ from operator import ge
 from typing import NamedTuple
 
 from tessarr.core.array import Array
+from tessarr.core.asynchronous.sans_io import run_steps
 from tessarr.core.claims.claimed_places import (
     claim_place,
     has_claim,
@@ -30,10 +31,11 @@ from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.consolidated import follow_changes, follow_directory
-from tessarr.core.stored.create_nodes import describes
+from tessarr.core.stored.create_nodes import describe_made, describes
 from tessarr.core.stored.move import follow_replaced, move_node, place_of_replaced, replace_node
 from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.walk import Entry, read_entries, walk
+from tessarr.core.stored.write_new import remove_made_steps
 from tessarr.engine.jobs import Jobs
 from tessarr.errors import ConflictError, ContainsArrayError, ContainsGroupError, UnsupportedOperationError
 from tessarr.metadata import formats, serialize
@@ -188,6 +190,7 @@ def publish(manifest: Manifest, store: Store, path: str, milestones: Milestones)
     if whole and isinstance(store, LocalStore):
         store = LocalStore(sealed_name(work.url), durable=store.durable)
     if not milestones.reached(DOCUMENTED):
+        is_first = target == work and milestones.are_exclusive() and not milestones.reached("documenting")
         if whole:
             seal_directory(work.url)
         elif target != work:
@@ -198,7 +201,7 @@ def publish(manifest: Manifest, store: Store, path: str, milestones: Milestones)
             milestones.reach("documenting")
         if target != work:
             check_complete(manifest, store, path)
-        _write(manifest, store, path)
+        _write(manifest, store, path, is_first=is_first)
         milestones.reach(DOCUMENTED)
     if whole:
         if is_node(store, ""):
@@ -211,17 +214,30 @@ def publish(manifest: Manifest, store: Store, path: str, milestones: Milestones)
         put_node_in_place(manifest, store, at, target.path, milestones)
     else:
         release_place(store, path, manifest.id)
+    if target.path:
+        _describe(store, target.path, {join(target.path, node.path): node.metadata for node in manifest.nodes})
 
 
-def _write(manifest: Manifest, store: Store, path: str) -> None:
-    """Remove intermediate arrays and the table of files, and write the documents."""
+def _describe(store: Store, top: str, made: Mapping[str, NodeMetadata]) -> None:
+    """Describe in Zarr v3 too the nodes of v2 that were made at `top` and below, if the group above was migrated meanwhile."""
+    if (
+        top in made
+        and made[top].zarr_format == 2
+        and read_entries(store, [top.rpartition("/")[0]])[0].formats == (3, 2)
+    ):
+        describe_made(store, made)
+
+
+def _write(manifest: Manifest, store: Store, path: str, *, is_first: bool) -> None:
+    """Remove intermediate arrays and the table of files, and write the documents; `is_first`: none is there from this plan."""
     if any(node.strategy is not None and node.strategy.intermediates for node in manifest.nodes):
         store.delete_prefix(prefix_of(join(path, manifest.intermediates)))
     if manifest.kind != "zarr":
         store.delete_prefix(prefix_of(join(path, manifest.files)))
     target = manifest.target
     replaced = manifest.overwrite and target is not None and target != manifest.work and is_node(store, target.path)
-    write_documents(store, {join(path, node.path): node.metadata for node in manifest.nodes}, above=not replaced)
+    nodes = {join(path, node.path): node.metadata for node in manifest.nodes}
+    write_documents(store, nodes, above=not replaced, is_first=is_first)
     if manifest.options.get("consolidate") and isinstance(manifest.nodes[0].metadata, GroupMetadata):
         consolidate_metadata(store, path=path or None)
 
@@ -310,12 +326,15 @@ def discard(
             shutil.rmtree(left, ignore_errors=True)
 
 
-def write_documents(store: Store, nodes: Mapping[str, NodeMetadata], *, above: bool = True) -> None:
+def write_documents(
+    store: Store, nodes: Mapping[str, NodeMetadata], *, above: bool = True, is_first: bool = False
+) -> None:
     """Write the documents of nodes, by path, of which some may have been written before. May be repeated.
 
     Those of members come before that of their group, so that no reader finds a group with some of its members. `above`: groups
-    that are missing above the nodes are created. Chunks beyond the end of an array, which a stopped plan has left there, are
-    removed before: the array may grow. Raises `ConflictError` for a document that describes another node.
+    that are missing above the nodes are created. `is_first`: none has been written before. Chunks beyond the end of an array,
+    which a stopped plan has left there, are removed before: the array may grow. Raises `ConflictError` for a document that
+    describes another node, after those that were written now are removed.
     """
     entries = {entry.path: entry for entry in read_entries(store, list(nodes))}
     left = [path for path, entry in entries.items() if not entry.formats]
@@ -331,19 +350,39 @@ def write_documents(store: Store, nodes: Mapping[str, NodeMetadata], *, above: b
     if top in nodes and above:
         metadata_io.require_ancestors(store, top, nodes[top].zarr_format)
 
+    made: dict[str, dict[str, bytes]] = {path: {} for path in sorted(left, key=_depth, reverse=True)}
+    try:
+        _put_documents(store, nodes, made, is_first=is_first)
+    except ConflictError:  # nor are members left below another node, or attributes beside one
+        for path, documents in reversed(made.items()):
+            run_steps(remove_made_steps(store, documents, path))
+        raise
+    follow_changes(store, list(nodes))  # consolidated metadata may lack also those that were there
+
+
+def _put_documents(
+    store: Store, nodes: Mapping[str, NodeMetadata], made: Mapping[str, dict[str, bytes]], *, is_first: bool
+) -> None:
+    """Write the documents of nodes, those at the paths of `made` in that order, and note there which were created.
+
+    One that is there already may be that of another client though it is equal, as those of two groups are: who has created it
+    removes it when it finds the claim of the plan.
+    """
+
     def put(path: str) -> None:
         for key, data in metadata_io.keyed_documents(path, nodes[path].documents()).items():
-            if not metadata_io.put_document(store, key, data, overwrite=False) and bytes(store.get(key) or b"") != data:
+            if metadata_io.put_document(store, key, data, overwrite=False):
+                made[path][key] = data
+            elif is_first or bytes(store.get(key) or b"") != data:
                 raise _another_node(store, path)
 
     with Jobs(_REQUESTS if isinstance(store, Remote) else 1) as jobs:
-        for _, level in groupby(sorted(left, key=_depth, reverse=True), _depth):
+        for _, level in groupby(made, _depth):
             for _ in jobs.map(put, level):
                 pass
     for entry in read_entries(store, list(nodes)):
         if not describes(entry, nodes[entry.path]):
             raise _another_node(store, entry.path)
-    follow_changes(store, list(nodes))  # consolidated metadata may lack also those that were there
 
 
 def _is_bare(entry: Entry, metadata: NodeMetadata) -> bool:

@@ -75,15 +75,26 @@ def _created(store: Store, path: str, metadata: NodeMetadata, overwrite: bool) -
 
 
 def describes(entry: Entry, metadata: NodeMetadata) -> bool:
-    """Whether what is stored is the node that `metadata` describes, whose attributes may have been changed since."""
+    """Whether what is stored is the node that `metadata` describes, whose attributes may have been changed since, and which may
+    have been migrated."""
     documents = metadata_io.keyed_documents(entry.path, metadata.documents())
     key, data = list(documents.items())[-1]
     stored = entry.values.get(key.removeprefix(entry.prefix))
-    if stored is None or entry.formats != (metadata.zarr_format,):
+    if stored is None or not (entry.formats == (metadata.zarr_format,) or _is_migrated(entry, metadata)):
         return False
     if not isinstance(metadata, ArrayMetadata):
         return entry.kind == "group"
     return entry.kind == "array" and layout_of(stored, "shape") == layout_of(data, "shape")
+
+
+def _is_migrated(entry: Entry, metadata: NodeMetadata) -> bool:
+    """Whether a node of Zarr v2 is described in v3 too, as the same node."""
+    if metadata.zarr_format != 2 or entry.formats != (3, 2):
+        return False
+    from tessarr.model.conversion.upgrade import is_upgrade
+
+    older = {name: value for name, value in entry.values.items() if name in formats.KEYS[2].all}
+    return is_upgrade(entry.values[formats.KEYS[3].array], older)
 
 
 class Watched:

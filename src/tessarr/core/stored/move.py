@@ -67,11 +67,14 @@ def copy_key(
 
 
 def take_back_copies(source: Store, dest: Store, made: Mapping[str, str]) -> None:
-    """Remove the copies, by the keys of what was copied, unless another client has replaced them."""
+    """Remove the copies, by the keys of what was copied, unless another client has replaced them. Consolidated metadata, which
+    another client may have updated meanwhile, gets what is there then."""
     for key, new_key in made.items():
         value = source.get(key)
         if value is not None:
             run_steps(metadata_io.remove_document_steps(dest, new_key, partial(_is_same_value, value)))
+    places = [key.rpartition("/") for key in made.values()]
+    follow_changes(dest, list(dict.fromkeys(path for path, _, name in places if name in formats.DOCUMENT_NAMES)))
 
 
 def _is_same_value(one: Buffer, other: Buffer) -> bool:

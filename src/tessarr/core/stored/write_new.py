@@ -201,12 +201,12 @@ async def _try_steps(
         elif await store_call(store, "set_if_not_exists", key, data):
             made[key] = data
         else:
-            return await _remove_steps(store, made, below), {}
+            return await remove_made_steps(store, made, below), {}
     if replace:
         await store_call(store, "set", own_key, own)
         return None, {}
     if not await store_call(store, "set_if_not_exists", own_key, own):
-        return await _remove_steps(store, made, path), {}
+        return await remove_made_steps(store, made, path), {}
     own_documents = {**stored, **documents}
     # A document of another name makes a node too, of another format or kind, which no condition on this one notices.
     others = [key for key in others if key != own_key]
@@ -216,7 +216,7 @@ async def _try_steps(
         claims_there = [prefix_of(path) + CLAIM] if looks else []
         answers = await store_call(store, "fetch", [Fetch(key) for key in (*others, *claims_there)])
         found = any(_are_in_the_way(path, own_documents, others, answers[: len(others)])) or any(answers[len(others) :])
-        return (await _remove_steps(store, {**made, own_key: own}, path) if found else None), {}
+        return (await remove_made_steps(store, {**made, own_key: own}, path) if found else None), {}
     # A transaction that has claimed the node finds the document before it commits, or replaces it afterwards.
     places = [prefix_of(place) + CLAIM for place in (path, *above)]
     now, *answers = await store_call(store, "fetch", [Fetch(key) for key in (own_key, *others, *places)])
@@ -224,7 +224,7 @@ async def _try_steps(
     if not any(in_the_way) and now is not None and is_same(own, now[0]):
         return None, {}
     claims = {key: answer[0] for key, answer in zip(places, answers[len(others) :], strict=True) if answer}
-    return await _remove_steps(store, {**made, own_key: own}, path), claims
+    return await remove_made_steps(store, {**made, own_key: own}, path), claims
 
 
 def _are_in_the_way(
@@ -245,11 +245,11 @@ def _are_in_the_way(
             yield answer is not None
 
 
-async def _remove_steps(store: Store, made: Mapping[str, bytes], other: str) -> str:
-    """Remove the documents that were created, and return the path `other`."""
+async def remove_made_steps(store: Store, made: Mapping[str, bytes], other: str) -> str:
+    """Remove the documents that were created, unless another client has replaced them, and return the path `other`."""
     if made:
         for key, value in made.items():
-            await put_back_steps(store, key, value)  # another client may have replaced it
+            await put_back_steps(store, key, value)
         paths = list(dict.fromkeys(key.rpartition("/")[0] for key in made))
         await follow_change_steps(store, other, below=paths)
     return other
