@@ -80,6 +80,13 @@ def test_a_copy_that_fails_is_not_in_consolidated_metadata(world: World, name: s
     assert wrong(world, name, "copy_keys")[:1] == []
 
 
+def test_a_plan_leaves_the_chunks_of_a_copy_to_its_target_that_is_not_at_its_end() -> None:
+    world, names = World("local", consolidated=True), ("copy_keys", "plan_new")
+    judge = cases.oracle(world, names)
+    outcomes = [run(Priorities(seed, length=300), judge.programs, bucket=cases.maker(world)()) for seed in range(60)]
+    assert [told for outcome in outcomes if (told := judge.judge(outcome))] == []
+
+
 def test_a_copy_that_fails_leaves_what_others_have_stored_since_in_the_place_of_its_values() -> None:
     class Late(MemoryStore):
         """Gets a value of another client when the value of the copy is compared."""

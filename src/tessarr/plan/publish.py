@@ -1,4 +1,4 @@
-"""Where the tasks of a plan write, and how the result becomes visible: documents last, then in the place of what was there.
+"""How the result of a plan becomes visible: documents last, then in the place of what was there.
 
 In a file system tasks write beside the place of the result. When they are done the place of work is *sealed*: renamed, so that
 no client that goes on, or was stopped and is woken up, can write there. What killed clients were writing is then removed.
@@ -9,13 +9,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from itertools import groupby
 from math import inf
 from operator import ge
-from typing import NamedTuple
 
-from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import run_steps
 from tessarr.core.claims.claimed_places import (
     claim_place,
@@ -27,8 +25,6 @@ from tessarr.core.claims.claimed_places import (
 )
 from tessarr.core.claims.one_copy import one_copy
 from tessarr.core.creation.shorthands import consolidate_metadata
-from tessarr.core.group import Group
-from tessarr.core.locate import locate
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.consolidated import follow_changes, follow_directory
 from tessarr.core.stored.create_nodes import describe_made, describes
@@ -37,7 +33,7 @@ from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.walk import Entry, read_entries, walk
 from tessarr.core.stored.write_new import remove_made_steps
 from tessarr.engine.jobs import Jobs
-from tessarr.errors import ConflictError, ContainsArrayError, ContainsGroupError, UnsupportedOperationError
+from tessarr.errors import ConflictError, ContainsArrayError, ContainsGroupError
 from tessarr.metadata import formats, serialize
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
@@ -47,62 +43,13 @@ from tessarr.stores.base import Store
 from tessarr.stores.functions import is_in_memory
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.local.tree import remove_leftovers
-from tessarr.stores.path import ancestors, join, normalize_path, prefix_of
-from tessarr.stores.protocols import Delete, ExchangePrefixes, Lock, Remote
-from tessarr.stores.url import StoreLike, overlaps, store_from
-from tessarr.tools.staging import beside_node, check_free, local_path, old_of, put_in_place, replaced_node_at
+from tessarr.stores.path import ancestors, join, prefix_of
+from tessarr.stores.protocols import ExchangePrefixes, Lock, Remote
+from tessarr.stores.url import StoreLike, store_from
+from tessarr.tools.staging import check_free, local_path, old_of, put_in_place
 
 _REQUESTS = 16
 """Documents in flight to a remote store."""
-
-
-class Destination(NamedTuple):
-    """Where a plan writes: the final place, the place in which tasks work, and the opened store of the latter."""
-
-    target: Place
-    work: Place
-    store: Store
-    path: str
-
-
-def destination(
-    dest: StoreLike, path: str, plan_id: str, *, overwrite: bool, storage_options: Mapping[str, object] | None = None
-) -> Destination:
-    """Choose where the tasks of a plan write. Nothing is written.
-
-    In a file system, and where a node is replaced, tasks write beside the place. Elsewhere a new node is written where it will
-    be: without its documents it does not exist.
-
-    Raises `BaseZarrError` when something is there and not `overwrite`.
-    """
-    path = normalize_path(path)
-    check_free(dest, path, overwrite=overwrite, storage_options=storage_options)
-    local, durable = None if path else local_path(dest), False
-    if not path and isinstance(dest, LocalStore) and _is_free(str(dest.root)):
-        local, durable = str(dest.root), dest.durable
-    if local is not None:
-        final = os.path.abspath(local)
-        folder, name = os.path.split(final)
-        if name.endswith(".zip"):
-            raise _cannot_share("a zip file", final)
-        work = os.path.join(folder, f".{name}.{plan_id}.partial")
-        return Destination(Place(final), Place(work), LocalStore(work, durable=durable), "")
-    store, here, _ = locate(dest, path, "a", storage_options)
-    if not isinstance(store, Delete):
-        raise _cannot_share("a store that cannot delete, such as a zip file", store.url)
-    present = replaced_node_at(store, here, overwrite)
-    at = beside_node(here, plan_id) if here and (present or isinstance(store, LocalStore)) else here
-    url = reopenable_url(store)
-    return Destination(Place(url, here), Place(url, at), store, at)
-
-
-def _cannot_share(what: str, place: str) -> UnsupportedOperationError:
-    hint = "Write to a directory, then pack it, or convert to it in one process (tessarr.tools.convert)"
-    return UnsupportedOperationError(f"tasks cannot share {what}", store=place, hint=hint)
-
-
-def _is_free(folder: str) -> bool:
-    return not os.path.lexists(folder) or (os.path.isdir(folder) and not os.listdir(folder))
 
 
 def reopenable_url(store: Store) -> str:
@@ -113,22 +60,6 @@ def reopenable_url(store: Store) -> str:
 def options_at(place: StoreLike, storage_options: Mapping[str, object] | None) -> Mapping[str, object] | None:
     """Return the options that are given for all places of a plan; ``None`` for a local one, which takes none."""
     return None if local_path(place) is not None else storage_options
-
-
-def check_apart(source: object, found: Destination) -> None:
-    """Raise `UnsupportedOperationError` where the source is, holds, or is within the target."""
-    if not isinstance(source, Array | Group):
-        return
-    store, path = (
-        (LocalStore(found.target.url), "") if not found.path and found.target != found.work else (found.store, "")
-    )
-    if overlaps(source._store, source._path, store, join(path, found.target.path)):
-        raise UnsupportedOperationError(
-            "the source is, holds, or is within the target",
-            store=found.target.url or found.store.url,
-            path=f"/{found.target.path}",
-            hint="Write to another place, then move it",
-        )
 
 
 def check_writable(nodes: Iterable[NodeMetadata]) -> None:
@@ -444,16 +375,22 @@ def put_node_in_place(
     elif manifest.overwrite:
         _replace(store, work, target, milestones, plan, cleared)
     else:
-        if is_node(store, work):
-            _clear_chunks(store, target)
-        milestones.reach(cleared)
-        release_place(store, work, plan)
-        try:
-            move_node(store, work, target)
-        except (ContainsArrayError, ContainsGroupError) as error:
-            raise _another_node(store, target) from error
+        with _one_copy(store, target):  # which may have stored chunks, and no document yet
+            if is_node(store, work):
+                _clear_chunks(store, target)
+            milestones.reach(cleared)
+            release_place(store, work, plan)
+            try:
+                move_node(store, work, target)
+            except (ContainsArrayError, ContainsGroupError) as error:
+                raise _another_node(store, target) from error
     milestones.reach(cleared)
     release_place(store, target, plan)
+
+
+def _one_copy(store: Store, target: str) -> AbstractContextManager[None]:
+    """One copy at a time where that is a lock: elsewhere it is a claim, which a plan that is killed would leave."""
+    return one_copy(store, target) if isinstance(store, Lock) else nullcontext()
 
 
 def _replace(store: Store, work: str, target: str, milestones: Milestones, plan: str, cleared: str) -> None:
@@ -467,8 +404,7 @@ def _replace(store: Store, work: str, target: str, milestones: Milestones, plan:
         if is_node(store, work):  # what is at the target is not the new node
             mark_place(store, work, plan)
 
-    # One copy at a time where that is a lock: elsewhere it is a claim, which a plan that is killed would leave.
-    with one_copy(store, target) if isinstance(store, Lock) else nullcontext():
+    with _one_copy(store, target):
         if isinstance(store, ExchangePrefixes):
             claim()
         replace_node(store, work, target, old_is_away=old_is_away, failed=claim)

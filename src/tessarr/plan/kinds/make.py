@@ -14,9 +14,10 @@ from tessarr.errors import UnsupportedOperationError
 from tessarr.grids.guess import parse_nbytes
 from tessarr.plan.kinds.converting import How, is_local, planned_nodes
 from tessarr.plan.kinds.copying import Copying, is_consolidated, planned_copies
+from tessarr.plan.kinds.destination import check_apart, destination
 from tessarr.plan.manifest import Manifest, PlannedNode, new_id
 from tessarr.plan.plan import Plan
-from tessarr.plan.publish import check_apart, check_writable, destination
+from tessarr.plan.publish import check_writable
 from tessarr.plan.sources import identity, options_of_source, place_of
 from tessarr.plan.strategies.strategy import LOCAL, Name
 from tessarr.plan.task import Work, Worker
