@@ -62,7 +62,7 @@ def _round_trips(writes: str, reads: str) -> Member:
             except Exception:
                 return
             if (
-                max(array.nbytes, _chunk_nbytes(array)) > _LARGEST_NBYTES
+                max(_nbytes(array, array.shape), _chunk_nbytes(array)) > _LARGEST_NBYTES
                 or array.nchunks > 10_000
                 or array.dtype.hasobject
             ):
@@ -73,9 +73,14 @@ def _round_trips(writes: str, reads: str) -> Member:
     return Member(seeds, run, damage_json)
 
 
+def _nbytes(array: Any, shape: tuple[int, ...]) -> int:
+    """Bytes that NumPy takes for elements of `shape`, to which an axis without elements adds none, and takes none away."""
+    return prod(max(1, length) for length in shape) * int(array.dtype.itemsize)
+
+
 def _chunk_nbytes(array: Any) -> int:
     try:
-        return int(prod(array.shards or array.chunks)) * int(array.dtype.itemsize)
+        return _nbytes(array, array.shards or array.chunks)
     except NotImplementedError:  # the chunks have many shapes, and cover the array
         return 0
 

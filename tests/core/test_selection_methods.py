@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr.errors import CodecError
+from tessarr.storage import MemoryStore
 from tessarr.types import AnyArray
 
 MASK = np.arange(48).reshape(6, 8) % 5 == 0
@@ -57,3 +59,19 @@ def test_an_awaited_write_changes_the_elements_that_numpy_chooses_and_no_other(a
     array[...] = np.arange(48).reshape(6, 8)
     getattr(array, f"set_{kind}_selection")(SELECTIONS[kind], values)
     np.testing.assert_array_equal(array[...], expected)
+
+
+@pytest.mark.parametrize("engine", ["reference", "native"])
+def test_what_no_memory_holds_is_said_in_words(engine: str) -> None:
+    """NumPy says ``ValueError: array is too big`` of more bytes than there are addresses."""
+    with tessarr.config.set({"engine": engine}):
+        z = tessarr.create_array(MemoryStore(), shape=(2**61,), chunks=(1000,), dtype="i4")
+        with pytest.raises(MemoryError, match=r"shape \(2305843009213693952,\) and data type int32; select less"):
+            z[...]
+        z[2**60] = 5
+        assert z[2**60 - 1 : 2**60 + 1].tolist() == [0, 5]
+    z = tessarr.create_array(MemoryStore(), shape=(10,), chunks=(2**62,), dtype="i4")
+    with pytest.raises(CodecError, match="no memory holds the chunk") as raised:
+        z[:3] = 1
+    assert "smaller chunks" in str(raised.value)
+    assert raised.value.key == "c/0"

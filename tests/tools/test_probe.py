@@ -94,6 +94,24 @@ def test_lost_and_doubled_appends_are_found(
     assert judged(monkeypatch, tool._appends, store, outcome(2), outcome(1)).holds is holds
 
 
+@pytest.mark.parametrize(
+    "error", ["ConflictError: a writer that ignores", "PendingAppendError: an append that reserved"]
+)
+def test_a_process_that_lost_its_rows_to_another_one_is_found(monkeypatch: pytest.MonkeyPatch, error: str) -> None:
+    store = MemoryStore()
+    tessarr.create_array(store, name=worker.LOG, data=np.array([[0, 0]]))
+    assert judged(monkeypatch, tool._appends, store, outcome(1), outcome(0, error=error)).holds is False
+
+
+def test_a_process_of_the_probe_does_not_wait_for_an_append_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: dict[str, Any] = {}
+    monkeypatch.setattr(tessarr.Array, "append", lambda *_, **options: said.update(options))
+    store = MemoryStore()
+    tessarr.create_array(store, name=worker.LOG, data=np.array([[0, 0]]))
+    worker.carry_out(store, "append", 0, 0)
+    assert said == {"on_hole": "error", "expire": worker.PATIENCE_S}
+
+
 def test_appends_that_are_refused_are_not_a_broken_promise(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = outcome(error="UnsupportedOperationError: appends to this store are not safe")
     promise = judged(monkeypatch, tool._appends, MemoryStore(), refused)
@@ -101,7 +119,7 @@ def test_appends_that_are_refused_are_not_a_broken_promise(monkeypatch: pytest.M
 
 
 def test_a_lock_that_stays_after_its_holder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tool, "_PATIENCE_S", 0.5)
+    monkeypatch.setattr(tool, "PATIENCE_S", 0.5)
     store = LocalStore(tmp_path)
     tessarr.create_array(store, name=worker.LOG, shape=(0, 2), dtype="i8")
     with tool._workers(str(tmp_path.parent), tmp_path.name, None, 2) as workers:

@@ -10,8 +10,10 @@ import pickle
 import sqlite3
 import threading
 from pathlib import Path
+from typing import Any
 
 import mongomock
+import pymongo.errors
 import pytest
 from redis.backoff import NoBackoff
 from redis.retry import Retry
@@ -157,6 +159,29 @@ class TestMongoDB(StoreContract, ConditionalContract):
     def test_a_value_over_the_document_limit_says_so(self, store: MongoDBStore) -> None:
         with pytest.raises(StoreError, match="too large for a MongoDB document"):
             store.set("k", bytes(17 * 2**20))
+
+
+@pytest.mark.parametrize("times", [1, 100])
+def test_of_two_clients_that_store_a_new_value_in_mongodb_none_gets_an_error(
+    times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server may refuse one of two upserts of one key at the same time (E11000)."""
+    store, left = MongoDBStore(client=mongomock.MongoClient()), [times]
+    original = mongomock.Collection.replace_one
+
+    def refused(*arguments: Any, **options: Any) -> Any:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise pymongo.errors.DuplicateKeyError("E11000 duplicate key error", 11000)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(mongomock.Collection, "replace_one", refused)
+    if times > 10:
+        with pytest.raises(StoreError, match="E11000"):
+            store.set("k", b"1")
+    else:
+        store.set("k", b"1")
+        assert plain(store.get("k")) == b"1"
 
 
 def test_a_sqlite_file_of_zarr_python_2_opens(tmp_path: Path) -> None:

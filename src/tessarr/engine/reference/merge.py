@@ -18,10 +18,11 @@ from tessarr.engine.bound import BoundArray
 from tessarr.engine.pool import for_each
 from tessarr.engine.reference.placement import inner_parts
 from tessarr.engine.write_chunks import whole
+from tessarr.errors import CodecError
 from tessarr.indexing.chunk_plan import Part, plan
 from tessarr.indexing.selection import Outer, Selection
 from tessarr.stores.functions import deletes_safely
-from tessarr.types import AnyArray, Buffer, ByteRange, Coords
+from tessarr.types import AnyArray, AnyDType, Buffer, ByteRange, Coords
 
 Values = AnyArray
 
@@ -89,6 +90,14 @@ def _part_of(value: Values, part: Part) -> Values:
     return mine
 
 
+def _new_chunk(shape: tuple[int, ...], dtype: AnyDType) -> AnyArray:
+    try:
+        return np.ndarray(shape, dtype)
+    except (ValueError, MemoryError) as error:
+        got = f"a chunk with shape {shape} and data type {dtype}"
+        raise CodecError("no memory holds the chunk", got=got, hint="Create the array with smaller chunks") from error
+
+
 def merged(
     chain: BoundChain, old: Stored | None, where: Selection, value: Values, fields: Sequence[str], keep_empty: bool
 ) -> list[Piece] | None:
@@ -101,7 +110,7 @@ def merged(
     if not fields and where.shape == spec.shape and _is_whole(where):
         chunk = value
     else:
-        chunk = np.ndarray(spec.shape, spec.dtype)
+        chunk = _new_chunk(spec.shape, spec.dtype)
         chunk[...] = spec.fill if old is None else chain.decode(old.read(ByteRange(0)))
         if not fields:
             chunk[where.index] = value

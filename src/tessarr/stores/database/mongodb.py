@@ -26,6 +26,8 @@ from tessarr.stores.path import check_key, check_prefix
 from tessarr.types import Buffer
 
 _List = list
+_PUTS = 10
+"""How often a write without condition is tried, while other clients insert the same key."""
 _LIMIT = 16 * 1024 * 1024 - 4096
 
 
@@ -122,7 +124,7 @@ class MongoDBStore(DatabaseStore):
         revision = uuid.uuid4().hex
         document = {"_id": key, "value": new, "revision": revision}
         if isinstance(if_match, Any_):
-            self._call(key, lambda collection: collection.replace_one({"_id": key}, document, upsert=True))
+            self._put(key, document)
         elif if_match is None:
             self._insert(key, document)
         else:
@@ -131,6 +133,17 @@ class MongoDBStore(DatabaseStore):
             if result.matched_count == 0:
                 raise ConflictError("another writer was faster", store=self.url, key=key, expected=if_match)
         return revision
+
+    def _put(self, key: str, document: dict[str, Any]) -> None:
+        """Store a document, whatever is there. Of two clients that insert it the server may refuse one, which tries again."""
+        for left in reversed(range(_PUTS)):
+            try:
+                self._call(key, lambda collection: collection.replace_one({"_id": key}, document, upsert=True))
+            except _pymongo("pymongo.errors").DuplicateKeyError as error:
+                if not left:
+                    raise StoreError("MongoDB failed", store=self.url, key=key, got=str(error)) from None
+            else:
+                return
 
     def _insert(self, key: str, document: dict[str, Any]) -> None:
         try:

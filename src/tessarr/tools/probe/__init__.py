@@ -30,10 +30,8 @@ from tessarr.stores.local.store import LocalStore
 from tessarr.stores.local.trouble import trouble
 from tessarr.stores.protocols import ConditionalSet, Delete, List, Lock, Set, Update
 from tessarr.tools.probe.directory import Fact, facts
-from tessarr.tools.probe.worker import COUNTER, LOG, READY, Outcome, inner_store
+from tessarr.tools.probe.worker import COUNTER, LOG, PATIENCE_S, READY, Outcome, inner_store
 
-_PATIENCE_S = 30.0
-"""After how many seconds a lock that is not granted counts as never granted."""
 PREFIX = "tessarr-probe-"
 """Names of the prefixes that a probe creates begin so; one that was left behind may be removed."""
 
@@ -178,10 +176,13 @@ def _appends(store: Store, workers: Sequence[_Worker], seconds: float) -> Promis
     wanted = {(number, turn) for number, one in enumerate(outcomes) for turn in range(one["done"])}
     lost = len(wanted - found.keys())
     doubled = sum(count > 1 for count in found.values())
+    # Only the processes of the probe append here, and all of them live: one that waits for a region in vain, or finds another
+    # length than it stored, has lost it to another one.
+    stuck = any(error.startswith(("ConflictError", "PendingAppendError")) for error in errors)
     return Promise(
         text,
         True,
-        _unless_failed(not lost and not doubled, len(wanted), errors),
+        _unless_failed(not lost and not doubled and not stuck, len(wanted), errors),
         _detail(f"{len(wanted)} appends, {lost} lost, {doubled} doubled", errors),
     )
 
@@ -193,13 +194,13 @@ def _killed_holder(workers: Sequence[_Worker]) -> Promise:
     holder.process.kill()
     holder.process.wait()
     # A worker that waits forever is killed, and then gives no answer.
-    timer = threading.Timer(_PATIENCE_S, other.process.kill)
+    timer = threading.Timer(PATIENCE_S, other.process.kill)
     timer.start()
     try:
         (outcome,) = _together([other], "count", 0)
         free, detail = outcome["error"] is None, outcome["error"] or ""
     except StoreError:
-        free, detail = False, f"not within {_PATIENCE_S:.0f} s"
+        free, detail = False, f"not within {PATIENCE_S:.0f} s"
     finally:
         timer.cancel()
     return Promise("a lock whose holder was killed is free", True, free, detail)

@@ -22,6 +22,8 @@ from tessarr.stores.wrappers.prefix import PrefixStore
 from tessarr.types import Buffer
 
 COUNTER, VALUE, LOG = "counter", "value", "log"
+PATIENCE_S = 30.0
+"""How long a process of the probe waits for another one."""
 READY = "ready"
 NBYTES = 96 << 10
 """Bytes of the replaced value: more than a page or a packet."""
@@ -73,7 +75,7 @@ def _append(store: Store, seconds: float, number: int, out: Outcome) -> None:
     """Append rows ``(worker, number of the append)`` to an array."""
     array = open_array(store, path=LOG, mode="r+")
     for turn in _until(seconds):
-        array.append([[number, turn]])
+        array.append([[number, turn]], on_hole="error", expire=PATIENCE_S)
         out["done"] += 1
 
 
