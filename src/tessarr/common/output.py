@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -113,14 +113,6 @@ def _writable(array: AnyArray, out: object) -> AnyArray:
     return array
 
 
-def new_output(shape: Shape, dtype: AnyDType, order: Literal["C", "F"] = "C") -> AnyArray:
-    """Return a new array for what is read. Raises `MemoryError` also for more bytes than addresses.
-
-    `np.empty` would lose the byte order, and the multiple, of times without a unit.
-    """
-    try:
-        return np.ndarray(shape, dtype, None, 0, None, order)
-    except ValueError as error:
-        raise MemoryError(
-            f"no memory holds an array with shape {shape} and data type {dtype}; select less of it"
-        ) from error
+def too_large(shape: Shape, dtype: AnyDType) -> MemoryError:
+    """Return the error of a read into more bytes than there are addresses, of which NumPy says `ValueError`."""
+    return MemoryError(f"no memory holds an array with shape {shape} and data type {dtype}; select less of it")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from tessarr.common.output import Output, new_output, output_of
+from tessarr.common.output import Output, output_of, too_large
 from tessarr.core import open_transactions
 from tessarr.core.array_parts.chunk_properties import ChunkProperties
 from tessarr.dtypes.element import converted
@@ -53,7 +53,10 @@ class SelectionMethods(ChunkProperties):
         fields, request = requests.with_fields(selection, bound.shape)
         if fields:
             return self._get(lambda bound: requests.with_fields(selection, bound.shape)[1], None, fields)
-        full = new_output(request.full_shape, bound.dtype, self._order)
+        try:
+            full = np.ndarray(request.full_shape, bound.dtype, None, 0, None, self._order)  # see `_full`
+        except ValueError as error:
+            raise too_large(request.full_shape, bound.dtype) from error
         self._engine.read(bound, request.selection, full)
         result = request.result(full)
         if bound.may_be_missing:
@@ -281,7 +284,11 @@ class SelectionMethods(ChunkProperties):
             view = request.view(out) if fits else None
             if view is not None and view.flags.writeable:
                 return view, True
-        return new_output(request.full_shape, self._bound.dtype, self._order), False
+        # `np.empty` would lose the byte order, and the multiple, of times without a unit.
+        try:
+            return np.ndarray(request.full_shape, self._bound.dtype, None, 0, None, self._order), False
+        except ValueError as error:
+            raise too_large(request.full_shape, self._bound.dtype) from error
 
     def _finish(self, request: Request, full: AnyArray, direct: bool, out: AnyArray | None, fields: Fields) -> Selected:
         if direct:

@@ -176,8 +176,8 @@ def _appends(store: Store, workers: Sequence[_Worker], seconds: float) -> Promis
     wanted = {(number, turn) for number, one in enumerate(outcomes) for turn in range(one["done"])}
     lost = len(wanted - found.keys())
     doubled = sum(count > 1 for count in found.values())
-    # Only the processes of the probe append here, and all of them live: one that waits for a region in vain, or finds another
-    # length than it stored, has lost it to another one.
+    # Only the processes of the probe append here, and all of them live: one that waits for a region that does not end, or finds
+    # another length than it stored, has lost it to another one.
     stuck = any(error.startswith(("ConflictError", "PendingAppendError")) for error in errors)
     return Promise(
         text,
