@@ -78,6 +78,10 @@ class Thread(MemoryStore):
         self._point(READ, key)
         return super().exists(key)
 
+    def snapshot(self) -> MemoryStore:
+        self._point(LIST, "")
+        return super().snapshot()
+
     def version(self, key: str) -> Version | None:
         self._point(READ, key)
         return super().version(key)
