@@ -24,6 +24,7 @@ from tessarr.errors import ConflictError, FailedTasksError, UnsupportedOperation
 from tessarr.plan import Plan
 from tessarr.plan.kinds import copying
 from tessarr.storage import MemoryStore
+from tessarr.stores.base import ANY
 from tessarr.tools.check import Level
 from tessarr.tools.digest import digest
 from tessarr.types import JSONObject
@@ -576,3 +577,29 @@ def test_the_verbs_copy_and_rechunk_carry_their_plans_out_at_once(
     assert tessarr.open_array(tmp_path / "c.zarr", path="plain").chunks == (5, 5)
     assert main(["plan", "copy", str(source), str(tmp_path / "b.zarr"), "--dry-run"]) == 2
     assert "something is at the destination" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_group_that_another_client_is_creating_is_not_taken_for_that_of_a_plan(zarr_format: Any) -> None:
+    """Its document is equal, and is removed again by the one who has created it, which finds the claim of the plan."""
+    document = "n/zarr.json" if zarr_format == 3 else "n/.zgroup"
+
+    class Raced(MemoryStore):
+        """Another client stores the document just before the plan does."""
+
+        raced = False
+
+        def set(self, key: str, value: Any, *, if_match: Any = ANY) -> Any:
+            if key == document and if_match is None and not self.raced:
+                self.raced = True
+                super().set(key, value)
+            return super().set(key, value, if_match=if_match)
+
+    source, store = tessarr.create_group(MemoryStore(), zarr_format=zarr_format), Raced()
+    source.create_array("x", data=[1, 2])
+    tessarr.create_group(store, zarr_format=zarr_format)
+    with pytest.raises(ConflictError, match="another client has created a node at the target"):
+        tessarr.plan.copy(source, store, path="n").run()
+    assert store.raced
+    assert [key for key in store.list() if "x/" in key and key.endswith((".zarray", "zarr.json", ".zattrs"))] == []
+    assert document in store
