@@ -93,7 +93,7 @@ def _part_of(value: Values, part: Part) -> Values:
 def _new_chunk(shape: tuple[int, ...], dtype: AnyDType) -> AnyArray:
     try:
         return np.ndarray(shape, dtype)
-    except (ValueError, MemoryError) as error:
+    except ValueError as error:  # more bytes than addresses; fewer are a `MemoryError` of NumPy, which has the size
         got = f"a chunk with shape {shape} and data type {dtype}"
         raise CodecError("no memory holds the chunk", got=got, hint="Create the array with smaller chunks") from error
 
