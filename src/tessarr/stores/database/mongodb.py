@@ -134,7 +134,7 @@ class MongoDBStore(DatabaseStore):
                 raise ConflictError("another writer was faster", store=self.url, key=key, expected=if_match)
         return revision
 
-    def _put(self, key: str, document: dict[str, object]) -> None:
+    def _put(self, key: str, document: Mapping[str, object]) -> None:
         """Store a document, whatever is there. Of two clients that insert it the server may refuse one, which tries again."""
         for left in reversed(range(_PUTS)):
             try:
