@@ -6,7 +6,7 @@ A number is a seed: of two or three clients, a random schedule, crashes, lost an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from campaigns.slices import Slice, repeated, timed
 
@@ -16,26 +16,36 @@ from tests.simulation.simulator import Crashed
 SUMMARY = "two or three clients, in memory, on local files and in object storage, in random orders of their steps"
 
 
-def slices(begin: int, seconds: float, end: int | None = None) -> Iterator[Slice]:
-    """Do seeds from `begin` on, for so long or up to `end`."""
-    with cases.simulating():
-        yield from timed(begin, seconds, _do, end)
+def trials(
+    trial: Callable[[int], cases.Trial], counted: str, listed: str | None = None
+) -> tuple[Callable[..., Iterator[Slice]], Callable[[int], str | None]]:
+    """Make `slices` and `repeat` of a campaign of random schedules.
+
+    `trial`: what a number stands for; `counted`: the figure that counts these; `listed`: that of the clients that each have
+    `cases.LISTED_SCHEDULES` numbers.
+    """
+
+    def slices(begin: int, seconds: float, end: int | None = None) -> Iterator[Slice]:
+        """Do numbers from `begin` on, for so long or up to `end`."""
+        with cases.simulating():
+            yield from timed(begin, seconds, do_one, end)
+
+    def repeat(number: int) -> str | None:
+        """Do one number again."""
+        with cases.simulating():
+            return repeated(number, do_one)
+
+    def do_one(number: int, part: Slice) -> None:
+        part.count(counted)
+        if listed is not None and number % cases.LISTED_SCHEDULES == 0:
+            part.count(listed)
+        what = trial(number)
+        outcome, wrong = cases.run_trial(what)
+        part.count("crashes", outcome.results.count(Crashed))
+        if wrong:
+            part.find(number, f"{what.world} {what.names} {what.faults}: {wrong}")
+
+    return slices, repeat
 
 
-def repeat(number: int) -> str | None:
-    """Do one seed again."""
-    with cases.simulating():
-        return repeated(number, _do)
-
-
-def _do(number: int, part: Slice) -> None:
-    part.count("seeds")
-    judge(number, part, cases.trial(number))
-
-
-def judge(number: int, part: Slice, what: cases.Trial) -> None:
-    """Run the case of a number, and note crashes and what is wrong."""
-    outcome, wrong = cases.run_trial(what)
-    part.count("crashes", outcome.results.count(Crashed))
-    if wrong:
-        part.find(number, f"{what.world} {what.names} {what.faults}: {wrong}")
+slices, repeat = trials(cases.trial, "seeds")

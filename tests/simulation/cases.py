@@ -33,10 +33,8 @@ WITHOUT_CRASH = frozenset(
 SCHEDULES = 64
 """Consecutive seeds of which only schedule and faults differ, because to work out what a case may come to takes longer than
 a schedule."""
-TRIPLE_SCHEDULES = 16
-"""The same for numbers of `triples`."""
-BULK_SCHEDULES = 16
-"""The same for numbers of `bulk`."""
+LISTED_SCHEDULES = 16
+"""The same for numbers of `triples` and of `bulk`, which have lists of clients."""
 CHANGES_LENGTH = (
     "append",
     "append_many",
@@ -140,13 +138,16 @@ def has_few_orders(names: Sequence[str]) -> bool:
 
 def triple_trial(number: int) -> Trial:
     """Make the case of a number of `triples`, the schedule and the faults. After the end of the list it begins again."""
-    world, names = triples()[number // TRIPLE_SCHEDULES % len(triples())]
-    return _scheduled(number, world, names)
+    return _listed(number, triples())
 
 
 def bulk_trial(number: int) -> Trial:
-    """Make the case of a number of `bulk`, the schedule and the faults. After the end of the list it begins again."""
-    world, names = bulk_pairs()[number // BULK_SCHEDULES % len(bulk_pairs())]
+    """The same for a number of `bulk`."""
+    return _listed(number, bulk_pairs())
+
+
+def _listed(number: int, clients: Sequence[tuple[World, tuple[str, ...]]]) -> Trial:
+    world, names = clients[number // LISTED_SCHEDULES % len(clients)]
     return _scheduled(number, world, names)
 
 
@@ -194,6 +195,15 @@ def pairs() -> list[tuple[World, tuple[str, str]]]:
     )
 
 
+def _worlds() -> Iterator[tuple[World, list[str]]]:
+    """Every world without the dataset, with the operations that there are in it."""
+    for kind in WORLDS:
+        for zarr_format in (3, 2):
+            for consolidated in (False, True):
+                world = World(kind, zarr_format, consolidated)
+                yield world, _names(world)
+
+
 @cache
 def triples() -> list[tuple[World, tuple[str, str, str]]]:
     """Every world with every three clients of which one changes a length, and one replaces or describes nodes; shuffled.
@@ -202,11 +212,7 @@ def triples() -> list[tuple[World, tuple[str, str, str]]]:
     """
     found = [
         (world_for(world, (one, other, third)), (one, other, third))
-        for kind in WORLDS
-        for zarr_format in (3, 2)
-        for consolidated in (False, True)
-        for world in [World(kind, zarr_format, consolidated)]
-        for names in [_names(world)]
+        for world, names in _worlds()
         for one in CHANGES_LENGTH
         for other in CHANGES_NODES
         if one in names and other in names
@@ -225,11 +231,7 @@ def bulk_pairs() -> list[tuple[World, tuple[str, str]]]:
     """
     found = [
         (world_for(world, (one, other)), (one, other))
-        for kind in WORLDS
-        for zarr_format in (3, 2)
-        for consolidated in (False, True)
-        for world in [World(kind, zarr_format, consolidated)]
-        for names in [_names(world)]
+        for world, names in _worlds()
         for at, one in enumerate(names)
         for other in names[at:]
         if not promises.BULK.isdisjoint((one, other))

@@ -198,7 +198,7 @@ def test_seeds_have_no_anomaly() -> None:
 
 def test_triples_have_no_anomaly() -> None:
     found = []
-    for number in range(0, 12 * cases.TRIPLE_SCHEDULES, 8):
+    for number in range(0, 12 * cases.LISTED_SCHEDULES, 8):
         what = cases.triple_trial(number)
         assert set(what.names) & set(cases.CHANGES_LENGTH)
         assert set(what.names) & set(cases.CHANGES_NODES)
@@ -209,7 +209,7 @@ def test_triples_have_no_anomaly() -> None:
 
 def test_clients_that_copy_convert_or_follow_have_no_anomaly() -> None:
     found = []
-    for number in range(0, 16 * cases.BULK_SCHEDULES, 8):
+    for number in range(0, 16 * cases.LISTED_SCHEDULES, 8):
         what = cases.bulk_trial(number)
         assert set(what.names) & promises.BULK
         _, told = cases.run_trial(what)

@@ -121,7 +121,7 @@ def publish(manifest: Manifest, store: Store, path: str, milestones: Milestones)
     if whole and isinstance(store, LocalStore):
         store = LocalStore(sealed_name(work.url), durable=store.durable)
     if not milestones.reached(DOCUMENTED):
-        is_first = target == work and milestones.are_exclusive() and not milestones.reached("documenting")
+        is_first = False
         if whole:
             seal_directory(work.url)
         elif target != work:
@@ -130,6 +130,7 @@ def publish(manifest: Manifest, store: Store, path: str, milestones: Milestones)
             check_complete(manifest, store, path)
             refuse_node(store, path)
             milestones.reach("documenting")
+            is_first = milestones.are_exclusive()
         if target != work:
             check_complete(manifest, store, path)
         _write(manifest, store, path, is_first=is_first)
@@ -146,7 +147,12 @@ def publish(manifest: Manifest, store: Store, path: str, milestones: Milestones)
     else:
         release_place(store, path, manifest.id)
     if target.path:
-        _describe(store, target.path, {join(target.path, node.path): node.metadata for node in manifest.nodes})
+        _describe(store, target.path, _nodes_at(manifest, target.path))
+
+
+def _nodes_at(manifest: Manifest, path: str) -> dict[str, NodeMetadata]:
+    """Return the metadata of the nodes of a plan, by their paths where they are below `path`."""
+    return {join(path, node.path): node.metadata for node in manifest.nodes}
 
 
 def _describe(store: Store, top: str, made: Mapping[str, NodeMetadata]) -> None:
@@ -167,8 +173,7 @@ def _write(manifest: Manifest, store: Store, path: str, *, is_first: bool) -> No
         store.delete_prefix(prefix_of(join(path, manifest.files)))
     target = manifest.target
     replaced = manifest.overwrite and target is not None and target != manifest.work and is_node(store, target.path)
-    nodes = {join(path, node.path): node.metadata for node in manifest.nodes}
-    write_documents(store, nodes, above=not replaced, is_first=is_first)
+    write_documents(store, _nodes_at(manifest, path), above=not replaced, is_first=is_first)
     if manifest.options.get("consolidate") and isinstance(manifest.nodes[0].metadata, GroupMetadata):
         consolidate_metadata(store, path=path or None)
 
@@ -209,7 +214,7 @@ def _sweep(folder: str) -> None:
 def without_documents(manifest: Manifest, store: Store, work: str) -> list[str]:
     """List the chunks of the nodes of a plan at `work` that have no documents yet, and those of intermediate arrays."""
     found = list(store.list_prefix(prefix_of(join(work, manifest.intermediates))))
-    nodes = {join(work, node.path): node.metadata for node in manifest.nodes}
+    nodes = _nodes_at(manifest, work)
     for entry in read_entries(store, list(nodes)):
         metadata = nodes[entry.path]
         if isinstance(metadata, ArrayMetadata) and entry.kind is None:
@@ -285,8 +290,8 @@ def write_documents(
     try:
         _put_documents(store, nodes, made, is_first=is_first)
     except ConflictError:  # nor are members left below another node, or attributes beside one
-        for path, documents in reversed(made.items()):
-            run_steps(remove_made_steps(store, documents, path))
+        documents = {key: data for found in reversed(made.values()) for key, data in found.items()}
+        run_steps(remove_made_steps(store, documents, top))
         raise
     follow_changes(store, list(nodes))  # consolidated metadata may lack also those that were there
 

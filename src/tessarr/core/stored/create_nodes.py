@@ -93,8 +93,7 @@ def _is_migrated(entry: Entry, metadata: NodeMetadata) -> bool:
         return False
     from tessarr.model.conversion.upgrade import is_upgrade
 
-    older = {name: value for name, value in entry.values.items() if name in formats.KEYS[2].all}
-    return is_upgrade(entry.values[formats.KEYS[3].array], older)
+    return is_upgrade(entry.values[formats.KEYS[3].array], entry.values)
 
 
 class Watched:

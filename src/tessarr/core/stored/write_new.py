@@ -240,7 +240,7 @@ def _are_in_the_way(
             from tessarr.model.conversion.upgrade import is_upgrade
 
             own = {other.removeprefix(prefix): value for other, value in documents.items() if other.startswith(prefix)}
-            yield not is_upgrade(answer[0], {name: value for name, value in own.items() if name in formats.KEYS[2].all})
+            yield not is_upgrade(answer[0], own)
         else:
             yield answer is not None
 

@@ -92,10 +92,11 @@ def array_to_v3(array: ArrayMetadata, *, keep_array_dimensions: bool = False) ->
 
 
 def is_upgrade(document: Buffer, old: Mapping[str, Buffer]) -> bool:
-    """Whether `document` (``zarr.json``) is what the documents `old` of Zarr v2 (name → value) are converted to."""
+    """Whether `document` (``zarr.json``) is what the documents of Zarr v2 among `old` (name → value) are converted to."""
     try:
         node: Any = formats.parse_node(
-            2, {name: formats.loads(name, value, key=name) for name, value in old.items()}
+            2,
+            {name: formats.loads(name, value, key=name) for name, value in old.items() if name in formats.KEYS[2].all},
         ).node
         if isinstance(node, ArrayMetadata):
             converted = [array_to_v3(node, keep_array_dimensions=keep) for keep in (False, True)]
