@@ -68,6 +68,8 @@ def test_what_no_memory_holds_is_said_in_words(engine: str) -> None:
         z = tessarr.create_array(MemoryStore(), shape=(2**61,), chunks=(1000,), dtype="i4")
         with pytest.raises(MemoryError, match=r"shape \(2305843009213693952,\) and data type int32; select less"):
             z[...]
+        with pytest.raises(MemoryError, match="select less"):
+            z[...] = 5
         z[2**60] = 5
         assert z[2**60 - 1 : 2**60 + 1].tolist() == [0, 5]
     z = tessarr.create_array(MemoryStore(), shape=(10,), chunks=(2**62,), dtype="i4")

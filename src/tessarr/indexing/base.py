@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from tessarr.common.output import too_large
 from tessarr.errors import ArrayIndexError, BoundsCheckError
 from tessarr.indexing.selection import IndexArray, Selection
 from tessarr.types import AnyArray, Shape
@@ -105,11 +106,15 @@ class Request:
         """Broadcast values to be written to the selection's shape; read-only where values repeat.
 
         Raises `ValueError` when `array` cannot be broadcast to the user's shape as NumPy's assignment does it: leading
-        axes of length 1 are dropped, missing and length-1 axes are repeated.
+        axes of length 1 are dropped, missing and length-1 axes are repeated. Raises `MemoryError` where one value is to be
+        repeated more often than there are addresses.
         """
         value: Array = np.asanyarray(array)
         if value.ndim == 0:
-            return np.broadcast_to(value, self.selection.shape)
+            try:
+                return np.broadcast_to(value, self.selection.shape)
+            except ValueError as error:
+                raise too_large(self.selection.shape, value.dtype) from error
         if value.shape != self.shape:
             surplus = value.ndim - len(self.shape)
             if surplus > 0 and set(value.shape[:surplus]) == {1}:
