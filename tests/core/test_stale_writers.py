@@ -18,7 +18,7 @@ from tessarr.core.node import Node
 from tessarr.core.stored import metadata_io, write_new
 from tessarr.core.stored.consolidated import follow_changes
 from tessarr.errors import ConflictError, ContainsGroupError, NodeNotFoundError, StaleNodeError
-from tessarr.stores.base import ANY, Any_, Version
+from tessarr.stores.base import ANY, Any_, Listing, Version
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.tools import migrate as migration
@@ -192,6 +192,28 @@ def test_a_change_during_which_a_migration_finishes_is_in_the_new_description_or
         assert "2" not in bucket.values
 
 
+def test_an_append_is_in_a_description_that_a_migration_made_of_what_it_read_several_appends_before() -> None:
+    """It was told of a conflict, with its rows stored: who repeats it stores them twice."""
+    before = MemoryStore()
+    tessarr.create_array(before, data=np.arange(6), chunks=(4,), fill_value=0, zarr_format=2)
+    migrated = MemoryStore(dict(before))
+    migrate(migrated)
+
+    class Migrated(MemoryStore):
+        """Where a migration stores its description just before the length 9 is stored."""
+
+        def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+            if key == ".zarray" and json.loads(bytes(value))["shape"] == [9]:
+                super().set("zarr.json", migrated["zarr.json"])
+            return super().set(key, value, if_match=if_match)
+
+    store = Migrated(dict(before))
+    array = tessarr.open_array(store, mode="r+")
+    array.append(np.full(2, 7))
+    assert array.append(np.full(1, 8)) == (9,)
+    assert [tessarr.open_array(store, mode="r", zarr_format=one).shape for one in (2, 3)] == [(9,), (9,)]
+
+
 def test_a_migration_waits_for_an_append_that_is_storing_rows() -> None:
     bucket = Bucket()
     tessarr.create_array(Client("maker", bucket), data=np.arange(6), chunks=(4,), fill_value=0, zarr_format=2)
@@ -233,6 +255,27 @@ def test_a_move_of_a_node_that_is_deleted_while_another_begins_there_is_an_error
     with pytest.raises(NodeNotFoundError):
         root.move("g", "h")
     assert "h" not in root
+
+
+def test_members_of_a_group_are_consolidated_where_another_client_begins_an_array_at_its_new_place() -> None:
+    class Meanwhile(MemoryStore):
+        """Where an array begins where the group has gone, which its client removes when it finds the group."""
+
+        def rename_prefix(self, source: str, dest: str) -> bool:
+            done = super().rename_prefix(source, dest)
+            super().set(f"{dest}.zarray", self[f"{dest}b/.zarray"])
+            return done
+
+        def list_dir(self, prefix: str) -> Listing:
+            found = super().list_dir(prefix)
+            super().delete(f"{prefix}.zarray")
+            return found
+
+    root = tessarr.create_group(Meanwhile(), zarr_format=2)
+    root.create_group("g").create_array("b", data=np.arange(6))
+    tessarr.consolidate_metadata(root.store)
+    root.move("g", "n")
+    assert tessarr.open_group(root.store, mode="r", use_consolidated=True)["n/b"].shape == (6,)
 
 
 def test_attributes_of_an_array_that_is_deleted_meanwhile_are_not_those_of_the_next_one_there() -> None:

@@ -229,14 +229,11 @@ UNPROMISED = (
         )
         for one in sorted(REPLACING)
     ),
-    *(
-        Unpromised(
-            one,
-            REPLACING | {"overwrite"},
-            REQUESTS,
-            "to replace a node takes several requests, and who reads sees what is between two",
-        )
-        for one in ("follow", "read_snapshot")
+    Unpromised(
+        "read_snapshot",
+        REPLACING,
+        REQUESTS,
+        "to replace a node takes several requests, and who reads sees what is between two",
     ),
     Unpromised(
         "rename",

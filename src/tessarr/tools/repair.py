@@ -115,7 +115,7 @@ def _follow(store: Store, keys: Iterable[str]) -> None:
 
 
 _SEQUENCE = (
-    *("leftovers", "end_transaction"),
+    *("leftovers", "end_transaction", "end_removal"),
     "create_group",
     "rewrite",
     "separator",
@@ -181,7 +181,7 @@ def _do(store: Store, action: Action, backup: _Backup) -> bool:
 
         # No backup: restoring an old shape would remove rows that other writers published since.
         return end_abandoned(open_array(store, path=action.key.rpartition("/")[0] or None, mode="r+"))
-    if action.kind == "end_transaction":
+    if action.kind in ("end_transaction", "end_removal"):
         return _end_transaction(store, action.key, backup)
     old = store.get(action.key)
     if old is None or _repaired(action, old) is None:
@@ -193,7 +193,8 @@ def _do(store: Store, action: Action, backup: _Backup) -> bool:
 
 
 def _end_transaction(store: Store, key: str, backup: _Backup) -> bool:
-    """End a transaction by its record; remove what one without a record has left of a node that it was creating."""
+    """End a transaction by its record; remove what one without a record has left of a node that it was creating, or what a
+    removal has left."""
     from tessarr.core.asynchronous.sans_io import run_steps
     from tessarr.core.claims.intents import CLAIM
     from tessarr.core.claims.left import end_left_steps, remove_abandoned

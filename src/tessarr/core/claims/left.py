@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import store_call
 from tessarr.core.claims.intents import CLAIM, Record, intent_in
-from tessarr.core.claims.settle import end_steps, is_fresh
+from tessarr.core.claims.removals import removed_since
+from tessarr.core.claims.settle import EXPIRE_S, end_steps, is_fresh
 from tessarr.metadata.formats import DOCUMENT_NAMES
 from tessarr.stores.base import Store
 from tessarr.types import Buffer
@@ -27,8 +29,12 @@ async def end_left_steps(store: Store, place: str) -> bool:
 
 def is_abandoned(store: Store, claim: str) -> bool:
     """Whether the value at the key `claim` is the claim of a transaction whose record is not there, or says that it was made
-    void `EXPIRE_S` seconds ago or earlier: its process stores nothing there any more, and no request is in flight."""
-    intent = intent_in(store.get(claim), claim)
+    void `EXPIRE_S` seconds ago or earlier: its process stores nothing there any more, and no request is in flight. Or that of a
+    removal that began so long ago."""
+    data = store.get(claim)
+    if (since := removed_since(data, claim)) is not None:
+        return abs(clock.CLOCK.now() - since) >= EXPIRE_S
+    intent = intent_in(data, claim)
     place = None if intent is None else intent.record_key(claim)
     if place is None:
         return False

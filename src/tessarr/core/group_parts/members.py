@@ -190,11 +190,13 @@ class Members(Node):
     async def __delitem__(self, path: str) -> None:
         """Remove a member and everything below it. Raises `KeyError`; under `tessarr.as_zarr` a missing one has no effect."""
         self._will_change()
-        if not await steps_of(Members.__contains__)(self, path):
+        place = self._join(path)
+        is_there = await steps_of(Members.__contains__)(self, path)
+        if not is_there and not await metadata_io.is_half_removed_steps(self._store, place):
             if settings.get("zarr_python.arguments"):
                 return
             raise KeyError(f"no member {path!r} in group {self.name}")
-        await metadata_io.delete_node_steps(self._store, self._join(path))
+        await metadata_io.delete_node_steps(self._store, place)
 
     async def _read_below_steps(self, max_depth: int | None) -> list[tuple[str, NodeMetadata]]:
         """Read path and metadata of every member down to `max_depth`, level by level; from consolidated metadata if used."""

@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 
 from tessarr.core import open_transactions
 from tessarr.core.asynchronous.sans_io import Call, gather_calls, run_steps, store_call
+from tessarr.core.claims import removals
 from tessarr.core.claims.settle import swap_settled_steps, update_settled_steps
 from tessarr.core.stored.consolidated import HOLDERS, follow_change_steps
 from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.shape_locks import hold_node_steps
-from tessarr.core.stored.walk import Entry, read_entries_steps
+from tessarr.core.stored.walk import Entry, is_staged, read_entries_steps
 from tessarr.core.stored.write_new import (
     attributes_to_look_for,
     chunk_layout,
@@ -33,7 +34,9 @@ from tessarr.metadata.consolidated import V2_KEY
 from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import config as settings
 from tessarr.stores.base import Fetch, Store
+from tessarr.stores.functions import publishes
 from tessarr.stores.path import ancestors, check_node_name, prefix_of
+from tessarr.stores.protocols import List
 from tessarr.types import JSON, Buffer, ZarrFormat
 
 T = TypeVar("T")
@@ -114,7 +117,17 @@ async def create_documents_steps(
 
 
 async def _replace_steps(store: Store, path: str, documents: dict[str, bytes]) -> None:
-    await store_call(store, "replace_prefix", prefix_of(path), documents)
+    if _takes_several_requests(store, path):
+        await removals.replace_steps(store, path, documents)
+    else:
+        await store_call(store, "replace_prefix", prefix_of(path), documents)
+
+
+def _takes_several_requests(store: Store, path: str) -> bool:
+    """Whether other clients can come between the removal of a document and that of the chunks at `path`."""
+    return (
+        publishes(store) and isinstance(store, List) and not open_transactions.is_overlay(store) and not is_staged(path)
+    )
 
 
 def _holders_of(zarr_format: ZarrFormat) -> tuple[str]:
@@ -123,9 +136,7 @@ def _holders_of(zarr_format: ZarrFormat) -> tuple[str]:
 
 
 def occupied(store: Store, path: str, kind: str | None) -> TessarrError:
-    what = {"array": "an array", "group": "a group"}.get(
-        kind or "", "documents of a node that another writer is creating"
-    )
+    what = {"array": "an array", "group": "a group"}.get(kind or "", "what another writer is creating or removing")
     return _contains_error(kind or "group")(
         f"path '/{path}' contains {what}",
         store=store.url,
@@ -256,9 +267,17 @@ async def delete_node_steps(store: Store, path: str) -> None:
     await hold_node_steps(store, path, delete_locked_steps(store, path))
 
 
+async def is_half_removed_steps(store: Store, path: str) -> bool:
+    """Whether there is no node at `path`, but chunks of one whose removal was stopped."""
+    return _takes_several_requests(store, path) and await removals.was_stopped_steps(store, path)
+
+
 async def delete_locked_steps(store: Store, path: str) -> None:
     """Remove the node at `path` and everything below it, while the locks of the shapes of arrays there are held."""
-    await store_call(store, "delete_prefix", prefix_of(path))
+    if _takes_several_requests(store, path):
+        await removals.remove_steps(store, path)
+    else:
+        await store_call(store, "delete_prefix", prefix_of(path))
     await follow_change_steps(store, path, replaced=True)
 
 

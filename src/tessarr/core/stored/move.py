@@ -11,7 +11,7 @@ from tessarr.core.claims import intents
 from tessarr.core.stored import metadata_io, read_nodes
 from tessarr.core.stored.consolidated import follow_change_steps, follow_changes
 from tessarr.core.stored.shape_locks import arrays_to_lock_steps, hold_shape_locks_steps, shape_lock
-from tessarr.core.stored.walk import walk
+from tessarr.core.stored.walk import read_entries, walk, walk_below_steps
 from tessarr.core.stored.write_new import MAKE_NODES, create_document, formats_beside
 from tessarr.errors import (
     BaseZarrError,
@@ -109,7 +109,13 @@ def move_node(store: Store, source: str, dest: str, *, above: bool = True) -> No
     for path in arrays if isinstance(store, RenamePrefix) else ():
         with shape_lock(store, dest + path[len(source) :]):  # a lock file may have moved too, and is removed here
             pass
-    follow_changes(store, [entry.path for entry in walk(store, dest)])
+    follow_changes(store, _moved(store, dest) if isinstance(node, GroupMetadata) else [dest])
+
+
+def _moved(store: Store, dest: str) -> list[str]:
+    """List the nodes at and below a group that has been moved to `dest`, where another client may have begun an array."""
+    (top,) = read_entries(store, [dest])
+    return [dest, *(entry.path for entry in run_steps(walk_below_steps(store, top, None)))]
 
 
 async def _move_locked_steps(store: Store, source: str, dest: str) -> None:

@@ -24,6 +24,7 @@ from tessarr.core.array_parts.reservation_io import BESIDE
 from tessarr.core.asynchronous import clock
 from tessarr.core.claims.intents import CLAIM, RECORD, Record
 from tessarr.core.claims.left import is_abandoned
+from tessarr.core.claims.removals import removed_since
 from tessarr.core.claims.settle import is_fresh
 from tessarr.core.locate import locate
 from tessarr.core.notebook.bar import shows_progress
@@ -234,8 +235,12 @@ def _transaction(store: Store, entry: Entry, key: str) -> Finding:
 
 
 def _claim(store: Store, entry: Entry, key: str) -> Iterator[Finding]:
-    """Describe the claim at `key` of a node that a transaction was creating, unless its record tells of it."""
+    """Describe the claim at `key` of a node that a transaction was creating, unless its record tells of it; or of a removal."""
     if not is_abandoned(store, key):
+        return
+    if removed_since(store.get(key), key) is not None:
+        message = "a removal that did not end has left chunks of a node here"
+        yield Finding("REMOVAL-LEFT", message, entry.path, key, action=Action("end_removal", key))
         return
     message = "a transaction that did not end was creating a node here"
     yield Finding("TRANSACTION-LEFT", message, entry.path, key, action=Action("end_transaction", key))

@@ -57,6 +57,7 @@ RULES: dict[str, tuple[Severity, str]] = {
     "TRANSACTION-PENDING": ("info", "a transaction is being committed, or ended a short time ago"),
     "TRANSACTION-LEFT": ("warning", "a process that ended left the record of a transaction"),
     "TRANSACTION-INVALID": ("error", "the record of a transaction cannot be read"),
+    "REMOVAL-LEFT": ("warning", "a process that ended while it removed a node left chunks"),
     # hierarchy
     "HIER-NOGROUP": ("error", "nodes exist below a path that is not a group"),
     "HIER-MIXED": ("error", "a node is in a group of another format"),
@@ -106,11 +107,12 @@ class Action:
         "leftovers",
         "end_appends",
         "end_transaction",
+        "end_removal",
     ]
     """rewrite a document by the rule; delete a key; delete a chunk if it is outside its array's shape; consolidate again;
     create the group; correct the separator; move a damaged chunk away, so that it reads as fill value (only on explicit
     request: data is given up); remove hidden temporary files; fill rows that an append reserved and did not store;
-    complete a transaction that is committed, or undo it, and remove its record."""
+    complete a transaction that is committed, or undo it, and remove its record; remove what a removal has left."""
     key: str = ""
     """The store key concerned; for consolidate and create_group the path of the group."""
     detail: str = ""
@@ -130,6 +132,7 @@ class Action:
             "separator": f"set dimension_separator to {self.detail!r} in {self.key}",
             "end_appends": f"end what appends and resizes have left in {self.key}",
             "end_transaction": f"end the transaction of the record {self.key}",
+            "end_removal": f"remove what is left beside {self.key}",
             "leftovers": "remove hidden temporary files that stopped writers left",
             "quarantine": f"move the damaged {self.key} away; its values become the fill value",
         }

@@ -161,7 +161,7 @@ def _unfinished(store: Store, path: str, grace: timedelta, idle: Idle, dry_run: 
     expire_s = max(EXPIRE_S, grace.total_seconds())
     for finding in check_documents(store, path, None, conventions=False)[0].findings:
         key = finding.key or ""
-        if finding.rule == "TRANSACTION-LEFT" and key.endswith(CLAIM):
+        if finding.rule in ("TRANSACTION-LEFT", "REMOVAL-LEFT") and key.endswith(CLAIM):
             over = idle(store, key.removesuffix(CLAIM))
             removed = over and not dry_run and remove_abandoned(store, key, lambda *_: None)
             if removed:

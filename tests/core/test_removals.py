@@ -1,0 +1,182 @@
+"""Nodes in object storage are removed and replaced in several requests: documents first, under a claim."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.core.claims import left
+from tessarr.core.claims.intents import CLAIM
+from tessarr.errors import ConflictError, ContainsGroupError, NodeNotFoundError, StoreError
+from tessarr.tools.check import check
+from tessarr.tools.gc import gc
+from tessarr.tools.repair import repair
+from tests.simulation import cases
+from tests.simulation.orders import exhaustive
+from tests.simulation.simulator import Bucket, Client
+
+VALUES = [*range(1, 9)]
+
+
+class Stopped(Client):
+    """A client that ends at its change after so many."""
+
+    def __init__(self, bucket: Bucket, left: int) -> None:
+        super().__init__("stopped", bucket)
+        self.left = left
+
+    def _point(self, kind: str, *keys: str) -> None:
+        self.left -= kind == "change"
+        if self.left < 0:
+            raise StoreError("the connection is gone")
+
+
+def filled(zarr_format: Any = 3) -> Bucket:
+    bucket = Bucket()
+    root = tessarr.create_group(bucket.connect("maker"), zarr_format=zarr_format)
+    for name in ("a", "g/b"):
+        root.create_array(name, data=np.array(VALUES, "i4"), chunks=(2,), fill_value=0, attributes={"x": 1})
+    return bucket
+
+
+def root_of(bucket: Bucket) -> Any:
+    return tessarr.open_group(bucket.connect("next"), mode="r+")
+
+
+def create(root: Any, *, overwrite: bool = False, chunk: int = 2) -> None:
+    root.create_array("a", shape=(8,), chunks=(chunk,), dtype="i4", fill_value=0, overwrite=overwrite)
+
+
+def delete_array(root: Any) -> None:
+    del root["a"]
+
+
+def delete_group(root: Any) -> None:
+    del root["g"]
+
+
+def replace_array(root: Any) -> None:
+    create(root, overwrite=True)
+
+
+def replace_by_another(root: Any) -> None:
+    """Replace the array by one that a follower can tell from it."""
+    create(root, overwrite=True, chunk=4)
+
+
+REMOVALS = [delete_array, delete_group, replace_array]
+
+
+def stopped(change: Callable[[Any], object], zarr_format: Any = 3) -> list[Bucket]:
+    """Buckets in which a change ended before each of its requests."""
+    found = []
+    for requests in range(100):
+        bucket = filled(zarr_format)
+        store = Stopped(bucket, requests)
+        try:
+            change(tessarr.open_group(store, mode="r+"))
+        except StoreError:
+            found.append(bucket)
+        else:
+            return found
+    raise AssertionError("it does not end")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("change", REMOVALS)
+def test_a_removal_that_is_stopped_leaves_no_array_without_its_chunks(change: Any, zarr_format: Any) -> None:
+    buckets = stopped(change, zarr_format)
+    assert len(buckets) > 5
+    for bucket in buckets:
+        for path in ("a", "g/b"):
+            try:
+                found = tessarr.open_array(bucket.connect("reader"), path=path, mode="r")[...].tolist()
+            except NodeNotFoundError:
+                continue
+            assert found == VALUES or (change is replace_array and found == [0] * 8)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("change", REMOVALS)
+def test_a_removal_that_was_stopped_is_gone_on_with(change: Any, zarr_format: Any) -> None:
+    for bucket in stopped(change, zarr_format):
+        try:
+            change(root_of(bucket))
+        except KeyError:  # all but consolidated metadata was done
+            assert change is not replace_array
+        assert not any(CLAIM in key or "staged" in key for key in bucket.values)
+        expected = {"a": False, "g": True} if change is delete_array else {"a": True, "g": change is not delete_group}
+        assert {name: name in root_of(bucket) for name in "ag"} == expected
+        if change is delete_array:
+            create(root_of(bucket))
+            assert not root_of(bucket)["a"][...].any()
+
+
+def test_nothing_is_created_where_a_removal_was_stopped_but_to_replace_what_is_left() -> None:
+    claimed = [bucket for bucket in stopped(delete_array) if f"a/{CLAIM}" in bucket.values]
+    bare = [bucket for bucket in claimed if "a/zarr.json" not in bucket.values]
+    assert len(bare) > 3
+    for bucket in bare:
+        with pytest.raises(ContainsGroupError, match="another writer is creating or removing"):
+            create(root_of(bucket))
+        assert "a" not in root_of(bucket)
+        create(root_of(bucket), overwrite=True)
+        assert not root_of(bucket)["a"][...].any()
+
+
+@pytest.mark.parametrize("how", [repair, gc])
+def test_what_a_removal_left_is_found_and_removed_when_it_is_old(how: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    expire_s = left.EXPIRE_S
+    for bucket in stopped(delete_array):
+        monkeypatch.setattr(left, "EXPIRE_S", expire_s)
+        before = dict(bucket.values)
+        if f"a/{CLAIM}" not in before or "a/zarr.json" in before:
+            continue
+        store = bucket.connect("repairs")
+        assert not [one for one in check(store).findings if one.rule == "REMOVAL-LEFT"]
+        monkeypatch.setattr(left, "EXPIRE_S", 0)
+        assert [one.key for one in check(store).findings if one.rule == "REMOVAL-LEFT"] == [f"a/{CLAIM}"]
+        if how is repair:
+            assert repair(check(store), store, dry_run=False).ok
+        else:
+            gc(store, grace=timedelta(0), dry_run=False)
+        assert not any(key.startswith("a/") for key in bucket.values)
+        create(root_of(bucket))
+
+
+def copy(store: Any) -> list[int]:
+    """Copy the array, and return the values of the copy."""
+    root = tessarr.open_group(store, mode="r+")
+    tessarr.copy(root["a"], root, "z")
+    found: list[int] = root["z"][...].tolist()
+    return found
+
+
+def follow(store: Any) -> list[int]:
+    """Follow the array to its end."""
+    rows = tessarr.open_array(store, path="a", mode="r").follow(timeout=0, max_rows=4)
+    return [int(value) for _, block in rows for value in block]
+
+
+@pytest.mark.parametrize("reader", [copy, follow])
+@pytest.mark.parametrize("change", [delete_array, replace_by_another])
+def test_who_reads_an_array_while_it_is_removed_takes_no_missing_chunk_for_fill_value(reader: Any, change: Any) -> None:
+    """Chunks were removed before the document: a copy of the half of an array succeeded."""
+    told = set()
+    with cases.simulating():
+        for outcome in exhaustive(
+            [reader, lambda store: change(tessarr.open_group(store, mode="r+"))], filled, preemptions=1
+        ):
+            result = outcome.results[0]
+            if isinstance(result, Exception):
+                assert isinstance(result, ConflictError | NodeNotFoundError | KeyError), result
+                told.add("an error")
+            else:
+                assert result == VALUES or (change is replace_by_another and not any(result)), result
+                told.add("values")
+    assert told == {"an error", "values"}
