@@ -142,6 +142,7 @@ WRITERS = {
     "core/stored/consolidated.py": "its part that updates the copies of documents in consolidated metadata",
     "core/claims/new_nodes.py": "its part that creates documents in transactions",
     "core/claims/settle.py": "its part that replaces documents which a transaction claims, and records of transactions",
+    "core/claims/removals.py": "its part that replaces nodes where that takes several requests, and claims of removals",
     "transactions/publication.py": "claims documents for a transaction",
 }
 """Modules that put metadata documents. Only the first has a right of its own."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.core.claims import left
+from tessarr.core.claims import left, settle
 from tessarr.core.claims.intents import CLAIM
 from tessarr.errors import ConflictError, ContainsGroupError, NodeNotFoundError, StoreError
 from tessarr.tools.check import check
@@ -131,7 +131,7 @@ def test_nothing_is_created_where_a_removal_was_stopped_but_to_replace_what_is_l
 
 @pytest.mark.parametrize("how", [repair, gc])
 def test_what_a_removal_left_is_found_and_removed_when_it_is_old(how: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    expire_s = left.EXPIRE_S
+    expire_s = settle.EXPIRE_S
     for bucket in stopped(delete_array):
         monkeypatch.setattr(left, "EXPIRE_S", expire_s)
         before = dict(bucket.values)
@@ -151,7 +151,7 @@ def test_what_a_removal_left_is_found_and_removed_when_it_is_old(how: Any, monke
 
 def copy(store: Any) -> list[int]:
     """Copy the array, and return the values of the copy."""
-    root = tessarr.open_group(store, mode="r+")
+    root: Any = tessarr.open_group(store, mode="r+")
     tessarr.copy(root["a"], root, "z")
     found: list[int] = root["z"][...].tolist()
     return found

@@ -2,8 +2,9 @@
 
 This module is the only writer of metadata documents, so that it alone enforces the rules: nothing is deleted before its
 replacement is valid and staged; documents are updated under the store's lock, or by compare-and-swap, and only in the members
-concerned; ancestors exist. Two modules are parts of it: `write_new` creates the documents of new nodes, `consolidated` updates
-the copies of documents in consolidated metadata. `tests/architecture/test_one_place.py` finds any other writer.
+concerned; ancestors exist. Three modules are parts of it: `write_new` creates the documents of new nodes, `consolidated`
+updates the copies of documents in consolidated metadata, `removals` replaces nodes where that takes several requests.
+`tests/architecture/test_one_place.py` finds any other writer.
 """
 
 from __future__ import annotations
