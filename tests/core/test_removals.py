@@ -117,6 +117,17 @@ def test_a_removal_that_was_stopped_is_gone_on_with(change: Any, zarr_format: An
             assert not root_of(bucket)["a"][...].any()
 
 
+def test_a_group_that_is_replaced_is_there_all_the_time() -> None:
+    def replace_root(root: Any) -> None:
+        tessarr.create_group(root.store, overwrite=True, attributes={"new": True})
+
+    buckets = stopped(replace_root)
+    assert len(buckets) > 5
+    members = [sorted(root_of(bucket)) for bucket in buckets]
+    assert members[0] == ["a", "g"]
+    assert members[-1] == []
+
+
 def test_nothing_is_created_where_a_removal_was_stopped_but_to_replace_what_is_left() -> None:
     claimed = [bucket for bucket in stopped(delete_array) if f"a/{CLAIM}" in bucket.values]
     bare = [bucket for bucket in claimed if "a/zarr.json" not in bucket.values]

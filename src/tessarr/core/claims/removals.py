@@ -35,12 +35,15 @@ async def remove_steps(store: Store, path: str) -> None:
     await store_call(store, "delete", prefix_of(path) + CLAIM)
 
 
-async def replace_steps(store: Store, path: str, new: Mapping[str, Buffer]) -> None:
+async def replace_steps(store: Store, path: str, new: Mapping[str, Buffer], *, was_group: bool) -> None:
     """Replace the node at `path`, and everything below it, by the documents `new` (key → value, in the order of writing).
 
-    Nothing is removed before all of them are stored under other keys.
+    Nothing is removed before all of them are stored under other keys. A group (`was_group`) has no chunks of its own, so that its
+    document stays until the new one is stored.
     """
     documents, others = await _keys_steps(store, path)
+    if was_group:
+        documents = [key for key in documents if key not in new or key.rpartition("/")[0] != path]
     staged = {f"{prefix_of(path)}{STAGED}/{number}": value for number, value in enumerate(new.values())}
     for key, value in staged.items():
         await store_call(store, "set", key, value)

@@ -102,14 +102,15 @@ async def create_documents_steps(
     made, _ = await _create_ancestors_steps(store, path, zarr_format, kinds)
     clears = overwrite and store.supports_deletes and settings.get("zarr_python.overwrite_all")
     if overwrite and (existing is not None or clears):
-        await hold_node_steps(store, path, _replace_steps(store, path, documents), entries[-1])
+        replacing = _replace_steps(store, path, documents, was_group=existing == "group")
+        await hold_node_steps(store, path, replacing, entries[-1])
     else:
         ways, is_one = (zarr_format,) if beside else (3, 2), existing is not None
         other = await write_new_steps(store, path, documents, replace=is_one, above=made, formats_in_the_way=ways)
         if other is not None:
             if not overwrite:
                 raise occupied(store, other, (await read_kinds_steps(store, other))[other])
-            await hold_node_steps(store, path, _replace_steps(store, path, documents))
+            await hold_node_steps(store, path, _replace_steps(store, path, documents, was_group=False))
         else:
             await remove_old_attributes_steps(store, entries[-1], attributes)
     below = dict.fromkeys(key.rpartition("/")[0] for key in reversed(documents))
@@ -117,9 +118,9 @@ async def create_documents_steps(
     await follow_change_steps(store, path, names=names, replaced=not keep, below=[*made, *below])
 
 
-async def _replace_steps(store: Store, path: str, documents: dict[str, bytes]) -> None:
+async def _replace_steps(store: Store, path: str, documents: dict[str, bytes], *, was_group: bool) -> None:
     if _takes_several_requests(store, path):
-        await removals.replace_steps(store, path, documents)
+        await removals.replace_steps(store, path, documents, was_group=was_group)
     else:
         await store_call(store, "replace_prefix", prefix_of(path), documents)
 
