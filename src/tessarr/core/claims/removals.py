@@ -38,8 +38,8 @@ async def remove_steps(store: Store, path: str) -> None:
 async def replace_steps(store: Store, path: str, new: Mapping[str, Buffer], *, was_group: bool) -> None:
     """Replace the node at `path`, and everything below it, by the documents `new` (key → value, in the order of writing).
 
-    Nothing is removed before all of them are stored under other keys. A group (`was_group`) has no chunks of its own, so that its
-    document stays until the new one is stored.
+    Nothing is removed before all of them are stored under other keys. A group (`was_group`) has no chunks of its own, so that
+    its document stays until the new one is stored.
     """
     documents, others = await _keys_steps(store, path)
     if was_group:
