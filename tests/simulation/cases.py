@@ -168,7 +168,7 @@ def _scheduled(seed: int, world: World, chosen: tuple[str, ...]) -> Trial:
 def oracle(world: World, names: tuple[str, ...]) -> Oracle:
     """The oracle of clients that do these operations."""
     clients = tuple((ALL[name], 7 + 3 * client) for client, name in enumerate(names))
-    return Oracle(Case(clients, maker(world), world.kind))
+    return Oracle(Case(clients, maker(world), world.kind, world.zarr_format))
 
 
 def run_trial(what: Trial) -> tuple[Outcome, str | None]:

@@ -156,6 +156,7 @@ class Case:
     make_world: Callable[[], Any] = field(compare=False)
     kind: str = ""
     """The kind of the world, where operations promise less in some."""
+    zarr_format: int = 3
 
     @property
     def is_atomic(self) -> bool:
@@ -170,7 +171,9 @@ class Case:
             (
                 unpromised.reason
                 for unpromised in UNPROMISED
-                if self.kind in unpromised.kinds and _are_among(unpromised.one, unpromised.others, names)
+                if self.kind in unpromised.kinds
+                and self.zarr_format in unpromised.formats
+                and _are_among(unpromised.one, unpromised.others, names)
             ),
             None,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import NamedTuple
 
 from tests.simulation import bulk_operations as bulk
@@ -157,6 +158,7 @@ class Unpromised(NamedTuple):
     kinds: frozenset[str]
     """The kinds of worlds in which that is so."""
     reason: str
+    formats: Container[int] = (2, 3)
 
 
 UNPROMISED = (
@@ -228,6 +230,17 @@ UNPROMISED = (
             "to remove a node and to replace it take several requests, without conditions",
         )
         for one in sorted(REPLACING)
+    ),
+    *(
+        Unpromised(
+            one,
+            frozenset({"set_attribute", "set_same_attribute", "put_attributes", "delete_attribute"}),
+            REQUESTS,
+            "attributes that are set while the old node is removed are in the way of the new one until their writer takes"
+            " them back: an error, after which nothing is there",
+            formats=(2,),
+        )
+        for one in ("plan_over", "convert_over")
     ),
     Unpromised(
         "read_snapshot",
