@@ -57,7 +57,7 @@ async def replace_steps(store: Store, path: str, new: Mapping[str, Buffer], *, w
 
 
 async def _keys_steps(store: Store, path: str) -> tuple[list[str], list[str]]:
-    """List the keys below `path`: those of documents, and all others but the claim of the place."""
+    """List the keys below `path`: those of documents, and all others."""
     documents: list[str] = []
     others: list[str] = []
     for key in await store_call(store, "list_prefix", prefix_of(path)):
@@ -66,7 +66,7 @@ async def _keys_steps(store: Store, path: str) -> tuple[list[str], list[str]]:
 
 
 async def _clear_steps(store: Store, path: str, documents: Sequence[str], others: Sequence[str]) -> None:
-    """Claim the place, and remove these keys."""
+    """Claim the place, and remove these keys, but not the claim."""
     claim = prefix_of(path) + CLAIM
     await store_call(store, "set", claim, strict_json.dumps({_MEMBER: clock.CLOCK.now()}))
     await store_call(store, "delete_many", documents)
