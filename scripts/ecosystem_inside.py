@@ -19,8 +19,18 @@ def pytest_configure(config: Any) -> None:  # noqa: ARG001 - the name of the arg
     """Put tessarr inside zarr-python, before any test is collected."""
     if MODE == "patch":
         tessarr.zarr_python.patch(force=True)
+        _load_data_types()
     else:
         _replace_pipeline()
+
+
+def _load_data_types() -> None:
+    """Look a data type up: the first time zarr-python registers those of other packages, and its own tests do it while they
+    iterate over the registry, which no package with data types of its own survives."""
+    import numpy as np
+    from zarr.core.dtype import data_type_registry
+
+    data_type_registry.match_dtype(np.dtype("int8"))
 
 
 def _replace_pipeline() -> None:

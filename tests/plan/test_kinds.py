@@ -210,14 +210,15 @@ def test_a_client_may_be_stopped_at_any_moment_of_finishing(
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_a_client_may_be_stopped_at_any_moment_of_replacing_a_node_where_values_are_moved_one_by_one(
-    zarr_format: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    zarr_format: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     group = tessarr.create_group(tmp_path / "a.zarr", zarr_format=zarr_format, attributes={"title": "t"})
     group.create_array("x", shape=(2,), chunks=(1,), dtype="i4", attributes={"unit": "m"})[...] = 5
     for moment in range(1, 200):
         file, place = tmp_path / f"{moment}.sqlite", tmp_path / f"plan{moment}"
         with tessarr.storage.SQLiteStore(file) as store:
-            tessarr.create_group(store, path="node").create_array("x", shape=(2,), dtype="i4")[...] = 1
+            old = tessarr.create_group(store, path="node", zarr_format=zarr_format)
+            old.create_array("x", shape=(2,), dtype="i4")[...] = 1
         tessarr.plan.copy(tmp_path / "a.zarr", f"sqlite:{file}", path="node", overwrite=True).save(place)
         tessarr.plan.load(place).run_part(1, 1)
         with monkeypatch.context() as patch:

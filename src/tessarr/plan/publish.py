@@ -157,11 +157,7 @@ def _nodes_at(manifest: Manifest, path: str) -> dict[str, NodeMetadata]:
 
 def _describe(store: Store, top: str, made: Mapping[str, NodeMetadata]) -> None:
     """Describe in Zarr v3 too the nodes of v2 that were made at `top` and below, if the group above was migrated meanwhile."""
-    if (
-        top in made
-        and made[top].zarr_format == 2
-        and read_entries(store, [top.rpartition("/")[0]])[0].formats == (3, 2)
-    ):
+    if top in made and made[top].zarr_format == 2 and 3 in read_entries(store, [top.rpartition("/")[0]])[0].formats:
         describe_made(store, made)
 
 

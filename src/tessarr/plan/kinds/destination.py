@@ -9,15 +9,18 @@ from typing import NamedTuple
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
+from tessarr.core.stored.walk import read_entries
+from tessarr.core.stored.write_new import refuse_mixing
 from tessarr.errors import UnsupportedOperationError
 from tessarr.plan.manifest import Place
 from tessarr.plan.publish import reopenable_url
 from tessarr.stores.base import Store
 from tessarr.stores.local.store import LocalStore
-from tessarr.stores.path import join, normalize_path
+from tessarr.stores.path import ancestors, join, normalize_path
 from tessarr.stores.protocols import Delete
 from tessarr.stores.url import StoreLike, overlaps
 from tessarr.tools.staging import beside_node, check_free, local_path, replaced_node_at
+from tessarr.types import ZarrFormat
 
 
 class Destination(NamedTuple):
@@ -67,6 +70,15 @@ def _cannot_share(what: str, place: str) -> UnsupportedOperationError:
 
 def _is_free(folder: str) -> bool:
     return not os.path.lexists(folder) or (os.path.isdir(folder) and not os.listdir(folder))
+
+
+def check_format(found: Destination, zarr_format: ZarrFormat) -> None:
+    """Raise `MixedFormatsError` where the result would not be found from the group above, which is of another format."""
+    place = found.target.path
+    if place:
+        refuse_mixing(
+            found.store, place, zarr_format, read_entries(found.store, [*ancestors(place), place]), newer=True
+        )
 
 
 def check_apart(source: object, found: Destination) -> None:

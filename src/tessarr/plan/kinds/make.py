@@ -14,7 +14,7 @@ from tessarr.errors import UnsupportedOperationError
 from tessarr.grids.guess import parse_nbytes
 from tessarr.plan.kinds.converting import How, is_local, planned_nodes
 from tessarr.plan.kinds.copying import Copying, is_consolidated, planned_copies
-from tessarr.plan.kinds.destination import check_apart, destination
+from tessarr.plan.kinds.destination import check_apart, check_format, destination
 from tessarr.plan.manifest import Manifest, PlannedNode, new_id
 from tessarr.plan.plan import Plan
 from tessarr.plan.publish import check_writable
@@ -53,7 +53,8 @@ def rechunk(
     are written again. Nothing is written yet.
 
     Raises `BaseZarrError` when something is at `dest` and not `overwrite`, or where one stored chunk needs more memory;
-    `UnsupportedOperationError` where the source is, holds, or is within the target, or for a strategy that is impossible.
+    `MixedFormatsError` for a node that the group above, of another format, does not find; `UnsupportedOperationError` where the
+    source is, holds, or is within the target, or for a strategy that is impossible.
     """
     if strategy not in get_args(Name):
         raise ValueError(f"strategy must be one of {', '.join(get_args(Name))}; got {strategy!r}")
@@ -173,6 +174,7 @@ def _writing(
         tuple(nodes(opened)),
         {"consolidate": consolidate or (operation in ("copy", "rechunk") and is_consolidated(opened)), **said},
     )  # fmt: skip
+    check_format(found, manifest.nodes[0].metadata.zarr_format)
     check_writable(node.metadata for node in manifest.nodes)
     plan = Plan(manifest, work(manifest, opened, found.store, found.path), (found.store, found.path))
     plan._storage_options = storage_options
