@@ -12,17 +12,6 @@ from typing import Any
 
 import tessarr.zarr_python
 
-MODE = os.environ["ECOSYSTEM_MODE"]
-
-
-def pytest_configure(config: Any) -> None:  # noqa: ARG001 - the name of the argument is theirs
-    """Put tessarr inside zarr-python, before any test is collected."""
-    if MODE == "patch":
-        tessarr.zarr_python.patch(force=True)
-        _load_data_types()
-    else:
-        _replace_pipeline()
-
 
 def _load_data_types() -> None:
     """Look a data type up: the first time zarr-python registers those of other packages, and its own tests do it while they
@@ -31,6 +20,19 @@ def _load_data_types() -> None:
     from zarr.core.dtype import data_type_registry
 
     data_type_registry.match_dtype(np.dtype("int8"))
+
+
+MODE = os.environ["ECOSYSTEM_MODE"]
+if MODE == "patch":  # before pytest loads the first conftest
+    _load_data_types()
+
+
+def pytest_configure(config: Any) -> None:  # noqa: ARG001 - the name of the argument is theirs
+    """Put tessarr inside zarr-python, before any test is collected."""
+    if MODE == "patch":
+        tessarr.zarr_python.patch(force=True)
+    else:
+        _replace_pipeline()
 
 
 def _replace_pipeline() -> None:

@@ -38,7 +38,7 @@ def timed(begin: int, seconds: float, do: Do, end: int | None = None, slice_s: f
     at, until = begin, time.monotonic() + seconds
     while (at == begin or time.monotonic() < until) and (end is None or at < end):
         part, ends = Slice(at), min(until, time.monotonic() + slice_s)
-        while (part.to == at or time.monotonic() < ends) and (end is None or part.to < end):
+        while (part.to == at or time.monotonic() < min(ends, until)) and (end is None or part.to < end):
             for _ in do(part.to, part) or ():
                 if time.monotonic() >= ends:
                     yield Slice(part.to, part.figures, part.findings)

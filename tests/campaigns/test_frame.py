@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +15,7 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 import campaign  # noqa: E402
-from campaigns import jobs, log  # noqa: E402
+from campaigns import jobs, log, slices  # noqa: E402
 from campaigns.slices import Slice, timed  # noqa: E402
 
 from tests.simulation import cases  # noqa: E402
@@ -80,6 +82,19 @@ def test_a_number_that_takes_long_is_told_slice_by_slice_and_done_again_when_the
 
     parts = timed(3, 60, endless, slice_s=0)
     assert [(part.to, part.figures) for part, _ in zip(parts, range(3), strict=False)] == [(3, {"steps": 1})] * 3
+
+
+def test_a_run_whose_numbers_take_longer_than_a_slice_ends_with_one_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = itertools.count()
+    monkeypatch.setattr(slices, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+
+    def long(number: int, part: Slice) -> Iterator[None]:
+        for _ in range(50):
+            part.count("steps")
+            yield
+        assert number < 20, "it does not end"
+
+    assert [*timed(0, 90, long, slice_s=10)][-1].to < 5
 
 
 def test_processes_share_the_numbers_of_a_run_and_leave_none_out() -> None:

@@ -243,6 +243,14 @@ UNPROMISED = (
         for one in ("plan_over", "convert_over")
     ),
     Unpromised(
+        "tx_move",
+        frozenset({"set_attribute", "set_same_attribute", "put_attributes", "delete_attribute"}),
+        ATOMICALLY_CHANGED,
+        "attributes are a document of their own, which may have been moved when its writer looks for the node: its error says"
+        " so",
+        formats=(2,),
+    ),
+    Unpromised(
         "read_snapshot",
         REPLACING,
         REQUESTS,
