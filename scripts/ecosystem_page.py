@@ -33,6 +33,7 @@ _INSIDE = [
     "",
     "The same, with tessarr [inside zarr-python](zarr-python.md): all tests of zarr-python under",
     "`tessarr.zarr_python.patch()`, and the tests of zarrs, with tessarr's codec pipeline where they ask for that of zarrs.",
+    "Data types that tessarr adds are left out: tests of zarr-python are made of those that are registered.",
     "Mode `engine`: xarray's tests of its Zarr stores, which write with `tessarr.xarray.to_zarr` and read with",
     '`engine="tessarr"` ([xarray](xarray.md)).',
     "",
