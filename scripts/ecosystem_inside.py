@@ -12,18 +12,7 @@ from typing import Any
 
 import tessarr.zarr_python
 
-
-def _leave_out_data_types() -> None:
-    """Forget the data types that zarr-python would register when it first looks one up, tessarr's. Its tests are made of those
-    that are registered, by a loop over the registry in which they are looked up: no further ones may come to it."""
-    from zarr.core.dtype import data_type_registry
-
-    data_type_registry._lazy_load_list.clear()
-
-
 MODE = os.environ["ECOSYSTEM_MODE"]
-if MODE == "patch":  # before pytest loads the first conftest
-    _leave_out_data_types()
 
 
 def pytest_configure(config: Any) -> None:  # noqa: ARG001 - the name of the argument is theirs
