@@ -35,6 +35,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ecosystem_folders import for_children, package
 from ecosystem_ids import paired, without_addresses
 from ecosystem_ledger import accept, accepted, explained, ledger, outdated, proposed
 from ecosystem_page import circumstances, page, percent, require_history
@@ -266,10 +267,7 @@ def _pytest(
     project: Project, mode: str, options: Options, where: Path, journal: Path, suite: list[str], *, all_of_them: bool
 ) -> None:
     """Run pytest once."""
-    package = ROOT / "src"  # with the entry points
-    if mode == "patch":
-        package = _without_entry_points()
-    paths = [str(ROOT / "scripts"), *([] if mode == ALONE else [str(package)])]
+    paths = [str(ROOT / "scripts"), *([] if mode == ALONE else [str(package(ROOT, BUILD, mode))])]
     environment = {**os.environ, **project.env, "ECOSYSTEM_JOURNAL": str(journal), "PYTHONPATH": os.pathsep.join(paths)}
     if options.until is not None:
         environment["ECOSYSTEM_SECONDS"] = str(max(1, int(options.until - time.monotonic())))
@@ -282,7 +280,7 @@ def _pytest(
     (BUILD / "pytest.ini").touch()  # for projects without settings: pytest would go up to those of tessarr
     if mode == "tessarr" and project.public:
         arguments += ["-p", "ecosystem_placeholders"]
-        environment["PYTHONPATH"] = os.pathsep.join([str(_for_children()), *paths])
+        environment["PYTHONPATH"] = os.pathsep.join([str(for_children(BUILD)), *paths])
         private_names(project)
         environment["ECOSYSTEM_PRIVATE"] = str(_private_file(project))
     if mode == "tessarr":  # zarr-python, installed but hidden, has a plugin that pytest would want to load
@@ -296,24 +294,6 @@ def _pytest(
             ["nice", project.python, *start, *arguments, *suite, *options.pytest],
             cwd=where, env=environment, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False,
         )  # fmt: skip
-
-
-def _without_entry_points() -> Path:
-    """A folder from which tessarr is imported, but none of its data types is registered: zarr-python's tests are made of those
-    that are, by a loop over the registry that looks data types up, in the processes that they start, too."""
-    folder = BUILD / "package"
-    folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / "tessarr").is_symlink():
-        (folder / "tessarr").symlink_to(ROOT / "src" / "tessarr", target_is_directory=True)
-    return folder
-
-
-def _for_children() -> Path:
-    """A directory whose `sitecustomize` gives processes that tests start the placeholders; else they cannot load the tests."""
-    (place := BUILD / "children").mkdir(exist_ok=True)
-    text = "import os\nif os.environ.get('TESSARR_AS_ZARR'):\n    import ecosystem_placeholders\n"
-    (place / "sitecustomize.py").write_text(text, encoding="utf-8")
-    return place
 
 
 def lines(journal: Path) -> list[dict[str, Any]]:
