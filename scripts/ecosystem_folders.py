@@ -20,7 +20,7 @@ def package(root: Path, build: Path, mode: str) -> Path:
 
 
 def for_children(build: Path) -> Path:
-    """Make a folder whose `sitecustomize` gives processes that tests start the placeholders; else they cannot load the tests."""
+    """Make a folder whose `sitecustomize` gives processes of tests the placeholders; else they cannot load the tests."""
     (place := build / "children").mkdir(exist_ok=True)
     text = "import os\nif os.environ.get('TESSARR_AS_ZARR'):\n    import ecosystem_placeholders\n"
     (place / "sitecustomize.py").write_text(text, encoding="utf-8")
