@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tessarr
+import tessarr.plan
 from tessarr.core.claims import left, settle
 from tessarr.core.claims.intents import CLAIM
 from tessarr.errors import ConflictError, ContainsGroupError, NodeNotFoundError, StoreError
@@ -168,13 +169,21 @@ def copy(store: Any) -> list[int]:
     return found
 
 
+def carry_out(store: Any) -> list[int]:
+    """Rechunk the array by a plan, and return the values of the result."""
+    root: Any = tessarr.open_group(store, mode="r+")
+    tessarr.plan.rechunk(root["a"], store, path="z", chunks=(4,)).run()
+    found: list[int] = root["z"][...].tolist()
+    return found
+
+
 def follow(store: Any) -> list[int]:
     """Follow the array to its end."""
     rows = tessarr.open_array(store, path="a", mode="r").follow(timeout=0, max_rows=4)
     return [int(value) for _, block in rows for value in block]
 
 
-@pytest.mark.parametrize("reader", [copy, follow])
+@pytest.mark.parametrize("reader", [copy, carry_out, follow])
 @pytest.mark.parametrize("change", [delete_array, replace_by_another])
 def test_who_reads_an_array_while_it_is_removed_takes_no_missing_chunk_for_fill_value(reader: Any, change: Any) -> None:
     """Chunks were removed before the document: a copy of the half of an array succeeded."""

@@ -143,6 +143,8 @@ REQUESTS = EVERYWHERE - ATOMICALLY_CHANGED
 REPLACING = frozenset({"copy_over", "copy_keys_over", "convert_over", "plan_over"})
 """Operations that replace an array by another one with values."""
 
+SETTING_ATTRIBUTES = frozenset({"set_attribute", "set_same_attribute", "put_attributes", "delete_attribute"})
+
 OTHER_CHUNKS = frozenset({"plan_over"})
 """Operations that replace an array by one with other chunks."""
 BLIND = frozenset({"write_chunk", "write_tail", "dask_store"})
@@ -234,7 +236,7 @@ UNPROMISED = (
     *(
         Unpromised(
             one,
-            frozenset({"set_attribute", "set_same_attribute", "put_attributes", "delete_attribute"}),
+            SETTING_ATTRIBUTES,
             REQUESTS,
             "attributes that are set while the old node is removed are in the way of the new one until their writer takes"
             " them back: an error, after which nothing is there",
@@ -244,7 +246,7 @@ UNPROMISED = (
     ),
     Unpromised(
         "tx_move",
-        frozenset({"set_attribute", "set_same_attribute", "put_attributes", "delete_attribute"}),
+        SETTING_ATTRIBUTES,
         ATOMICALLY_CHANGED,
         "attributes are a document of their own, which may have been moved when its writer looks for the node: its error says"
         " so",
