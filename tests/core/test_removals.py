@@ -1,4 +1,4 @@
-"""Nodes in object storage are removed and replaced in several requests: documents first, under a claim."""
+"""Where nodes are removed and replaced in several requests, that is documents first, under a claim."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ import tessarr.plan
 from tessarr.core.claims import left, settle
 from tessarr.core.claims.intents import CLAIM
 from tessarr.errors import ConflictError, ContainsGroupError, NodeNotFoundError, StoreError
+from tessarr.stores.protocols import ConditionalSet
 from tessarr.tools.check import check
 from tessarr.tools.gc import gc
 from tessarr.tools.repair import repair
 from tests.simulation import cases
 from tests.simulation.orders import exhaustive
-from tests.simulation.simulator import Bucket, Client
+from tests.simulation.simulator import Bucket, Client, Simulation
 
 VALUES = [*range(1, 9)]
 
@@ -37,8 +38,26 @@ class Stopped(Client):
             raise StoreError("the connection is gone")
 
 
-def filled(zarr_format: Any = 3) -> Bucket:
-    bucket = Bucket()
+class Unconditional(Client):
+    """A client that removes one value at a time, as all do here, and cannot write conditionally (fsspec, a mapping)."""
+
+    def has_ability(self, ability: type) -> bool:
+        return ability is not ConditionalSet
+
+
+class OfMapping(Bucket):
+    """A bucket whose clients cannot write conditionally."""
+
+    def connect(self, name: str, simulation: Simulation | None = None) -> Client:
+        return Unconditional(name, self, simulation)
+
+
+class StoppedUnconditional(Stopped, Unconditional):
+    """Such a client, that ends at its change after so many."""
+
+
+def filled(zarr_format: Any = 3, kind: type[Bucket] = Bucket) -> Bucket:
+    bucket = kind()
     root = tessarr.create_group(bucket.connect("maker"), zarr_format=zarr_format)
     for name in ("a", "g/b"):
         root.create_array(name, data=np.array(VALUES, "i4"), chunks=(2,), fill_value=0, attributes={"x": 1})
@@ -73,12 +92,12 @@ def replace_by_another(root: Any) -> None:
 REMOVALS = [delete_array, delete_group, replace_array]
 
 
-def stopped(change: Callable[[Any], object], zarr_format: Any = 3) -> list[Bucket]:
+def stopped(change: Callable[[Any], object], zarr_format: Any = 3, client: type[Stopped] = Stopped) -> list[Bucket]:
     """Buckets in which a change ended before each of its requests."""
     found = []
     for requests in range(100):
         bucket = filled(zarr_format)
-        store = Stopped(bucket, requests)
+        store = client(bucket, requests)
         try:
             change(tessarr.open_group(store, mode="r+"))
         except StoreError:
@@ -88,10 +107,13 @@ def stopped(change: Callable[[Any], object], zarr_format: Any = 3) -> list[Bucke
     raise AssertionError("it does not end")
 
 
+@pytest.mark.parametrize("client", [Stopped, StoppedUnconditional])
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("change", REMOVALS)
-def test_a_removal_that_is_stopped_leaves_no_array_without_its_chunks(change: Any, zarr_format: Any) -> None:
-    buckets = stopped(change, zarr_format)
+def test_a_removal_that_is_stopped_leaves_no_array_without_its_chunks(
+    change: Any, zarr_format: Any, client: type[Stopped]
+) -> None:
+    buckets = stopped(change, zarr_format, client)
     assert len(buckets) > 5
     for bucket in buckets:
         for path in ("a", "g/b"):
@@ -183,14 +205,19 @@ def follow(store: Any) -> list[int]:
     return [int(value) for _, block in rows for value in block]
 
 
+@pytest.mark.parametrize("kind", [Bucket, OfMapping])
 @pytest.mark.parametrize("reader", [copy, carry_out, follow])
 @pytest.mark.parametrize("change", [delete_array, replace_by_another])
-def test_who_reads_an_array_while_it_is_removed_takes_no_missing_chunk_for_fill_value(reader: Any, change: Any) -> None:
+def test_who_reads_an_array_while_it_is_removed_takes_no_missing_chunk_for_fill_value(
+    reader: Any, change: Any, kind: type[Bucket]
+) -> None:
     """Chunks were removed before the document: a copy of the half of an array succeeded."""
     told = set()
     with cases.simulating():
         for outcome in exhaustive(
-            [reader, lambda store: change(tessarr.open_group(store, mode="r+"))], filled, preemptions=1
+            [reader, lambda store: change(tessarr.open_group(store, mode="r+"))],
+            lambda: filled(kind=kind),
+            preemptions=1,
         ):
             result = outcome.results[0]
             if isinstance(result, Exception):

@@ -15,6 +15,7 @@ that holds `SEED`.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import pickle
 import subprocess
 import sys
@@ -32,7 +33,7 @@ from tessarr.stores.base import Fetch, Listing, Store
 from tessarr.stores.fetch import UNCHANGED, Fetched
 from tessarr.stores.functions import replace as put
 from tessarr.stores.functions import stamp_below
-from tessarr.stores.protocols import ExchangePrefixes, Remote
+from tessarr.stores.protocols import ExchangePrefixes, Remote, ReplacePrefix
 from tessarr.types import Buffer, ByteRange
 from tests.narrow import calls
 from tests.waiting import PATIENCE_S
@@ -481,6 +482,18 @@ class DeleteContract:
         store.delete_prefix("a/")
         store.delete_prefix("never/")
         assert sorted(store.list()) == ["ab/x", "z"]
+
+    def test_a_prefix_that_is_deleted_in_one_step_is_never_found_in_part(self, store: Store) -> None:
+        if not isinstance(store, ReplacePrefix):
+            return
+        keys = [f"a/{number}" for number in range(1500)]
+        for key in keys:
+            store.set(key, b"1")
+        with ThreadPoolExecutor(1) as pool:
+            deleting = pool.submit(store.delete_prefix, "a/")
+            gone = next(key for key in itertools.cycle(keys) if not store.exists(key))
+            assert [key for key in keys if store.exists(key)] == [], gone
+            deleting.result()
 
     @pytest.mark.spec("V3-STORE-03")
     def test_a_prefix_without_its_slash_is_refused(self, store: Store) -> None:

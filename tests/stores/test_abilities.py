@@ -87,6 +87,7 @@ CONTAINERS: Mapping[str, Callable[[Store], Store]] = {"N5Store": N5Store, "N5FSS
 BY_VALUE = {
     "RenamePrefix",
     "ExchangePrefixes",
+    "ReplacePrefix",
     "GetRanges",
     "GetIfChanged",
     "GetPartialValues",
@@ -171,14 +172,15 @@ def test_what_the_shipped_stores_can_do(tmp_path: Path) -> None:
         "DeleteMany",
         "RenamePrefix",
         "ExchangePrefixes",
+        "ReplacePrefix",
         "Commit",
         "Snapshot",
     }
-    files = {"Splice", "ListDir", "PlainFiles", "RenamePrefix", "ExchangePrefixes", "Settle"}
+    files = {"Splice", "ListDir", "PlainFiles", "RenamePrefix", "ExchangePrefixes", "ReplacePrefix", "Settle"}
     assert found["local"] == conditional | files | {"Lock", "Update", "Commit", "Snapshot"}
     assert found["local without locks"] == four | files | {"GetRanges", "Size"}
-    assert found["zip"] == conditional - {"Delete"} | {"Lock", "ListDir", "Commit", "Locate", "Stamp"}
-    assert found["sqlite"] == conditional | {"Update", "DeleteMany", "Commit"}
+    assert found["zip"] == conditional - {"Delete"} | {"Lock", "ListDir", "ReplacePrefix", "Commit", "Locate", "Stamp"}
+    assert found["sqlite"] == conditional | {"Update", "DeleteMany", "ReplacePrefix", "Commit"}
     assert found["everything"] == set(ABILITIES)
 
 
@@ -227,7 +229,8 @@ def test_a_storage_transformer_locates_values_and_claims_nothing_else(
         assert ("Locate" in got) == (located and wrap is not ChecksummingStore), name
         assert got >= inner & {"Get", "List", "Lock", "Remote"}, name
         if not parts:
-            together = {"ListDir", "ListPrefix", "ListVersions", "RenamePrefix", "ExchangePrefixes", "Settle", "Stamp"}
+            prefixes = {"RenamePrefix", "ExchangePrefixes", "ReplacePrefix"}
+            together = prefixes | {"ListDir", "ListPrefix", "ListVersions", "Settle", "Stamp"}
             assert got | together | {"PlainFiles", "SetMany"} >= inner, name
 
 

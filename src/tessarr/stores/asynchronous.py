@@ -17,7 +17,7 @@ from tessarr.stores import functions
 from tessarr.stores.base import ANY, Any_, Fetch, Listing, Store, Version, spliced
 from tessarr.stores.buffers import byte_view, merge_parts, parts_by_key
 from tessarr.stores.path import check_key, check_prefix
-from tessarr.stores.protocols import DELETING, LISTING, ConditionalSet, List, Set
+from tessarr.stores.protocols import DELETING, LISTING, ConditionalSet, List, Set, fallback
 from tessarr.stores.remote.loop import gather_or_cancel, in_caller_thread, run
 from tessarr.types import Buffer, ByteRange
 
@@ -160,6 +160,7 @@ class AsyncStore(Store):
         self._check_writable(prefix)
         await self.delete_many_async(await self.list_prefix_async(prefix))
 
+    @fallback
     def delete_prefix(self, prefix: str) -> None:
         self._run(self.delete_prefix_async(prefix))
 
@@ -173,6 +174,7 @@ class AsyncStore(Store):
             await self.set_async(key, value)
         await self.delete_many_async(staged)
 
+    @fallback
     def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
         self._run(self.replace_prefix_async(prefix, items))
 

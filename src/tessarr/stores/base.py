@@ -357,6 +357,7 @@ class Store(AsMapping):
     async def delete_many_async(self, keys: Iterable[str]) -> None:
         await _in_thread(self.delete_many, list(keys))
 
+    @fallback
     def delete_prefix(self, prefix: str) -> None:
         """Remove every key under `prefix`, and only those."""
         self._check_writable(prefix)
@@ -365,6 +366,7 @@ class Store(AsMapping):
     async def delete_prefix_async(self, prefix: str) -> None:
         await _in_thread(self.delete_prefix, prefix)
 
+    @fallback
     def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
         """Replace all values under `prefix` by `items` (full keys → values).
 

@@ -330,6 +330,19 @@ class ExchangePrefixes(_FurtherAbility, Protocol):
 
 
 @runtime_checkable
+class ReplacePrefix(_FurtherAbility, Protocol):
+    """All values under a prefix are removed, and replaced by others, in one step: no caller finds a part of them gone."""
+
+    def delete_prefix(self, prefix: str) -> None:
+        """Remove every key under `prefix`, and only those, in one step."""
+        ...
+
+    def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
+        """Replace all values under `prefix` by `items` (full keys → values), in one step."""
+        ...
+
+
+@runtime_checkable
 class Lock(_FurtherAbility, Protocol):
     """A lock excludes every other writer of the place: all processes that may write it, and machines where there are some."""
 
@@ -471,7 +484,7 @@ class Writable(Get, Set, Delete, Protocol):
     """The abilities that an update of a value needs."""
 
 
-DELETING = (Delete, DeleteMany)
+DELETING = (Delete, DeleteMany, ReplacePrefix)
 WRITING = (Set, *DELETING)
 LISTING = (List, ListDir)
 """Abilities that a place has or lacks together, for `HasAbility.has_ability`."""

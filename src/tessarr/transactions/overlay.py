@@ -23,7 +23,7 @@ from tessarr.stores.local.transactions.many import StagedFiles
 from tessarr.stores.local.transactions.stage import Stage, StagedValue
 from tessarr.stores.locks import KEYED_LOCKS, ForkSafeLock
 from tessarr.stores.path import check_key, check_prefix
-from tessarr.stores.protocols import Remote
+from tessarr.stores.protocols import Remote, fallback
 from tessarr.stores.transformed.manifest_options import options_of
 from tessarr.transactions.document_merge import other_descriptions
 from tessarr.types import Buffer, ByteRange
@@ -276,6 +276,7 @@ class OverlayStore(ConditionalStore):
                 raise ConflictError("the value has changed", store=self.url, key=key, expected=version, got=present)
             self._set(key, None)
 
+    @fallback  # the threads of the transaction alone see it, value by value
     def delete_prefix(self, prefix: str) -> None:
         """See `Store.delete_prefix`. A commit conflicts with who has described one of the removed nodes in another format, and
         with who has stored keys there that were not listed, also between an earlier list and this one."""
@@ -291,6 +292,7 @@ class OverlayStore(ConditionalStore):
         for key in keys:
             self.delete(key)
 
+    @fallback
     def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
         check_prefix(prefix)
         for key in items:

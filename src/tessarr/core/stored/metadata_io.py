@@ -35,9 +35,8 @@ from tessarr.metadata.consolidated import V2_KEY
 from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import config as settings
 from tessarr.stores.base import Fetch, Store
-from tessarr.stores.functions import publishes
 from tessarr.stores.path import ancestors, check_node_name, prefix_of
-from tessarr.stores.protocols import List
+from tessarr.stores.protocols import List, ReplacePrefix
 from tessarr.types import JSON, Buffer, ZarrFormat
 
 T = TypeVar("T")
@@ -128,7 +127,10 @@ async def _replace_steps(store: Store, path: str, documents: dict[str, bytes], *
 def _takes_several_requests(store: Store, path: str) -> bool:
     """Whether other clients can come between the removal of a document and that of the chunks at `path`."""
     return (
-        publishes(store) and isinstance(store, List) and not open_transactions.is_overlay(store) and not is_staged(path)
+        isinstance(store, List)
+        and not isinstance(store, ReplacePrefix)
+        and not open_transactions.is_overlay(store)
+        and not is_staged(path)
     )
 
 

@@ -57,6 +57,14 @@ if same then
 end
 return found
 """
+_REPLACE = """
+local kept = {}
+for i = 1, #KEYS do kept[KEYS[i]] = true end
+for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
+  if not kept[key] then redis.call('UNLINK', key) end
+end
+for i = 1, #KEYS do redis.call('SET', KEYS[i], ARGV[i + 1]) end
+"""
 _VERSION = "local v = redis.call('GET', KEYS[1]); return v and redis.sha1hex(v) or ''"
 
 
@@ -214,6 +222,17 @@ class RedisStore(DatabaseStore):
         for start in range(0, len(names), _PAGE):
             page = names[start : start + _PAGE]
             self._call(every[0], operator.methodcaller("delete", *page))
+
+    def delete_prefix(self, prefix: str) -> None:
+        self.replace_prefix(prefix, {})
+
+    def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
+        """See `tessarr.stores.protocols.ReplacePrefix`: a script in the server."""
+        self._check_writable(prefix)
+        check_prefix(prefix)
+        names = [self._name(key) for key in items]
+        given = [self._pattern(prefix), *map(as_bytes, items.values())]
+        self._call(prefix, lambda client: client.eval(_REPLACE, len(names), *names, *given))
 
     # -- listing -----------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from tessarr.stores.protocols import (
     Locate,
     PlainFiles,
     RenamePrefix,
+    ReplacePrefix,
     Settle,
     Stamp,
 )
@@ -22,7 +23,7 @@ from tessarr.stores.wrappers.base import ForwardingStore
 from tessarr.types import Buffer
 
 _List = list
-_KEEP_TOGETHER = (ExchangePrefixes, ListDir, ListVersions, RenamePrefix, Settle, Stamp)
+_KEEP_TOGETHER = (ExchangePrefixes, ListDir, ListVersions, RenamePrefix, ReplacePrefix, Settle, Stamp)
 """Abilities that depend on the keys of one prefix being together in the wrapped store."""
 
 

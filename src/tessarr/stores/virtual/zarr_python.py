@@ -24,7 +24,7 @@ from tessarr.stores.base import ANY, Any_, Fetch, Listing, LockContext, Version,
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix
-from tessarr.stores.protocols import DELETING, LISTING, Lock, Set
+from tessarr.stores.protocols import DELETING, LISTING, Lock, ReplacePrefix, Set
 from tessarr.stores.remote.fetch_methods import AsyncFetchingStore
 from tessarr.stores.remote.limiter import Outcome, limiter_for
 from tessarr.types import JSON, Buffer, ByteRange
@@ -61,6 +61,8 @@ class ZarrPythonStore(AsyncFetchingStore):
         """Whether the zarr-python store has `ability`, by its attributes `supports_…`."""
         if ability is Set:
             return bool(self.store.supports_writes)
+        if ability is ReplacePrefix:
+            return self._is_session  # no caller sees a session between two steps
         if ability in DELETING:
             return bool(self.store.supports_deletes)
         if ability in LISTING:
@@ -297,6 +299,12 @@ class ZarrPythonStore(AsyncFetchingStore):
         self._check_writable(prefix)
         check_prefix(prefix)
         await self._in_loop(prefix, self._one(self.store.delete_dir(prefix.rstrip("/"))))
+
+    def delete_prefix(self, prefix: str) -> None:
+        self._run(self.delete_prefix_async(prefix))
+
+    def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
+        self._run(self.replace_prefix_async(prefix, items))
 
     # -- listing -----------------------------------------------------------------------------------------------
 

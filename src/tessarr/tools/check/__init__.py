@@ -32,7 +32,7 @@ from tessarr.core.stored.walk import Entry, read_entries, walk
 from tessarr.errors import JournalError, NodeNotFoundError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Fetch, Store
-from tessarr.stores.functions import publishes
+from tessarr.stores.protocols import PlainFiles
 from tessarr.stores.url import StoreLike
 from tessarr.tools.check.chunks import STAGING, UNKNOWN, kept
 from tessarr.tools.check.documents import check_consolidated, check_entry
@@ -195,7 +195,7 @@ def _unexpected_names(store: Store, entry: Entry, entries: dict[str, Entry], los
             continue
         if name.startswith(STAGING):
             yield kept(entry.path, below)
-        elif publishes(store) and store.exists(f"{below}/{CLAIM}"):
+        elif not isinstance(store, PlainFiles) and store.exists(f"{below}/{CLAIM}"):
             yield from _claim(store, entry, f"{below}/{CLAIM}")
         else:
             yield Finding("DOC-STRAY", f"/{below} holds keys and is not a node", entry.path, below, fix=UNKNOWN)
