@@ -11,7 +11,7 @@ import pytest
 
 import tessarr
 import tessarr.plan
-from tessarr.core.claims import left, settle
+from tessarr.core.claims import removals, settle
 from tessarr.core.claims.intents import CLAIM
 from tessarr.errors import ConflictError, ContainsGroupError, NodeNotFoundError, StoreError
 from tessarr.stores.protocols import ConditionalSet
@@ -23,6 +23,7 @@ from tests.simulation.orders import exhaustive
 from tests.simulation.simulator import Bucket, Client, Simulation
 
 VALUES = [*range(1, 9)]
+NEW, OTHERS = [*range(11, 19)], [*range(21, 29)]
 
 
 class Stopped(Client):
@@ -126,8 +127,12 @@ def test_a_removal_that_is_stopped_leaves_no_array_without_its_chunks(
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("change", REMOVALS)
-def test_a_removal_that_was_stopped_is_gone_on_with(change: Any, zarr_format: Any) -> None:
-    for bucket in stopped(change, zarr_format):
+def test_a_removal_that_was_stopped_is_gone_on_with(
+    change: Any, zarr_format: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buckets = stopped(change, zarr_format)
+    monkeypatch.setattr(removals, "EXPIRE_S", 0)
+    for bucket in buckets:
         try:
             change(root_of(bucket))
         except KeyError:  # all but consolidated metadata was done
@@ -151,7 +156,9 @@ def test_a_group_that_is_replaced_is_there_all_the_time() -> None:
     assert members[-1] == []
 
 
-def test_nothing_is_created_where_a_removal_was_stopped_but_to_replace_what_is_left() -> None:
+def test_nothing_is_created_where_a_removal_was_stopped_but_to_replace_what_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     claimed = [bucket for bucket in stopped(delete_array) if f"a/{CLAIM}" in bucket.values]
     bare = [bucket for bucket in claimed if "a/zarr.json" not in bucket.values]
     assert len(bare) > 3
@@ -159,6 +166,12 @@ def test_nothing_is_created_where_a_removal_was_stopped_but_to_replace_what_is_l
         with pytest.raises(ContainsGroupError, match="another writer is creating or removing"):
             create(root_of(bucket))
         assert "a" not in root_of(bucket)
+        with pytest.raises(ConflictError, match="another client is removing or replacing this node"):
+            create(root_of(bucket), overwrite=True)
+        with pytest.raises(KeyError):
+            delete_array(root_of(bucket))
+    monkeypatch.setattr(removals, "EXPIRE_S", 0)
+    for bucket in bare:
         create(root_of(bucket), overwrite=True)
         assert not root_of(bucket)["a"][...].any()
 
@@ -167,13 +180,13 @@ def test_nothing_is_created_where_a_removal_was_stopped_but_to_replace_what_is_l
 def test_what_a_removal_left_is_found_and_removed_when_it_is_old(how: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     expire_s = settle.EXPIRE_S
     for bucket in stopped(delete_array):
-        monkeypatch.setattr(left, "EXPIRE_S", expire_s)
+        monkeypatch.setattr(removals, "EXPIRE_S", expire_s)
         before = dict(bucket.values)
         if f"a/{CLAIM}" not in before or "a/zarr.json" in before:
             continue
         store = bucket.connect("repairs")
         assert not [one for one in check(store).findings if one.rule == "REMOVAL-LEFT"]
-        monkeypatch.setattr(left, "EXPIRE_S", 0)
+        monkeypatch.setattr(removals, "EXPIRE_S", 0)
         assert [one.key for one in check(store).findings if one.rule == "REMOVAL-LEFT"] == [f"a/{CLAIM}"]
         if how is repair:
             assert repair(check(store), store, dry_run=False).ok
@@ -181,6 +194,85 @@ def test_what_a_removal_left_is_found_and_removed_when_it_is_old(how: Any, monke
             gc(store, grace=timedelta(0), dry_run=False)
         assert not any(key.startswith("a/") for key in bucket.values)
         create(root_of(bucket))
+
+
+class Interrupted(Client):
+    """A client one of whose changes is interrupted, and none after it."""
+
+    def __init__(self, bucket: Bucket, left: int, error: BaseException) -> None:
+        super().__init__("interrupted", bucket)
+        self.left, self.error = left, error
+
+    def _point(self, kind: str, *keys: str) -> None:
+        self.left -= kind == "change"
+        if self.left < 0:
+            self.left = 1_000_000
+            raise self.error
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), StoreError("no answer")])
+def test_a_removal_that_ends_by_an_error_says_so_and_is_gone_on_with_at_once(error: BaseException) -> None:
+    for requests in range(1, 5):  # from the claim on
+        bucket = filled()
+        with pytest.raises(type(error)):
+            delete_array(tessarr.open_group(Interrupted(bucket, requests, error), mode="r+"))
+        assert f"a/{CLAIM}" in bucket.values
+        delete_array(root_of(bucket))
+        assert not any(key.startswith("a/") for key in bucket.values)
+
+
+def test_who_takes_over_a_removal_stops_the_one_that_seemed_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was stopped behind its first page of chunks; then another client replaced the array, and wrote to it."""
+    monkeypatch.setattr(removals, "_PAGE", 2)
+    bucket = filled()
+    slow = bucket.connect("slow")
+    delete_many = slow.delete_many
+
+    def stop_after_chunks(keys: Any) -> None:
+        delete_many(keys)
+        if any("/c/" in key for key in keys):
+            with monkeypatch.context() as patch:
+                patch.setattr(removals, "EXPIRE_S", 0)
+                root_of(bucket).create_array("a", data=np.array(VALUES, "i4"), chunks=(2,), overwrite=True)
+
+    monkeypatch.setattr(slow, "delete_many", stop_after_chunks)
+    with pytest.raises(ConflictError, match="another client has gone on with this removal"):
+        delete_array(tessarr.open_group(slow, mode="r+"))
+    assert root_of(bucket)["a"][...].tolist() == VALUES
+    assert not any(CLAIM in key for key in bucket.values)
+
+
+def replace_by_values(store: Any) -> None:
+    """Replace the array by one with other values."""
+    tessarr.open_group(store, mode="r+").create_array("a", data=np.array(NEW, "i4"), chunks=(2,), overwrite=True)
+
+
+def replace_by_others(store: Any) -> None:
+    """Replace the array by one with values that no other client writes."""
+    tessarr.open_group(store, mode="r+").create_array("a", data=np.array(OTHERS, "i4"), chunks=(2,), overwrite=True)
+
+
+def delete(store: Any) -> None:
+    """Remove the array."""
+    delete_array(tessarr.open_group(store, mode="r+"))
+
+
+@pytest.mark.parametrize("other", [delete, replace_by_others])
+def test_who_replaces_an_array_beside_another_removal_loses_no_chunk_of_the_new_one(other: Any) -> None:
+    """Whose removal began first went on among the chunks of the new array."""
+    told = set()
+    with cases.simulating():
+        for outcome in exhaustive([replace_by_values, other], filled, preemptions=1):
+            errors = [type(one).__name__ for one in outcome.results if isinstance(one, Exception)]
+            told.update(errors)
+            assert {*errors} <= {"ConflictError", "KeyError", "NodeNotFoundError"}, errors
+            root = root_of(outcome.bucket)
+            if "a" in root:
+                found = zip(root["a"][...].tolist(), NEW, OTHERS, VALUES, strict=True)  # of two that write both count
+                assert all(value in of_clients for value, *of_clients in found), errors
+            else:
+                assert other is delete
+    assert "ConflictError" in told
 
 
 def copy(store: Any) -> list[int]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tessarr.core.asynchronous import clock
-from tessarr.core.asynchronous.sans_io import store_call
+from tessarr.core.asynchronous.sans_io import run_steps, store_call
 from tessarr.core.claims.intents import CLAIM, Record, intent_in
-from tessarr.core.claims.removals import removed_since
-from tessarr.core.claims.settle import EXPIRE_S, end_steps, is_fresh
+from tessarr.core.claims.removals import Claim, Removal
+from tessarr.core.claims.settle import end_steps, is_fresh
+from tessarr.errors import ConflictError
 from tessarr.metadata.formats import DOCUMENT_NAMES
 from tessarr.stores.base import Store
 from tessarr.types import Buffer
@@ -30,10 +30,10 @@ async def end_left_steps(store: Store, place: str) -> bool:
 def is_abandoned(store: Store, claim: str) -> bool:
     """Whether the value at the key `claim` is the claim of a transaction whose record is not there, or says that it was made
     void `EXPIRE_S` seconds ago or earlier: its process stores nothing there any more, and no request is in flight. Or that of a
-    removal that began so long ago."""
+    removal that has ended by an error, or not renewed it for so long."""
     data = store.get(claim)
-    if (since := removed_since(data, claim)) is not None:
-        return abs(clock.CLOCK.now() - since) >= EXPIRE_S
+    if (removal := Claim.parse(data, claim)) is not None:
+        return removal.is_abandoned
     intent = intent_in(data, claim)
     place = None if intent is None else intent.record_key(claim)
     if place is None:
@@ -55,7 +55,19 @@ def remove_abandoned(store: Store, claim: str, save: Callable[[str, Buffer | Non
     keys = sorted(store.list_prefix(claim.removesuffix(CLAIM)), key=lambda key: (key == claim, key))
     if any(key.rpartition("/")[2] in DOCUMENT_NAMES for key in keys):
         keys = [claim]  # of another program, and what is below is its own
-    for key in keys:
-        save(key, store.get(key))
-        store.delete(key)
+    removal = Removal(store, claim.removesuffix(CLAIM).rstrip("/"))
+    if Claim.parse(store.get(claim), claim) is None:
+        for key in keys:
+            save(key, store.get(key))
+            store.delete(key)
+        return True
+    try:
+        run_steps(removal.begin_steps())
+        for key in keys:
+            save(key, store.get(key))
+        run_steps(removal.begin_steps())  # to save them may have taken long
+        run_steps(removal.delete_steps(keys[:-1]))
+    except ConflictError:
+        return False
+    store.delete(claim)
     return True

@@ -2,37 +2,140 @@
 
 Who reads chunks of an array, and looks afterwards whether its document is still there (a copy, a plan, a follower), takes so no
 chunk that was removed meanwhile for one of fill value. While there is no document another client could create a node, whose
-chunks would be removed with the old ones. Therefore a removal has a claim there until its end, with the key of the claims
-of transactions (`tessarr.core.claims.intents.CLAIM`): who creates a node looks for one after that. A removal that was killed
-leaves chunks without a document, and its claim: who deletes or replaces the node goes on with it, and so does a repair.
+chunks would be removed with the old ones. Therefore a removal has a claim there from its beginning to its end, with the key of
+the claims of transactions (`tessarr.core.claims.intents.CLAIM`): who creates a node looks for one after that, and another
+removal begins none. The claim is renewed for every page of keys. One that ends by an error says so in its claim; one that was
+killed does not renew it: in both cases who replaces or deletes the node goes on with it, and so does a repair.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import NamedTuple
 
 from tessarr.common import strict_json
 from tessarr.core.asynchronous import clock
-from tessarr.core.asynchronous.sans_io import store_call
+from tessarr.core.asynchronous.sans_io import Steps, store_call
 from tessarr.core.claims.intents import CLAIM
-from tessarr.errors import MetadataValidationError
+from tessarr.core.claims.settle import EXPIRE_S
+from tessarr.errors import ConflictError, MetadataValidationError
 from tessarr.metadata.formats import DOCUMENT_NAMES
 from tessarr.stores.base import Store
 from tessarr.stores.functions import STAGED
 from tessarr.stores.path import prefix_of
 from tessarr.types import Buffer
 
-_MEMBER = "removed_since"
+_SINCE, _ID = "removed_since", "removal"
+_PAGE = 1000
+"""Of so many keys a removal removes the values before it renews its claim: what S3 removes in one request."""
+
+
+class Claim(NamedTuple):
+    """What the claim of a removal says."""
+
+    id: str
+    since: int
+    """When it was stored or renewed, in seconds since 1970; 0: the removal ended by an error."""
+
+    @classmethod
+    def parse(cls, value: Buffer | None, key: str) -> Claim | None:
+        """Parse the claim stored at `key`; ``None`` for one that is not of a removal."""
+        try:
+            found = None if value is None else strict_json.loads(bytes(value), key=key)
+        except MetadataValidationError:
+            return None
+        since = found.get(_SINCE) if isinstance(found, dict) else None
+        return cls(str(found.get(_ID)), since) if isinstance(found, dict) and isinstance(since, int) else None
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether the removal has ended without coming to its end, as far as its claim says."""
+        return abs(clock.CLOCK.now() - self.since) >= EXPIRE_S
+
+    def dumps(self) -> bytes:
+        """Serialise the claim."""
+        return strict_json.dumps({_SINCE: self.since, _ID: self.id})
+
+
+class Removal:
+    """One removal of what is at `path`, from its claim on."""
+
+    def __init__(self, store: Store, path: str) -> None:
+        self._store, self._prefix, self._id = store, prefix_of(path), clock.CLOCK.owner()
+        self.key = self._prefix + CLAIM
+
+    async def begin_steps(self) -> None:
+        """Store the claim. Raises `ConflictError` while another removal goes on there."""
+        value = Claim(self._id, clock.CLOCK.now()).dumps()
+        if not await store_call(self._store, "set_if_not_exists", self.key, value):
+            await store_call(self._store, "update", self.key, self._taken_over)
+
+    def _taken_over(self, old: Buffer | None) -> bytes:
+        found = Claim.parse(old, self.key)
+        if found is not None and found.id != self._id and not found.is_abandoned:
+            raise self._conflict(
+                "another client is removing or replacing this node",
+                f"Repeat it. If that client was killed: in {EXPIRE_S} s, or end its removal by a repair after that",
+            )
+        return Claim(self._id, clock.CLOCK.now()).dumps()
+
+    async def _renew_steps(self, since: int) -> None:
+        def renewed(old: Buffer | None) -> bytes:
+            found = Claim.parse(old, self.key)
+            if found is None or found.id != self._id:
+                raise self._conflict("another client has gone on with this removal", "Look what is there now")
+            return Claim(self._id, since).dumps()
+
+        await store_call(self._store, "update", self.key, renewed)
+
+    def _conflict(self, what: str, hint: str) -> ConflictError:
+        return ConflictError(what, store=self._store.url, path=f"/{self._prefix.rstrip('/')}", key=self.key, hint=hint)
+
+    async def keys_steps(self) -> tuple[list[str], list[str]]:
+        """List the keys of documents, and all others but the claim."""
+        documents: list[str] = []
+        others: list[str] = []
+        for key in await store_call(self._store, "list_prefix", self._prefix):
+            if key != self.key:
+                (documents if key.rpartition("/")[2] in DOCUMENT_NAMES else others).append(key)
+        return documents, others
+
+    async def delete_steps(self, keys: list[str]) -> None:
+        """Remove values, page by page."""
+        for start in range(0, len(keys), _PAGE):
+            if start:
+                await self._renew_steps(clock.CLOCK.now())
+            await store_call(self._store, "delete_many", keys[start : start + _PAGE])
+
+    async def run_steps(self, steps: Steps[None]) -> None:
+        """Run the `steps` of the removal under its claim, which they remove; where they raise, the claim says so."""
+        try:
+            await self.begin_steps()
+        except BaseException:
+            steps.close()  # which never started
+            raise
+        try:
+            await steps
+        except GeneratorExit:
+            raise
+        except BaseException:
+            with suppress(Exception):
+                await self._renew_steps(0)
+            raise
 
 
 async def remove_steps(store: Store, path: str) -> None:
     """Remove the node at `path` and everything below it. May be repeated."""
-    documents, others = await _keys_steps(store, path)
-    if not others:
-        await store_call(store, "delete_many", documents)
-        return
-    await _clear_steps(store, path, documents, others)
-    await store_call(store, "delete", prefix_of(path) + CLAIM)
+    removal = Removal(store, path)
+
+    async def remove() -> None:
+        documents, others = await removal.keys_steps()
+        await removal.delete_steps(documents)
+        await removal.delete_steps(others)
+        await store_call(store, "delete", removal.key)
+
+    await removal.run_steps(remove())
 
 
 async def replace_steps(store: Store, path: str, new: Mapping[str, Buffer], *, was_group: bool) -> None:
@@ -41,49 +144,26 @@ async def replace_steps(store: Store, path: str, new: Mapping[str, Buffer], *, w
     Nothing is removed before all of them are stored under other keys. A group (`was_group`) has no chunks of its own, so that
     its document stays until the new one is stored.
     """
-    documents, others = await _keys_steps(store, path)
-    if was_group:
-        documents = [key for key in documents if key not in new or key.rpartition("/")[0] != path]
-    staged = {f"{prefix_of(path)}{STAGED}/{number}": value for number, value in enumerate(new.values())}
-    for key, value in staged.items():
-        await store_call(store, "set", key, value)
-    if others:
-        await _clear_steps(store, path, documents, others)
-    else:
-        await store_call(store, "delete_many", [key for key in documents if key not in new])
-    for key, value in new.items():
-        await store_call(store, "set", key, value)
-    await store_call(store, "delete_many", [*staged, *([prefix_of(path) + CLAIM] if others else [])])
+    removal = Removal(store, path)
 
+    async def replace() -> None:
+        documents, others = await removal.keys_steps()
+        if was_group:
+            documents = [key for key in documents if key not in new or key.rpartition("/")[0] != path]
+        staged = {f"{prefix_of(path)}{STAGED}/{number}": value for number, value in enumerate(new.values())}
+        for key, value in staged.items():
+            await store_call(store, "set", key, value)
+        await removal.delete_steps(documents)
+        await removal.delete_steps(others)
+        for key, value in new.items():
+            await store_call(store, "set", key, value)
+        await store_call(store, "delete_many", [*staged, removal.key])
 
-async def _keys_steps(store: Store, path: str) -> tuple[list[str], list[str]]:
-    """List the keys below `path`: those of documents, and all others."""
-    documents: list[str] = []
-    others: list[str] = []
-    for key in await store_call(store, "list_prefix", prefix_of(path)):
-        (documents if key.rpartition("/")[2] in DOCUMENT_NAMES else others).append(key)
-    return documents, others
-
-
-async def _clear_steps(store: Store, path: str, documents: Sequence[str], others: Sequence[str]) -> None:
-    """Claim the place, and remove these keys, but not the claim."""
-    claim = prefix_of(path) + CLAIM
-    await store_call(store, "set", claim, strict_json.dumps({_MEMBER: clock.CLOCK.now()}))
-    await store_call(store, "delete_many", documents)
-    await store_call(store, "delete_many", [key for key in others if key != claim])
+    await removal.run_steps(replace())
 
 
 async def was_stopped_steps(store: Store, path: str) -> bool:
-    """Whether a removal at `path` has not come to its end."""
+    """Whether a removal at `path` has ended, but not come to its end."""
     key = prefix_of(path) + CLAIM
-    return removed_since(await store_call(store, "get", key), key) is not None
-
-
-def removed_since(claim: Buffer | None, key: str) -> int | None:
-    """Return when the removal began, in seconds since 1970, whose claim is stored at `key`; ``None`` for another claim."""
-    try:
-        found = None if claim is None else strict_json.loads(bytes(claim), key=key)
-    except MetadataValidationError:
-        return None
-    since = found.get(_MEMBER) if isinstance(found, dict) else None
-    return since if isinstance(since, int) else None
+    found = Claim.parse(await store_call(store, "get", key), key)
+    return found is not None and found.is_abandoned

@@ -8,6 +8,7 @@ meanwhile, or who has created the node finds the new document of its group.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from tessarr.common import strict_json
 from tessarr.core.asynchronous.sans_io import run_steps, store_call
@@ -188,7 +189,8 @@ def take_back(store: Store, made: Mapping[str, NodeMetadata]) -> None:
             own, data = list(documents.items())[-1]
             stored = store.get(own)
             if stored is not None and is_same_node(data, stored):
-                metadata_io.delete_node(store, path)
+                with suppress(ConflictError):  # another client removes it already
+                    metadata_io.delete_node(store, path)
         elif all(key in documents for key in store.list_prefix(prefix_of(path))):
             for key, data in reversed(documents.items()):
                 metadata_io.swap_document(store, key, data, None)

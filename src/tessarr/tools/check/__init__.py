@@ -24,7 +24,7 @@ from tessarr.core.array_parts.reservation_io import BESIDE
 from tessarr.core.asynchronous import clock
 from tessarr.core.claims.intents import CLAIM, RECORD, Record
 from tessarr.core.claims.left import is_abandoned
-from tessarr.core.claims.removals import removed_since
+from tessarr.core.claims.removals import Claim
 from tessarr.core.claims.settle import is_fresh
 from tessarr.core.locate import locate
 from tessarr.core.notebook.bar import shows_progress
@@ -238,7 +238,7 @@ def _claim(store: Store, entry: Entry, key: str) -> Iterator[Finding]:
     """Describe the claim at `key` of a node that a transaction was creating, unless its record tells of it; or of a removal."""
     if not is_abandoned(store, key):
         return
-    if removed_since(store.get(key), key) is not None:
+    if Claim.parse(store.get(key), key) is not None:
         message = "a removal that did not end has left chunks of a node here"
         yield Finding("REMOVAL-LEFT", message, entry.path, key, action=Action("end_removal", key))
         return
