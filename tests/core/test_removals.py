@@ -13,14 +13,15 @@ import tessarr
 import tessarr.plan
 from tessarr.core.claims import removals, settle
 from tessarr.core.claims.intents import CLAIM
-from tessarr.errors import ConflictError, ContainsGroupError, NodeNotFoundError, StoreError
+from tessarr.errors import ConflictError, ContainsGroupError, NodeNotFoundError, StoreError, TessarrError
 from tessarr.stores.protocols import ConditionalSet
 from tessarr.tools.check import check
+from tessarr.tools.convert import convert
 from tessarr.tools.gc import gc
 from tessarr.tools.repair import repair
 from tests.simulation import cases
 from tests.simulation.orders import exhaustive
-from tests.simulation.simulator import Bucket, Client, Simulation
+from tests.simulation.simulator import Bucket, Client, Seeded, Simulation, run
 
 VALUES = [*range(1, 9)]
 NEW, OTHERS = [*range(11, 19)], [*range(21, 29)]
@@ -273,6 +274,45 @@ def test_who_replaces_an_array_beside_another_removal_loses_no_chunk_of_the_new_
             else:
                 assert other is delete
     assert "ConflictError" in told
+
+
+def plan_over(store: Any) -> None:
+    """Replace the array by a plan."""
+    root: Any = tessarr.open_group(store, mode="r+")
+    tessarr.plan.rechunk(root["g/b"], store, path="a", chunks=(4,), overwrite=True).run()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_of_two_plans_that_replace_one_array_one_has_all_values(seed: int) -> None:
+    """One succeeded with fill values, or both failed and nothing was left: whose chunks come first, the other one removed."""
+    with cases.simulating():
+        outcome = run(Seeded(seed), [plan_over, plan_over], bucket=filled())
+    errors = [one for one in outcome.results if isinstance(one, Exception)]
+    assert len(errors) < 2
+    assert {type(one) for one in errors} <= {ConflictError}, errors
+    assert root_of(outcome.bucket)["a"][...].tolist() == VALUES
+
+
+def test_consolidated_metadata_follow_the_last_change_where_versions_are_hashes_of_values() -> None:
+    """The entries before and after were equal, so that the one who wrote last had read a document that was gone by then."""
+
+    def convert_over(store: Any) -> None:
+        root: Any = tessarr.open_group(store, mode="r+")
+        convert(root["g/b"], store, path="a", zarr_format="keep", overwrite=True)
+
+    def consolidated() -> Bucket:
+        bucket = filled(2)
+        tessarr.consolidate_metadata(bucket.connect("maker"))
+        return bucket
+
+    with cases.simulating():
+        for outcome in exhaustive([convert_over, delete], consolidated, preemptions=1):
+            assert all(one is None or isinstance(one, TessarrError | KeyError) for one in outcome.results), (
+                outcome.results
+            )
+            root = root_of(outcome.bucket)
+            stored = tessarr.open_group(outcome.bucket.connect("next"), mode="r", use_consolidated=False)
+            assert sorted(root) == sorted(stored), outcome.results
 
 
 def copy(store: Any) -> list[int]:

@@ -271,7 +271,7 @@ def test_what_another_client_creates_while_the_old_node_is_replaced_is_not_taken
     tessarr.plan.copy(source, url, path="node", overwrite=True).save(tmp_path / "plan")
     tessarr.plan.load(tmp_path / "plan").run_part(1, 1)
 
-    def stop(store: Any, new: str, path: str, old_is_away: Callable[[], object]) -> None:
+    def stop(store: Any, new: str, path: str, old_is_away: Callable[[], object], owner: str | None) -> None:
         old_is_away()
         tessarr.create_array(store, name=path, data=[3, 4], overwrite=True)
         raise StoppedError

@@ -182,12 +182,6 @@ UNPROMISED = (
         "to remove a node takes several requests, between which a migration describes it",
     ),
     Unpromised(
-        "delete_group",
-        frozenset({"replace_model"}),
-        REQUESTS,
-        "to remove a node and to replace it take several requests",
-    ),
-    Unpromised(
         "publish_nodes",
         frozenset({"delete_group", "replace_model"}),
         REQUESTS,
@@ -214,24 +208,35 @@ UNPROMISED = (
     *(
         Unpromised(
             one,
-            REPLACING
-            | {
-                "overwrite",
-                "delete",
-                "append",
-                "append_many",
-                "appender",
-                "grow",
-                "shrink",
-                "migrate_all",
-                "repair_all",
-            }
+            frozenset(
+                {
+                    "append",
+                    "append_many",
+                    "appender",
+                    "grow",
+                    "shrink",
+                    "migrate_all",
+                    "repair_all",
+                }
+            )
             | LAST
             | NEWEST,
             REQUESTS,
             "to remove a node and to replace it take several requests, without conditions",
         )
         for one in sorted(REPLACING)
+    ),
+    Unpromised(
+        "copy_keys_over",
+        REPLACING | {"overwrite", "delete"},
+        REQUESTS,
+        "keys are replaced as they are, without a look at who removes or replaces the node",
+    ),
+    Unpromised(
+        "plan_over",
+        frozenset({"copy_over"}),
+        REQUESTS,
+        "a copy replaces the array first, and then writes chunks, which an array with other chunks in its place cannot read",
     ),
     *(
         Unpromised(

@@ -408,7 +408,7 @@ def _replace(store: Store, work: str, target: str, milestones: Milestones, plan:
     with _one_copy(store, target):
         if isinstance(store, ExchangePrefixes):
             claim()
-        replace_node(store, work, target, old_is_away=old_is_away, failed=claim)
+        replace_node(store, work, target, old_is_away=old_is_away, failed=claim, owner=plan)
 
 
 def _has_moved(store: Store, work: str, target: str) -> bool:

@@ -29,6 +29,8 @@ from tessarr.types import Buffer
 _SINCE, _ID = "removed_since", "removal"
 _PAGE = 1000
 """Of so many keys a removal removes the values before it renews its claim: what S3 removes in one request."""
+_RENEW_S = 60
+"""After so many seconds a removal renews its claim while it copies."""
 
 
 class Claim(NamedTuple):
@@ -61,13 +63,16 @@ class Claim(NamedTuple):
 class Removal:
     """One removal of what is at `path`, from its claim on."""
 
-    def __init__(self, store: Store, path: str) -> None:
-        self._store, self._prefix, self._id = store, prefix_of(path), clock.CLOCK.owner()
+    def __init__(self, store: Store, path: str, owner: str | None = None) -> None:
+        """`owner`: the name of those who may go on with each other's removals; without it this client alone."""
+        self._store, self._prefix, self._id = store, prefix_of(path), owner or clock.CLOCK.owner()
+        self._renewed = 0
         self.key = self._prefix + CLAIM
 
     async def begin_steps(self) -> None:
         """Store the claim. Raises `ConflictError` while another removal goes on there."""
-        value = Claim(self._id, clock.CLOCK.now()).dumps()
+        self._renewed = clock.CLOCK.now()
+        value = Claim(self._id, self._renewed).dumps()
         if not await store_call(self._store, "set_if_not_exists", self.key, value):
             await store_call(self._store, "update", self.key, self._taken_over)
 
@@ -76,7 +81,7 @@ class Removal:
         if found is not None and found.id != self._id and not found.is_abandoned:
             raise self._conflict(
                 "another client is removing or replacing this node",
-                f"Repeat it. If that client was killed: in {EXPIRE_S} s, or end its removal by a repair after that",
+                f"Try again; if that client was killed, after {EXPIRE_S} s, when `tessarr repair` ends its removal, too",
             )
         return Claim(self._id, clock.CLOCK.now()).dumps()
 
@@ -88,6 +93,13 @@ class Removal:
             return Claim(self._id, since).dumps()
 
         await store_call(self._store, "update", self.key, renewed)
+        self._renewed = since
+
+    async def keep_steps(self, *, always: bool = False) -> None:
+        """Renew the claim if it is old, or `always`. Raises `ConflictError` where another client has gone on with it."""
+        now = clock.CLOCK.now()
+        if always or now - self._renewed >= _RENEW_S:
+            await self._renew_steps(now)
 
     def _conflict(self, what: str, hint: str) -> ConflictError:
         return ConflictError(what, store=self._store.url, path=f"/{self._prefix.rstrip('/')}", key=self.key, hint=hint)
@@ -105,8 +117,23 @@ class Removal:
         """Remove values, page by page."""
         for start in range(0, len(keys), _PAGE):
             if start:
-                await self._renew_steps(clock.CLOCK.now())
+                await self.keep_steps(always=True)
             await store_call(self._store, "delete_many", keys[start : start + _PAGE])
+
+    async def clear_steps(self) -> None:
+        """Remove all that is there but the claim, documents first."""
+        documents, others = await self.keys_steps()
+        await self.delete_steps(documents)
+        await self.delete_steps(others)
+
+    async def end_steps(self) -> None:
+        """Remove the claim."""
+        await store_call(self._store, "delete", self.key)
+
+    async def _end_by_error_steps(self) -> None:
+        await self._renew_steps(0)
+        if not any(await self.keys_steps()):
+            await self.end_steps()
 
     async def run_steps(self, steps: Steps[None]) -> None:
         """Run the `steps` of the removal under its claim, which they remove; where they raise, the claim says so."""
@@ -121,7 +148,7 @@ class Removal:
             raise
         except BaseException:
             with suppress(Exception):
-                await self._renew_steps(0)
+                await self._end_by_error_steps()
             raise
 
 
@@ -130,10 +157,8 @@ async def remove_steps(store: Store, path: str) -> None:
     removal = Removal(store, path)
 
     async def remove() -> None:
-        documents, others = await removal.keys_steps()
-        await removal.delete_steps(documents)
-        await removal.delete_steps(others)
-        await store_call(store, "delete", removal.key)
+        await removal.clear_steps()
+        await removal.end_steps()
 
     await removal.run_steps(remove())
 

@@ -15,7 +15,7 @@ from tessarr.common.warn import Diagnostic, report, warn
 from tessarr.core import open_transactions
 from tessarr.core.asynchronous.sans_io import run_steps, store_call
 from tessarr.core.claims.settle import update_settled_steps
-from tessarr.core.stored.walk import Entry, block_of, is_staged, read_entries, walk
+from tessarr.core.stored.walk import Entry, block_of, is_staged, read_entries, read_entries_steps, walk
 from tessarr.errors import DurabilityError, StaleConsolidatedError, StoreError, TessarrError, ZarrRuntimeWarning
 from tessarr.metadata import consolidated, formats, serialize
 from tessarr.metadata.consolidated import FIELD, V2_KEY, Changes, Consolidated
@@ -25,6 +25,7 @@ from tessarr.stores.base import Fetch, Store
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.locks import ForkSafeLock
 from tessarr.stores.path import ancestors, prefix_of
+from tessarr.stores.protocols import ConditionalSet, Lock
 from tessarr.types import Buffer
 
 Holder: TypeAlias = tuple[str, str]
@@ -178,7 +179,8 @@ def _warn_of_stale(store: LocalStore, inside: str, paths: Sequence[str], removed
             if not is_holder(name, data):
                 continue
             left = [path[len(entry.prefix) :] for path in removed]
-            new = _with_stored_entries(store, data, entry.prefix + name, name, paths, left)
+            entries = read_entries(store, paths, _names_in(name))
+            new = _with_entries(data, entry.prefix + name, name, entries, left)
             # Parsed metadata is compared, because writers serialise equal entries differently.
             if block_of(Entry(entry.path, {name: data})) != block_of(Entry(entry.path, {name: new})):
                 document = os.path.join(store.root, *(entry.prefix + name).split("/"))
@@ -213,26 +215,37 @@ async def _follow_steps(store: Store, paths: Sequence[str], names: Sequence[str]
         if not inside:
             continue
         left = [path[len(prefix) :] for path in removed if path != place]
-
-        def change(
-            old: Buffer | None,
-            key: str = prefix + name,
-            name: str = name,
-            inside: Sequence[str] = inside,
-            left: Sequence[str] = left,
-        ) -> Buffer | None:
-            return old if old is None else _with_stored_entries(store, old, key, name, inside, left)
-
-        await update_settled_steps(store, prefix + name, change)
+        await _follow_in_steps(store, prefix + name, name, inside, left)
 
 
-def _with_stored_entries(
-    store: Store, old: Buffer, key: str, name: str, paths: Sequence[str], removed: Sequence[str]
-) -> Buffer:
+async def _follow_in_steps(store: Store, key: str, name: str, paths: Sequence[str], removed: Sequence[str]) -> None:
     """Replace the entries of the nodes at `paths` in the document at `key` by their stored documents."""
+    read: list[Entry] = []
+
+    def change(old: Buffer | None) -> Buffer | None:
+        read[:] = [] if old is None else read_entries(store, paths, _names_in(name))
+        return old if old is None else _with_entries(old, key, name, read, removed)
+
+    while True:
+        await update_settled_steps(store, key, change)
+        if not read or isinstance(store, Lock) or not isinstance(store, ConditionalSet):
+            return
+        # Versions that are hashes of values do not tell that another client has changed a node, and has found these entries
+        # already as it would leave them.
+        again = await read_entries_steps(store, paths, _names_in(name))
+        if [entry.values for entry in again] == [entry.values for entry in read]:
+            return
+
+
+def _names_in(name: str) -> Sequence[str]:
+    """Name the documents that have entries in the document called `name`."""
+    return formats.KEYS[3 if name == "zarr.json" else 2].all
+
+
+def _with_entries(old: Buffer, key: str, name: str, entries: Sequence[Entry], removed: Sequence[str]) -> Buffer:
+    """Replace the entries of nodes in the document at `key` by the documents of `entries`."""
     document = formats.loads(name, old, key=key)
     zarr_format = 3 if name == "zarr.json" else 2
-    entries = read_entries(store, paths, formats.KEYS[zarr_format].all)
     now = {
         entry.path[len(key) - len(name) :]: entry.documents(zarr_format) if zarr_format in entry.formats else {}
         for entry in entries

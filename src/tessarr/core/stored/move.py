@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
 from tessarr.core.asynchronous.sans_io import raise_if_cancelled, run_steps
 from tessarr.core.claims import intents
+from tessarr.core.claims.removals import Removal
 from tessarr.core.stored import metadata_io, read_nodes
 from tessarr.core.stored.consolidated import follow_change_steps, follow_changes
-from tessarr.core.stored.shape_locks import arrays_to_lock_steps, hold_shape_locks_steps, shape_lock
+from tessarr.core.stored.shape_locks import (
+    arrays_to_lock_steps,
+    hold_node_steps,
+    hold_shape_locks_steps,
+    shape_lock,
+)
 from tessarr.core.stored.walk import read_entries, walk, walk_below_steps
 from tessarr.core.stored.write_new import MAKE_NODES, create_document, formats_beside
 from tessarr.errors import (
@@ -147,20 +153,22 @@ def replace_node(
     *,
     old_is_away: Callable[[], object] = lambda: None,
     failed: Callable[[], object] = lambda: None,
+    owner: str | None = None,
 ) -> None:
     """Put the node at `new`, of which no other client knows, in the place of what is at `path`, which is removed last.
 
     One step where the store can exchange two prefixes (`ExchangePrefixes`). Where it can only rename, the old node is renamed
-    to a hidden name first, so that nothing is at `path` between two renames. Elsewhere it is removed first. What other clients
-    create at `path` meanwhile is replaced, too, but not more often than `_MOST_REPLACED` times. `old_is_away` is called
-    between two steps, where there are two, and `failed` after an error of the second.
+    to a hidden name first, so that nothing is at `path` between two renames. Elsewhere it is removed first, and `ConflictError`
+    raised where another client is removing or replacing it, but for one with the same `owner`. What other clients create at
+    `path` meanwhile is replaced, too, but not more often than `_MOST_REPLACED` times. `old_is_away` is called between two
+    steps, where there are two, and `failed` after an error of the second.
     """
     for left in reversed(range(_MOST_REPLACED)):
         if exchange_nodes(store, new, path):
             metadata_io.delete_node(store, new)
             return
         try:
-            move_over(store, new, path, old_is_away)
+            move_over(store, new, path, old_is_away, owner)
             return
         except BaseException as error:
             failed()
@@ -192,12 +200,10 @@ def follow_replaced(store: Store, path: str) -> None:
     run_steps(follow_change_steps(store, path, replaced=True, below=below))
 
 
-def move_over(store: Store, new: str, path: str, old_is_away: Callable[[], object]) -> None:
+def move_over(store: Store, new: str, path: str, old_is_away: Callable[[], object], owner: str | None = None) -> None:
     """Remove the node at `path`, in a file system by a rename at first, call `old_is_away`, and move that at `new` there."""
     if not isinstance(store, RenamePrefix):
-        metadata_io.delete_node(store, path)
-        old_is_away()
-        move_node(store, new, path, above=False)
+        _copy_over(store, new, path, old_is_away, Removal(store, path, owner))
         return
     old = place_of_replaced(new)
     if read_nodes.read_node(store, path) is not None:
@@ -214,6 +220,26 @@ def move_over(store: Store, new: str, path: str, old_is_away: Callable[[], objec
             move_node(store, old, path, above=False)
         raise
     metadata_io.delete_node(store, old)
+
+
+def _copy_over(store: Store, new: str, path: str, old_is_away: Callable[[], object], removal: Removal) -> None:
+    """Remove the node at `path`, and copy that at `new` there, under the claim of one removal: no other client removes or
+    creates a node there meanwhile. Then remove that at `new`."""
+
+    async def replace() -> None:
+        await removal.clear_steps()
+        await follow_change_steps(store, path, replaced=True)
+        old_is_away()
+        _require_source(store, new)
+        _copy_all(store, prefix_of(new), prefix_of(path), removal)
+        await removal.end_steps()
+
+    async def run() -> None:
+        await removal.run_steps(replace())
+
+    run_steps(hold_node_steps(store, path, run()))
+    metadata_io.delete_node(store, new)
+    follow_replaced(store, path)
 
 
 def _clear_way(store: Store, path: str) -> None:
@@ -245,9 +271,12 @@ def _require_free(store: Store, dest: str) -> None:
         raise way("a node exists at the destination", store=store.url, path=f"/{dest}")
 
 
-def _copy_all(store: Store, old: str, new: str) -> None:
+def _copy_all(store: Store, old: str, new: str, removal: Removal | None = None) -> None:
     """Copy the values under `old` to `new`, the node's own documents last. Remove the copies, and raise `ConflictError`, when a
-    value was changed, added or removed meanwhile. Any other error removes them unless the node is complete at `new`."""
+    value was changed, added or removed meanwhile. Any other error removes them unless the node is complete at `new`.
+
+    `removal`: what was at `new` before, the claim of which keeps others from creating a node there.
+    """
     version = store.version if isinstance(store, ConditionalSet) else None
     own = {old + name for name in formats.DOCUMENT_NAMES}
     last = {old + name for name in MAKE_NODES}
@@ -258,12 +287,13 @@ def _copy_all(store: Store, old: str, new: str) -> None:
         for key in sorted(keys, key=lambda key: (key in own, key in last, key)):
             copied[key] = None if version is None else version(key)
             target = new + key[len(old) :]
+            if removal is not None:
+                run_steps(removal.keep_steps(always=key in own))
             if key not in own:
                 copy_key(store, key, store, target, overwrite=False, keys=keys)
             elif (value := store.get(key)) is not None:
                 _refuse_claimed(store, key, value)
-                beside = formats_beside(key, keys)
-                if not create_document(store, target, bytes(byte_view(value)), formats_in_the_way=beside):
+                if not _put_last(store, target, bytes(byte_view(value)), formats_beside(key, keys), removal):
                     what = "another writer has created a node at the destination"
                     raise ConflictError(what, store=store.url, key=target)
             made[key] = target
@@ -278,3 +308,10 @@ def _copy_all(store: Store, old: str, new: str) -> None:
         if not any(store.exists(new + name) for name in MAKE_NODES):
             take_back_copies(store, store, made)
         raise
+
+
+def _put_last(store: Store, key: str, data: bytes, beside: Sequence[int], removal: Removal | None) -> bool:
+    """Store a document of a node whose chunks are there, where there is none. Returns whether it is stored."""
+    if removal is None:
+        return create_document(store, key, data, formats_in_the_way=beside)
+    return store.set_if_not_exists(key, data)  # another client that creates a node finds the claim
