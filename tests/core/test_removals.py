@@ -293,12 +293,35 @@ def test_of_two_plans_that_replace_one_array_one_has_all_values(seed: int) -> No
     assert root_of(outcome.bucket)["a"][...].tolist() == VALUES
 
 
+class Hasty(Client):
+    """A client at whose first attempt to create the document there is one of a client that has not looked for the claim yet."""
+
+    hurries = True
+
+    def _land(self, key: str, value: bytes, if_match: Any) -> None:
+        if key == "a/zarr.json" and if_match is None and self.hurries:
+            self.hurries = False
+            raise ConflictError("another writer was faster", store=self.url, key=key)
+        super()._land(key, value, if_match)
+
+
+def convert_over(store: Any) -> None:
+    """Replace the array by a conversion of another one."""
+    convert(tessarr.open_group(store, mode="r+")["g/b"], store, path="a", zarr_format="keep", overwrite=True)
+
+
+@pytest.mark.parametrize("change", [plan_over, convert_over, replace_by_values])
+def test_who_replaces_a_node_waits_for_a_client_that_takes_its_document_back(change: Any) -> None:
+    """Both failed, and nothing was left."""
+    bucket = filled()
+    client = Hasty("hasty", bucket)
+    change(client)
+    assert not client.hurries
+    assert root_of(bucket)["a"][...].tolist() == (NEW if change is replace_by_values else VALUES)
+
+
 def test_consolidated_metadata_follow_the_last_change_where_versions_are_hashes_of_values() -> None:
     """The entries before and after were equal, so that the one who wrote last had read a document that was gone by then."""
-
-    def convert_over(store: Any) -> None:
-        root: Any = tessarr.open_group(store, mode="r+")
-        convert(root["g/b"], store, path="a", zarr_format="keep", overwrite=True)
 
     def consolidated() -> Bucket:
         bucket = filled(2)

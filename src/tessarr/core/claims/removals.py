@@ -29,6 +29,7 @@ from tessarr.types import Buffer
 _SINCE, _ID = "removed_since", "removal"
 _PAGE = 1000
 """Of so many keys a removal removes the values before it renews its claim: what S3 removes in one request."""
+_PAUSES_S = (0.005, 0.02, 0.08, 0.32, 1.28)
 _RENEW_S = 60
 """After so many seconds a removal renews its claim while it copies."""
 
@@ -126,6 +127,17 @@ class Removal:
         await self.delete_steps(documents)
         await self.delete_steps(others)
 
+    async def put_steps(self, key: str, document: Buffer) -> bool:
+        """Store a document of the new node where there is none. Returns whether it is stored.
+
+        Another client that creates a node there finds the claim after that, and takes its document back: that is waited for.
+        """
+        for pause_s in _PAUSES_S:
+            if await store_call(self._store, "set_if_not_exists", key, document):
+                return True
+            await clock.CLOCK.pause(pause_s)
+        return False
+
     async def end_steps(self) -> None:
         """Remove the claim."""
         await store_call(self._store, "delete", self.key)
@@ -173,15 +185,15 @@ async def replace_steps(store: Store, path: str, new: Mapping[str, Buffer], *, w
 
     async def replace() -> None:
         documents, others = await removal.keys_steps()
-        if was_group:
-            documents = [key for key in documents if key not in new or key.rpartition("/")[0] != path]
+        kept = {key for key in documents if was_group and key in new and key.rpartition("/")[0] == path}
         staged = {f"{prefix_of(path)}{STAGED}/{number}": value for number, value in enumerate(new.values())}
         for key, value in staged.items():
             await store_call(store, "set", key, value)
-        await removal.delete_steps(documents)
+        await removal.delete_steps([key for key in documents if key not in kept])
         await removal.delete_steps(others)
         for key, value in new.items():
-            await store_call(store, "set", key, value)
+            if key in kept or not await removal.put_steps(key, value):
+                await store_call(store, "set", key, value)
         await store_call(store, "delete_many", [*staged, removal.key])
 
     await removal.run_steps(replace())

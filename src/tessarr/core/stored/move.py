@@ -314,4 +314,4 @@ def _put_last(store: Store, key: str, data: bytes, beside: Sequence[int], remova
     """Store a document of a node whose chunks are there, where there is none. Returns whether it is stored."""
     if removal is None:
         return create_document(store, key, data, formats_in_the_way=beside)
-    return store.set_if_not_exists(key, data)  # another client that creates a node finds the claim
+    return run_steps(removal.put_steps(key, data))
