@@ -238,9 +238,10 @@ def test_without_a_swap_metadata_never_meets_the_chunks_of_another_array() -> No
         else:
             finished = True
         root = tessarr.open_group(values, mode="r")
-        assert list(root["g"]) == ["z"]
-        z = array_of(root["g/z"])
-        if z.shape == (4, 4):
+        z = array_of(root["g/z"]) if "g/z" in root else None  # documents are removed first
+        if z is None:
+            seen.add("gone")
+        elif z.shape == (4, 4):
             elements = z[...]
             assert ((elements == OLD) | (elements == -5)).all()
             seen.add("old" if is_old(z) else "emptied")

@@ -194,6 +194,10 @@ class Failing(WrapperStore):
         self._spend()
         self.store.update(key, change)
 
+    def delete_prefix(self, prefix: str) -> None:
+        self._spend()
+        self.store.delete_prefix(prefix)
+
     def replace_prefix(self, prefix: str, items: Any) -> None:
         self._spend()
         self.store.replace_prefix(prefix, items)

@@ -233,8 +233,15 @@ async def _follow_in_steps(store: Store, key: str, name: str, paths: Sequence[st
         # Versions that are hashes of values do not tell that another client has changed a node, and has found these entries
         # already as it would leave them.
         again = await read_entries_steps(store, paths, _names_in(name))
-        if [entry.values for entry in again] == [entry.values for entry in read]:
+        if _values_but(key, again) == _values_but(key, read):
             return
+
+
+def _values_but(key: str, entries: Sequence[Entry]) -> dict[str, Buffer]:
+    """Collect the documents of `entries` but the one at `key`."""
+    values = {entry.prefix + name: value for entry in entries for name, value in entry.values.items()}
+    values.pop(key, None)
+    return values
 
 
 def _names_in(name: str) -> Sequence[str]:
