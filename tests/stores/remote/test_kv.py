@@ -220,6 +220,24 @@ def test_a_missing_database_is_not_made_for_reading(kind: type[SQLiteStore | LMD
     assert not (tmp_path / "none").exists()
 
 
+def test_all_below_a_prefix_is_removed_by_one_command(redis: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_url(f"redis://{redis.address}/0/t{next(_number)}")
+    for number in range(1200):
+        store.set(f"a/{number}", b"1")
+    store.set("ab", b"2")
+    sent: list[str] = []
+    call = RedisStore._call
+
+    def counted(self: RedisStore, key: str, command: Any) -> Any:
+        sent.append(key)
+        return call(self, key, command)
+
+    monkeypatch.setattr(RedisStore, "_call", counted)
+    store.delete_prefix("a/")
+    assert len(sent) == 1
+    assert [*store.list()] == ["ab"]
+
+
 def test_a_redis_password_is_in_no_repr_url_error_or_pickle(redis: Server) -> None:
     options = {"retry": Retry(NoBackoff(), 0)}
     store = open_url(f"redis://someone:hush-hush@{redis.address}/0/x", storage_options=options)
