@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tessarr.core.asynchronous.sans_io import run_steps, store_call
 from tessarr.core.claims.intents import CLAIM, Record, intent_in
@@ -55,19 +55,25 @@ def remove_abandoned(store: Store, claim: str, save: Callable[[str, Buffer | Non
     keys = sorted(store.list_prefix(claim.removesuffix(CLAIM)), key=lambda key: (key == claim, key))
     if any(key.rpartition("/")[2] in DOCUMENT_NAMES for key in keys):
         keys = [claim]  # of another program, and what is below is its own
-    removal = Removal(store, claim.removesuffix(CLAIM).rstrip("/"))
-    if Claim.parse(store.get(claim), claim) is None:
-        for key in keys:
-            save(key, store.get(key))
-            store.delete(key)
+    if Claim.parse(store.get(claim), claim) is not None:
+        try:
+            run_steps(_go_on_steps(store, claim, keys, save))
+        except ConflictError:
+            return False
         return True
-    try:
-        run_steps(removal.begin_steps())
-        for key in keys:
-            save(key, store.get(key))
-        run_steps(removal.begin_steps())  # to save them may have taken long
-        run_steps(removal.delete_steps(keys[:-1]))
-    except ConflictError:
-        return False
-    store.delete(claim)
+    for key in keys:
+        save(key, store.get(key))
+        store.delete(key)
     return True
+
+
+async def _go_on_steps(
+    store: Store, claim: str, keys: Sequence[str], save: Callable[[str, Buffer | None], None]
+) -> None:
+    """Go on with the removal whose claim is the last of `keys`. Raises `ConflictError` where another client has done so."""
+    async with Removal(store, claim.removesuffix(CLAIM).rstrip("/")) as removal:
+        for key in keys:
+            save(key, await store_call(store, "get", key))
+        await removal.keep_steps(always=True)  # to save them may have taken long
+        await removal.delete_steps(keys[:-1])
+        await removal.end_steps()

@@ -10,13 +10,13 @@ killed does not renew it: in both cases who replaces or deletes the node goes on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from tessarr.common import strict_json
 from tessarr.core.asynchronous import clock
-from tessarr.core.asynchronous.sans_io import Steps, store_call
+from tessarr.core.asynchronous.sans_io import store_call
 from tessarr.core.claims.intents import CLAIM
 from tessarr.core.claims.settle import EXPIRE_S
 from tessarr.errors import ConflictError, MetadataValidationError
@@ -30,6 +30,7 @@ _SINCE, _ID = "removed_since", "removal"
 _PAGE = 1000
 """Of so many keys a removal removes the values before it renews its claim: what S3 removes in one request."""
 _PAUSES_S = (0.005, 0.02, 0.08, 0.32, 1.28)
+"""How long a replacement waits, time after time, for a client to take its document back."""
 _RENEW_S = 60
 """After so many seconds a removal renews its claim while it copies."""
 
@@ -62,7 +63,8 @@ class Claim(NamedTuple):
 
 
 class Removal:
-    """One removal of what is at `path`, from its claim on."""
+    """One removal of what is at `path`: a context, within which it has the claim. The body removes it; if it raises, the claim
+    says so. Entering raises `ConflictError` while another removal goes on there."""
 
     def __init__(self, store: Store, path: str, owner: str | None = None) -> None:
         """`owner`: the name of those who may go on with each other's removals; without it this client alone."""
@@ -70,8 +72,7 @@ class Removal:
         self._renewed = 0
         self.key = self._prefix + CLAIM
 
-    async def begin_steps(self) -> None:
-        """Store the claim. Raises `ConflictError` while another removal goes on there."""
+    async def _begin_steps(self) -> None:
         self._renewed = clock.CLOCK.now()
         value = Claim(self._id, self._renewed).dumps()
         if not await store_call(self._store, "set_if_not_exists", self.key, value):
@@ -114,7 +115,7 @@ class Removal:
                 (documents if key.rpartition("/")[2] in DOCUMENT_NAMES else others).append(key)
         return documents, others
 
-    async def delete_steps(self, keys: list[str]) -> None:
+    async def delete_steps(self, keys: Sequence[str]) -> None:
         """Remove values, page by page."""
         for start in range(0, len(keys), _PAGE):
             if start:
@@ -147,32 +148,21 @@ class Removal:
         if not any(await self.keys_steps()):
             await self.end_steps()
 
-    async def run_steps(self, steps: Steps[None]) -> None:
-        """Run the `steps` of the removal under its claim, which they remove; where they raise, the claim says so."""
-        try:
-            await self.begin_steps()
-        except BaseException:
-            steps.close()  # which never started
-            raise
-        try:
-            await steps
-        except GeneratorExit:
-            raise
-        except BaseException:
+    async def __aenter__(self) -> Self:
+        await self._begin_steps()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and kind is not GeneratorExit:  # after which nothing can be awaited
             with suppress(Exception):
                 await self._end_by_error_steps()
-            raise
 
 
 async def remove_steps(store: Store, path: str) -> None:
     """Remove the node at `path` and everything below it. May be repeated."""
-    removal = Removal(store, path)
-
-    async def remove() -> None:
+    async with Removal(store, path) as removal:
         await removal.clear_steps()
         await removal.end_steps()
-
-    await removal.run_steps(remove())
 
 
 async def replace_steps(store: Store, path: str, new: Mapping[str, Buffer], *, was_group: bool) -> None:
@@ -181,9 +171,7 @@ async def replace_steps(store: Store, path: str, new: Mapping[str, Buffer], *, w
     Nothing is removed before all of them are stored under other keys. A group (`was_group`) has no chunks of its own, so that
     its document stays until the new one is stored.
     """
-    removal = Removal(store, path)
-
-    async def replace() -> None:
+    async with Removal(store, path) as removal:
         documents, others = await removal.keys_steps()
         kept = {key for key in documents if was_group and key in new and key.rpartition("/")[0] == path}
         staged = {f"{prefix_of(path)}{STAGED}/{number}": value for number, value in enumerate(new.values())}
@@ -195,8 +183,6 @@ async def replace_steps(store: Store, path: str, new: Mapping[str, Buffer], *, w
             if key in kept or not await removal.put_steps(key, value):
                 await store_call(store, "set", key, value)
         await store_call(store, "delete_many", [*staged, removal.key])
-
-    await removal.run_steps(replace())
 
 
 async def was_stopped_steps(store: Store, path: str) -> bool:

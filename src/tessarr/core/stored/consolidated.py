@@ -26,7 +26,7 @@ from tessarr.stores.local.store import LocalStore
 from tessarr.stores.locks import ForkSafeLock
 from tessarr.stores.path import ancestors, prefix_of
 from tessarr.stores.protocols import ConditionalSet, Lock
-from tessarr.types import Buffer
+from tessarr.types import Buffer, ZarrFormat
 
 Holder: TypeAlias = tuple[str, str]
 """Path of a group, and the name of a document there that may hold consolidated metadata."""
@@ -244,15 +244,20 @@ def _values_but(key: str, entries: Sequence[Entry]) -> dict[str, Buffer]:
     return values
 
 
+def _format_in(name: str) -> ZarrFormat:
+    """Return the format of the nodes that have entries in the document called `name`."""
+    return 3 if name == "zarr.json" else 2
+
+
 def _names_in(name: str) -> Sequence[str]:
     """Name the documents that have entries in the document called `name`."""
-    return formats.KEYS[3 if name == "zarr.json" else 2].all
+    return formats.KEYS[_format_in(name)].all
 
 
 def _with_entries(old: Buffer, key: str, name: str, entries: Sequence[Entry], removed: Sequence[str]) -> Buffer:
     """Replace the entries of nodes in the document at `key` by the documents of `entries`."""
     document = formats.loads(name, old, key=key)
-    zarr_format = 3 if name == "zarr.json" else 2
+    zarr_format = _format_in(name)
     now = {
         entry.path[len(key) - len(name) :]: entry.documents(zarr_format) if zarr_format in entry.formats else {}
         for entry in entries

@@ -227,17 +227,15 @@ def _copy_over(store: Store, new: str, path: str, old_is_away: Callable[[], obje
     creates a node there meanwhile. Then remove that at `new`."""
 
     async def replace() -> None:
-        await removal.clear_steps()
-        await follow_change_steps(store, path, replaced=True)
-        old_is_away()
-        _require_source(store, new)
-        _copy_all(store, prefix_of(new), prefix_of(path), removal)
-        await removal.end_steps()
+        async with removal:
+            await removal.clear_steps()
+            await follow_change_steps(store, path, replaced=True)
+            old_is_away()
+            _require_source(store, new)
+            _copy_all(store, prefix_of(new), prefix_of(path), removal)
+            await removal.end_steps()
 
-    async def run() -> None:
-        await removal.run_steps(replace())
-
-    run_steps(hold_node_steps(store, path, run()))
+    run_steps(hold_node_steps(store, path, replace()))
     metadata_io.delete_node(store, new)
     follow_replaced(store, path)
 

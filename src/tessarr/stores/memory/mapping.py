@@ -20,7 +20,7 @@ from tessarr.stores.base import ANY, Any_, LockContext, Store, Version
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix
-from tessarr.stores.protocols import Lock, fallback
+from tessarr.stores.protocols import Lock
 from tessarr.types import Buffer, ByteRange
 
 _List = list
@@ -107,11 +107,6 @@ class MappingStore(Store):
             del self._mapping[key]
         except KeyError:
             return
-
-    @fallback
-    def delete_prefix(self, prefix: str) -> None:
-        self._check_writable(prefix)
-        super().delete_prefix(prefix)
 
     def list(self, prefix: str = "") -> Iterator[str]:
         """See `Store.list`. Keys that are not store keys (not strings, say) are left out."""

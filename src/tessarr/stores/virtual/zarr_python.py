@@ -300,6 +300,8 @@ class ZarrPythonStore(AsyncFetchingStore):
         check_prefix(prefix)
         await self._in_loop(prefix, self._one(self.store.delete_dir(prefix.rstrip("/"))))
 
+    # No fallbacks as those that they override: `has_ability` decides.
+
     def delete_prefix(self, prefix: str) -> None:
         self._run(self.delete_prefix_async(prefix))
 
