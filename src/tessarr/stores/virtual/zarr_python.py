@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
@@ -24,7 +25,7 @@ from tessarr.stores.base import ANY, Any_, Fetch, Listing, LockContext, Version,
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix
-from tessarr.stores.protocols import DELETING, LISTING, Lock, ReplacePrefix, Set
+from tessarr.stores.protocols import DELETING, LISTING, Lock, RenamePrefix, ReplacePrefix, Set
 from tessarr.stores.remote.fetch_methods import AsyncFetchingStore
 from tessarr.stores.remote.limiter import Outcome, limiter_for
 from tessarr.types import JSON, Buffer, ByteRange
@@ -32,15 +33,17 @@ from tessarr.types import JSON, Buffer, ByteRange
 T = TypeVar("T")
 _List = list
 _DOCUMENTS = frozenset({"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"})
-_INVALID_KEY = "invalid zarr key format"
-"""Icechunk's message for keys that Zarr v3 does not have; they have no value."""
+_NO_KEYS = ("invalid zarr key format", "there is not an array at")
+"""Icechunk's messages for keys that Zarr v3 does not have, and for what would be a chunk of a group; they have no value."""
+_NO_NODE = "Only prefixes pointing to a group or array are allowed"
+"""Icechunk's message for a prefix that is not that of a node, of which it lists names alone."""
 _MISSING = (FileNotFoundError, KeyError, NotADirectoryError, IsADirectoryError)
 _LOCAL_CLASSES = ("LocalStore", "MemoryStore", "ZipStore", "ManagedMemoryStore")
 
 
 def says_missing(error: Exception) -> bool:
     """Whether `error`, raised by a store of zarr-python for a key, says that the key has no value."""
-    return isinstance(error, _MISSING) or _INVALID_KEY in str(error)
+    return isinstance(error, _MISSING) or any(message in str(error) for message in _NO_KEYS)
 
 
 class ZarrPythonStore(AsyncFetchingStore):
@@ -61,7 +64,7 @@ class ZarrPythonStore(AsyncFetchingStore):
         """Whether the zarr-python store has `ability`, by its attributes `supports_…`."""
         if ability is Set:
             return bool(self.store.supports_writes)
-        if ability is ReplacePrefix:
+        if ability in (RenamePrefix, ReplacePrefix):
             return self._is_session  # no caller sees a session between two steps
         if ability in DELETING:
             return bool(self.store.supports_deletes)
@@ -213,7 +216,7 @@ class ZarrPythonStore(AsyncFetchingStore):
         try:
             return bool(await self.store.exists(key))
         except Exception as error:
-            if _INVALID_KEY in str(error):
+            if says_missing(error):  # Icechunk, for keys that are none of Zarr v3
                 return False
             raise
 
@@ -308,6 +311,33 @@ class ZarrPythonStore(AsyncFetchingStore):
     def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
         self._run(self.replace_prefix_async(prefix, items))
 
+    def rename_prefix(self, source: str, dest: str) -> bool:
+        """See `RenamePrefix`. Each value is copied, that of a virtual reference too."""
+        return self._run(self._rename_prefix(source, dest))
+
+    async def _rename_prefix(self, source: str, dest: str) -> bool:
+        keys = await self.list_prefix_async(source)
+        if not keys or await self.list_prefix_async(dest):
+            return False
+        documents = [key for key in keys if key.rpartition("/")[2] in _DOCUMENTS]
+        chunks = [key for key in keys if key.rpartition("/")[2] not in _DOCUMENTS]
+        try:
+            for some in (documents, chunks):  # Icechunk takes no chunk of an array that it does not know
+                copies = (self._copy_key(key, dest + key.removeprefix(source)) for key in some)
+                failed = [error for error in await asyncio.gather(*copies, return_exceptions=True) if error is not None]
+                if failed:
+                    raise failed[0]
+        except BaseException:
+            await self.delete_prefix_async(dest)
+            raise
+        await self.delete_prefix_async(source)
+        return True
+
+    async def _copy_key(self, key: str, new_key: str) -> None:
+        value = await self.get_async(key)
+        if value is not None:
+            await self.set_async(new_key, value)
+
     # -- listing -----------------------------------------------------------------------------------------------
 
     async def list_prefix_async(self, prefix: str) -> _List[str]:
@@ -315,8 +345,15 @@ class ZarrPythonStore(AsyncFetchingStore):
         return await self._in_loop(prefix, self._list_prefix(prefix))
 
     async def _list_prefix(self, prefix: str) -> _List[str]:
-        keys = self.store.list_prefix(prefix) if prefix else self.store.list()
-        return [key async for key in keys if key.startswith(prefix)]
+        try:
+            keys = self.store.list_prefix(prefix) if prefix else self.store.list()
+            return [key async for key in keys if key.startswith(prefix)]
+        except Exception as error:
+            if _NO_NODE not in str(error):
+                raise
+        listed = await self._list_dir(prefix)
+        below = await asyncio.gather(*(self._list_prefix(name) for name in listed.prefixes))
+        return [*listed.keys, *chain.from_iterable(below)]
 
     async def list_dir_async(self, prefix: str) -> Listing:
         check_prefix(prefix)
@@ -327,10 +364,6 @@ class ZarrPythonStore(AsyncFetchingStore):
             return await self._exists(key)
         except NotImplementedError:  # VirtualiZarr's store: names beside documents are nodes
             return key.rpartition("/")[2] in _DOCUMENTS
-        except Exception as error:
-            if "invalid zarr key format" in str(error):  # Icechunk's, which knows the keys of Zarr
-                return False
-            raise
 
     async def _list_dir(self, prefix: str) -> Listing:
         try:
