@@ -126,6 +126,11 @@ class Store(AsMapping):
         """Whether the key of Zarr v1 is requested where no format is given; stores of zarr-python's contract may refuse it."""
         return True
 
+    @property
+    def refuses_chunks_beyond_shape(self) -> bool:
+        """Whether the store takes chunks only within the shape that the document of their array has, as Icechunk does."""
+        return False
+
     # -- identity ----------------------------------------------------------------------------------------------
 
     @property

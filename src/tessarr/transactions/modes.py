@@ -11,6 +11,7 @@ from tessarr.stores.base import Store
 from tessarr.stores.functions import publishes
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.protocols import Commit
+from tessarr.stores.virtual.icechunk import is_session
 from tessarr.stores.wrappers.base import ForwardingStore, WrapperStore, innermost
 
 Mode: TypeAlias = Literal["auto", "journal", "publish", "swap"]
@@ -80,7 +81,9 @@ def level_of(store: Store, mode: Mode) -> Level:
     raise UnsupportedOperationError(
         f"{type(base).__name__} has no transactions" + (f" of mode {mode!r}" if mode != "auto" else ""),
         store=store.url,
-        hint="Use mode='auto' with a local directory, memory, SQLite, LMDB, Redis, a zip archive or object storage",
+        hint="A session of Icechunk is one transaction: change nodes in it, and commit it"
+        if is_session(base)
+        else "Use mode='auto' with a local directory, memory, SQLite, LMDB, Redis, a zip archive or object storage",
     )
 
 

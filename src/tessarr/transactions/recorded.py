@@ -10,6 +10,7 @@ from tessarr.stores.fetch import Fetched, version_of
 from tessarr.stores.functions import children, settle_below
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.protocols import ConditionalSet, List, ListVersions, Settle
+from tessarr.stores.virtual.icechunk import is_session
 from tessarr.stores.wrappers.base import WrapperStore
 from tessarr.types import Buffer, ByteRange
 
@@ -35,7 +36,9 @@ class RecordedSnapshot(WrapperStore):
             raise UnsupportedOperationError(
                 "this store has no snapshots: it lists no keys, or its values have no versions",
                 store=store.url,
-                hint="Copy what is to be read to a LocalStore or MemoryStore",
+                hint="Open a read-only session of the repository: it reads one snapshot"
+                if is_session(store)
+                else "Copy what is to be read to a LocalStore or MemoryStore",
             )
         self.read_only = True
         self.prefix = prefix

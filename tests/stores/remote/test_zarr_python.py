@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import zarr.storage
 from obstore.store import MemoryStore as ObstoreMemory
 
 import tessarr
-from tessarr.errors import StoreError
+from tessarr.errors import StoreError, UnsupportedOperationError
 from tessarr.stores.url import open_url
 from tessarr.stores.virtual.zarr_python import ZarrPythonStore
 from tessarr.tools.convert import convert
@@ -172,3 +173,50 @@ def test_members_of_an_icechunk_session_may_have_the_names_of_chunks() -> None:
     assert group._store.get("c") is None
     assert sorted(group._store.list_prefix("c/0/c/1/")) == ["c/0/c/1/0", "c/0/c/1/1"]
     assert [*group._store.list_prefix("no/such/node/")] == []
+
+
+def test_transactions_and_snapshots_of_icechunk_are_its_sessions() -> None:
+    group = _session()
+    with pytest.raises(UnsupportedOperationError, match="A session of Icechunk is one transaction"):
+        tessarr.transaction(group).__enter__()
+    with pytest.raises(UnsupportedOperationError, match="Open a read-only session"):
+        tessarr.snapshot(group)
+
+
+@pytest.mark.parametrize("shards", [None, (4, 4)])
+def test_rows_are_appended_in_an_icechunk_session(shards: tuple[int, int] | None) -> None:
+    group = _session()
+    data = np.arange(1, 71).reshape(7, 10)
+    z = group.create_array("x", data=data[:3, :5], chunks=(2, 2), shards=shards)
+    assert z.append(data[3:6, :5]) == (6, 5)
+    assert z.append(data[:6, 5:], axis=1) == (6, 10)
+    with tessarr.appender(z, batch=2) as out:
+        out.append(data[6:])
+    assert array_of(group["x"])[...].tolist() == data.tolist()
+
+
+@pytest.mark.parametrize("trouble", [OSError("no"), KeyboardInterrupt()])
+def test_an_append_in_an_icechunk_session_that_fails_is_undone(
+    trouble: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = _session()
+    z = group.create_array("x", data=np.arange(1, 6), chunks=(4,))
+    before = sorted(group._store.list())
+    written = type(z._engine).write
+    failures = iter([trouble])
+
+    def fails(*arguments: Any) -> None:
+        written(*arguments)
+        for one in failures:
+            raise one
+
+    monkeypatch.setattr(type(z._engine), "write", fails)
+    with pytest.raises((OSError, KeyboardInterrupt)):
+        z.append(np.full(20, 9))
+    for thread in threading.enumerate():
+        if thread.name == "tessarr-detached":  # which undoes it after an interruption
+            thread.join()
+    assert sorted(group._store.list()) == before
+    assert z.shape == (5,)
+    z.resize(8)
+    assert z[...].tolist() == [1, 2, 3, 4, 5, 0, 0, 0]

@@ -1,7 +1,8 @@
 """Append to an array, from one process or from many machines.
 
 Where the store's lock excludes all other writers (`Lock`), an append holds the lock of the array's shape: the append stores
-the data, then the shape.
+the data, then the shape. (In a session of Icechunk, which refuses chunks beyond the shape, and of which others see nothing
+before it is committed, the shape is first.)
 
 Where the store has no such lock, but updates by compare-and-swap (`ConditionalSet`, `Update`), an append reserves its
 region in the array's document first, stores the data there, and publishes the region (`tessarr.metadata.reservations` has
@@ -28,6 +29,8 @@ from tessarr.core.array_parts.append_reserved import (
     append_reserved_steps,
 )
 from tessarr.core.array_parts.region_io import (
+    delete_outside_steps,
+    fill_beyond_steps,
     fit_elements,
     hold_shape_lock_steps,
     note_append,
@@ -39,15 +42,16 @@ from tessarr.core.array_parts.region_io import (
 )
 from tessarr.core.array_parts.reservation_io import refuse_format_1
 from tessarr.core.array_parts.resize import change_shape_steps, must_reserve
+from tessarr.core.asynchronous import clock
 from tessarr.core.stored import read_nodes
-from tessarr.engine.bound import bind
+from tessarr.engine.bound import BoundArray, bind
 from tessarr.errors import ConflictError, StaleConsolidatedError, StoreError, UnsupportedOperationError
 from tessarr.metadata import reservations
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.settings import config
 from tessarr.stores.functions import notices_writes
 from tessarr.stores.protocols import Lock
-from tessarr.types import Shape
+from tessarr.types import AnyArray, Shape
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -137,6 +141,9 @@ async def _append_locked_steps(array: Array, data: npt.ArrayLike, axis: int, hol
     state, old_shape, start = array._state, array.shape, array.shape[axis]
     new_shape = with_length(old_shape, axis, start + values.shape[axis])
     metadata = with_shape(array._metadata, new_shape)
+    if values.size and array._store.refuses_chunks_beyond_shape:
+        await _store_after_shape_steps(array, metadata, axis, values)
+        return new_shape, None
     if values.size:
         bound = bind(array._store, array.path, metadata, array._options, chunks=array._chunk_store())
         note_append(array, axis, start, new_shape[axis])
@@ -154,6 +161,38 @@ async def _append_locked_steps(array: Array, data: npt.ArrayLike, axis: int, hol
     note_end(array)
     await array._adopt_steps(metadata, state)
     return new_shape, late
+
+
+async def _store_after_shape_steps(array: Array, metadata: ArrayMetadata, axis: int, values: AnyArray) -> None:
+    """Store the shape of `metadata`, then the new rows. After an error both are undone, or a note says so."""
+    old, state = array._metadata, array._state
+    await change_shape_steps(array, metadata, old.shape)
+    bound = bind(array._store, array.path, metadata, array._options, chunks=array._chunk_store())
+    try:
+        await write_call(array, bound, rows_from(metadata.shape, axis, old.shape[axis]), values)
+    except Exception as error:
+        try:
+            await _undo_steps(array, old, bound, axis)
+        except StoreError as second:
+            error.add_note(
+                f"the array has the shape {metadata.shape} now, since it could not be changed back: {second}"
+            )
+        raise
+    except BaseException:  # cancelled or interrupted: this task can await nothing more
+        attempt = clock.Attempt()
+        attempt.begin()
+        clock.CLOCK.run_detached(_undo_steps(array, old, bound, axis), attempt)
+        raise
+    await array._adopt_steps(metadata, state)
+
+
+async def _undo_steps(array: Array, old: ArrayMetadata, grown: BoundArray, axis: int) -> None:
+    """Remove the rows that `grown` has beyond the shape of `old`, and store that shape again."""
+    shape = grown.metadata.shape
+    await fill_beyond_steps(array, old, axis, old.shape[axis], shape[axis])
+    await change_shape_steps(array, old, shape)
+    bound = bind(array._store, array.path, old, array._options, chunks=array._chunk_store())
+    await delete_outside_steps(bound, tuple(along.nchunks for along in grown.axes))
 
 
 async def _is_published_steps(array: Array, new_shape: Shape, error: StoreError) -> bool:

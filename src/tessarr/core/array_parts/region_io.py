@@ -174,7 +174,7 @@ async def _end_noted_steps(array: Array) -> None:
         if not isinstance(stored, ArrayMetadata):
             return
         if kind == "append" and len(numbers) == 3:
-            await _fill_beyond_steps(array, stored, *numbers)
+            await fill_beyond_steps(array, stored, *numbers)
         if kind == "shrink" and len(numbers) == len(stored.shape):
             bound = bind(array._store, array.path, stored, array._options, chunks=array._chunk_store())
             await delete_outside_steps(bound, tuple(numbers))
@@ -182,7 +182,7 @@ async def _end_noted_steps(array: Array) -> None:
         note.clear()
 
 
-async def _fill_beyond_steps(array: Array, stored: ArrayMetadata, axis: int, start: int, stop: int) -> None:
+async def fill_beyond_steps(array: Array, stored: ArrayMetadata, axis: int, start: int, stop: int) -> None:
     """Fill the elements from `start` to `stop` along `axis` that are beyond the shape of `stored`."""
     if axis >= len(stored.shape) or stop <= (start := max(start, stored.shape[axis])):
         return

@@ -81,6 +81,11 @@ class ZarrPythonStore(AsyncFetchingStore):
         return False
 
     @property
+    def refuses_chunks_beyond_shape(self) -> bool:
+        """Whether the store is a session of Icechunk."""
+        return self._is_session
+
+    @property
     def supports_consolidated_metadata(self) -> bool:
         """Whether the zarr-python store supports consolidated metadata."""
         return bool(getattr(self.store, "supports_consolidated_metadata", True))

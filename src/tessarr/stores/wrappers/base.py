@@ -67,6 +67,11 @@ class WrapperStore(Store):
         return self.store.may_hold_v1
 
     @property
+    def refuses_chunks_beyond_shape(self) -> bool:
+        """The wrapped store's."""
+        return self.store.refuses_chunks_beyond_shape
+
+    @property
     def url(self) -> str:
         """The wrapped store's URL."""
         return self.store.url
