@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import tessarr
-from tests.stateful.places import CAN_DELETE, make_store, reopened
+from tests.stateful.places import OF_NODES, formats, make_store, reopened
 from tests.stateful.selections import outer, points, selection
 
 DTYPES = ["bool", "i1", "<i2", ">i4", "<u8", "<f4", ">f8", "<f2", "<c8", "S3", "<U2", "<M8[s]"]
@@ -38,7 +38,7 @@ class ArrayProgram:
 
     def __init__(self, rng: Random, folder: Path) -> None:
         self.rng = rng
-        self.store = make_store(rng, folder, [*CAN_DELETE, "zip"])
+        self.store = make_store(rng, folder, [*OF_NODES, "zip"])
         self.engine = rng.choice(["auto", "reference"])
         arguments = self._layout()
         self.array = self._with_engine(lambda: tessarr.create_array(self.store, **arguments))
@@ -60,7 +60,7 @@ class ArrayProgram:
 
     def _layout(self) -> dict[str, Any]:
         rng = self.rng
-        rank, new = rng.choice([1, 1, 2, 2, 3]), rng.random() < 0.7
+        rank, new = rng.choice([1, 1, 2, 2, 3]), rng.random() < 0.7 or formats(self.store) == [3]
         dtype = np.dtype(rng.choice(DTYPES))
         chunks = tuple(rng.randint(1, 4) for _ in range(rank))
         arguments: dict[str, Any] = {

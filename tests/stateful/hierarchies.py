@@ -12,7 +12,7 @@ import numpy as np
 import tessarr
 import tessarr.model
 from tessarr.errors import ContainsArrayError, ContainsGroupError, NodeNotFoundError
-from tests.stateful.places import make_store, reopened
+from tests.stateful.places import OF_NODES, formats, make_store, reopened
 
 NAMES = ["a", "b", "c", "ä b"]
 DEEPEST = 3
@@ -36,8 +36,8 @@ class HierarchyProgram:
 
     def __init__(self, rng: Random, folder: Path) -> None:
         self.rng = rng
-        self.store = make_store(rng, folder)
-        self.format: Any = rng.choice([2, 3, 3])
+        self.store = make_store(rng, folder, [*OF_NODES, "zarr-python over fsspec"])
+        self.format: Any = rng.choice(formats(self.store))
         self.root = tessarr.create_group(self.store, zarr_format=self.format)
         self.model = {"": Node()}
         self.steps: list[Callable[[], None]] = [
@@ -192,6 +192,8 @@ class HierarchyProgram:
             self._add(dest + path[len(source) :], node)
 
     def consolidate(self) -> None:
+        if not self.store.supports_consolidated_metadata:
+            return
         tessarr.consolidate_metadata(self.store, zarr_format=self.format)
         if self.rng.random() < 0.5:
             self.root = tessarr.open_consolidated(self.store, mode="r+")

@@ -11,6 +11,7 @@ from typing import Any
 
 import fsspec
 import pytest
+import zarr.storage
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
@@ -21,6 +22,7 @@ from tessarr.stores.local import lock as filelock
 from tessarr.stores.protocols import Lock
 from tessarr.stores.remote.fsspec import FsspecStore
 from tessarr.types import ByteRange
+from tests.narrow import array_of
 from tests.stores.contract import StoreContract, plain
 from tests.waiting import PATIENCE_S
 
@@ -144,3 +146,19 @@ def test_a_range_that_begins_beyond_the_end_is_empty_in_the_words_of_every_serve
 
     monkeypatch.setattr(MemoryFileSystem, "cat_file", cat_file)
     assert plain(FsspecStore(MemoryFileSystem(), path="/ranges").get("k", ByteRange(100, 110))) == b""
+
+
+@pytest.mark.parametrize("kind", ["fsspec", "zarr-python"])
+def test_lock_files_are_no_values_and_arrays_are_moved_in_a_local_directory(kind: str, tmp_path: Path) -> None:
+    store = (
+        FsspecStore(LocalFileSystem(), path=str(tmp_path)) if kind == "fsspec" else zarr.storage.LocalStore(tmp_path)
+    )
+    group = tessarr.create_group(store)
+    array = group.create_array("a/b", data=[1, 2, 3], chunks=2)
+    array.append([4])
+    (tmp_path / "a" / "b" / ".shape.tessarr-lock").touch()
+    keys = ["a/b/c/0", "a/b/c/1", "a/b/zarr.json"]
+    assert sorted(group._store.list_prefix("a/b/")) == keys
+    assert [key for key in group._store.list_dir("a/b/").keys if "lock" in key] == []
+    group.move("a/b", "c")
+    assert array_of(group["c"])[...].tolist() == [1, 2, 3, 4]

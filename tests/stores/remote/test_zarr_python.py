@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import numpy as np
 import pytest
 import zarr
 import zarr.storage
+from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
+from fsspec.implementations.memory import MemoryFileSystem
 from obstore.store import MemoryStore as ObstoreMemory
 
 import tessarr
@@ -22,6 +25,8 @@ from tessarr.tools.convert import convert
 from tests.narrow import array_of, numpy_of
 from tests.stores.contract import StoreContract, plain
 from tests.stores.remote.servers import S3_OPTIONS, Server
+
+_number = itertools.count()
 
 
 class TestMemoryStoreOfZarrPython(StoreContract):
@@ -37,6 +42,17 @@ class TestLocalStoreOfZarrPython(StoreContract):
     @pytest.fixture
     def store(self, tmp_path: Path) -> ZarrPythonStore:
         return ZarrPythonStore(zarr.storage.LocalStore(tmp_path))
+
+
+class TestFsspecStoreOfZarrPython(StoreContract):
+    @pytest.fixture
+    def store(self) -> ZarrPythonStore:
+        return ZarrPythonStore(_fsspec_store())
+
+
+def _fsspec_store() -> zarr.storage.FsspecStore:
+    wrapper = AsyncFileSystemWrapper(MemoryFileSystem(), asynchronous=True)
+    return zarr.storage.FsspecStore(wrapper, path=f"/of-zarr-python/{next(_number)}")
 
 
 class TestObjectStoreOfZarrPython(StoreContract):

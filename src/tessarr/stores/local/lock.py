@@ -58,6 +58,11 @@ def is_hidden(name: str) -> bool:
     return name.endswith(HIDDEN_SUFFIXES) and name[0] == "."
 
 
+def has_hidden_name(key: str) -> bool:
+    """Whether a key is that of a lock file or a temporary file, or of a file in such a directory."""
+    return ".tessarr-" in key and any(map(is_hidden, key.split("/")))
+
+
 def lock_name(name: str) -> str:
     """Return the name of the lock file of the value called `name`.
 

@@ -20,6 +20,7 @@ from tessarr.errors import MissingDependencyError, StoreError
 from tessarr.stores.base import ANY, Any_, Listing, LockContext, Version, shared_copy
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.functions import no_conditional_writes
+from tessarr.stores.local.lock import has_hidden_name
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.protocols import Lock, Stamp
@@ -297,7 +298,7 @@ class FsspecStore(NetworkStore):
 
         listed = await self._send(prefix, "LIST", lambda: in_thread(find)) or {}
         by_key = ((self._key(name), info) for name, info in listed.items())
-        return {key: info for key, info in by_key if key.startswith(prefix) and not _is_partial(key)}
+        return {key: info for key, info in by_key if key.startswith(prefix) and not self._is_hidden(key)}
 
     async def list_dir_async(self, prefix: str) -> Listing:
         check_prefix(prefix)
@@ -307,7 +308,7 @@ class FsspecStore(NetworkStore):
         keys, prefixes = set(), set()
         for info in found:
             key = self._key(info["name"])
-            if not key.startswith(prefix) or key == prefix.rstrip("/") or _is_partial(key):
+            if not key.startswith(prefix) or key == prefix.rstrip("/") or self._is_hidden(key):
                 continue
             if info["type"] == "directory":
                 prefixes.add(key + "/")
@@ -318,6 +319,10 @@ class FsspecStore(NetworkStore):
         ):  # a page of links without final slashes: either may be meant
             prefixes = {key + "/" for key in keys if "." not in key.rpartition("/")[2]}
         return Listing(sorted(keys), sorted(prefixes))
+
+    def _is_hidden(self, key: str) -> bool:
+        """Whether a file is one that is being written, or on a local disk a lock file or a file of a transaction."""
+        return _is_partial(key) or (self._protocol in ("file", "local") and has_hidden_name(key))
 
     def _key(self, name: str) -> str:
         root = self.path.lstrip("/")

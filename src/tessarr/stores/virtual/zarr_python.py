@@ -23,6 +23,7 @@ from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
 from tessarr.stores import functions
 from tessarr.stores.base import ANY, Any_, Fetch, Listing, LockContext, Version, shared_copy
 from tessarr.stores.buffers import byte_view
+from tessarr.stores.local.lock import has_hidden_name, is_hidden
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.protocols import DELETING, LISTING, Lock, RenamePrefix, ReplacePrefix, Set
@@ -219,6 +220,9 @@ class ZarrPythonStore(AsyncFetchingStore):
 
     async def _exists(self, key: str) -> bool:
         try:
+            if self._is_fsspec:  # `exists` is true of a directory, too
+                info = await self.store.fs._info(f"{self.store.path.rstrip('/')}/{key}" if self.store.path else key)
+                return bool(info["type"] != "directory")
             return bool(await self.store.exists(key))
         except Exception as error:
             if says_missing(error):  # Icechunk, for keys that are none of Zarr v3
@@ -263,6 +267,11 @@ class ZarrPythonStore(AsyncFetchingStore):
     def _is_session(self) -> bool:
         """Whether the store is a session of Icechunk, whose changes others see when it is committed."""
         return type(self.store).__module__.startswith("icechunk.")
+
+    @property
+    def _is_fsspec(self) -> bool:
+        """Whether the store is zarr-python's over a filesystem of fsspec."""
+        return type(self.store).__name__ == "FsspecStore"
 
     @property
     def _is_local(self) -> bool:
@@ -352,7 +361,7 @@ class ZarrPythonStore(AsyncFetchingStore):
     async def _list_prefix(self, prefix: str) -> _List[str]:
         try:
             keys = self.store.list_prefix(prefix) if prefix else self.store.list()
-            return [key async for key in keys if key.startswith(prefix)]
+            return [key async for key in keys if key.startswith(prefix) and not has_hidden_name(key)]
         except Exception as error:
             if _NO_NODE not in str(error):
                 raise
@@ -372,7 +381,10 @@ class ZarrPythonStore(AsyncFetchingStore):
 
     async def _list_dir(self, prefix: str) -> Listing:
         try:
-            names = sorted({name.strip("/") async for name in self.store.list_dir(prefix.rstrip("/"))} - {""})
+            listed = {name.strip("/") async for name in self.store.list_dir(prefix.rstrip("/"))}
+            names = sorted(name for name in listed if name and not is_hidden(name))
+            if self._is_fsspec and names == [prefix.rstrip("/")] and await self._exists(names[0]):
+                names = []  # the list of a file is the file
         except _MISSING:
             names = []
         # zarr-python's listing does not distinguish keys from prefixes.
