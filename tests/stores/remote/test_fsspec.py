@@ -56,7 +56,8 @@ def test_a_local_write_leaves_no_partial_file_behind(tmp_path: Path) -> None:
     store = FsspecStore(LocalFileSystem(), path=str(tmp_path))
     store.set("a/b", b"1")
     (tmp_path / "a" / "b").unlink()
-    (tmp_path / "a" / "b").mkdir()
+    (tmp_path / "a" / "b" / "c").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "c" / "file").touch()
     with pytest.raises(StoreError):
         store.set("a/b", b"2")
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["b"]
@@ -162,3 +163,21 @@ def test_lock_files_are_no_values_and_arrays_are_moved_in_a_local_directory(kind
     assert [key for key in group._store.list_dir("a/b/").keys if "lock" in key] == []
     group.move("a/b", "c")
     assert array_of(group["c"])[...].tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("kind", ["fsspec", "zarr-python"])
+def test_an_array_of_fewer_dimensions_replaces_one_in_a_local_directory(kind: str, tmp_path: Path) -> None:
+    """Chunks are where directories of chunks were, which fsspec and zarr-python leave; a directory with a value stays."""
+    store = (
+        FsspecStore(LocalFileSystem(), path=str(tmp_path)) if kind == "fsspec" else zarr.storage.LocalStore(tmp_path)
+    )
+    group = tessarr.create_group(store)
+    group.create_array("a", data=[[1, 2], [3, 4]], chunks=(1, 1))
+    array = group.create_array("a", data=[1, 2], chunks=1, overwrite=True)
+    assert array[...].tolist() == [1, 2]
+    (tmp_path / "a" / "c" / "0").unlink()
+    (tmp_path / "a" / "c" / "0" / "sub").mkdir(parents=True)
+    (tmp_path / "a" / "c" / "0" / "sub" / "file").touch()
+    with pytest.raises(StoreError):
+        array[0] = 7
+    assert (tmp_path / "a" / "c" / "0" / "sub" / "file").exists()

@@ -254,6 +254,13 @@ def stage(directory: str, items: Mapping[str, Buffer], *, durable: bool) -> None
             sync_directory(folder)
 
 
+def remove_empty_tree(path: str) -> None:
+    """Remove a directory which who removed the files in it has left. Where there are files in it, or below, it stays."""
+    with contextlib.suppress(OSError):
+        for folder, _, _ in os.walk(path, topdown=False):
+            os.rmdir(folder)
+
+
 def remove_leftovers(base: str, older_than_s: float, now_s: float, *, dry_run: bool = False) -> int:
     """Remove hidden names last changed more than `older_than_s` seconds before `now_s`. Returns their number.
 

@@ -21,6 +21,7 @@ from tessarr.stores.base import ANY, Any_, Listing, LockContext, Version, shared
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.functions import no_conditional_writes
 from tessarr.stores.local.lock import has_hidden_name
+from tessarr.stores.local.tree import remove_empty_tree
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.protocols import Lock, Stamp
@@ -251,6 +252,8 @@ class FsspecStore(NetworkStore):
         temporary = f"{name.rpartition('/')[0]}/.{uuid.uuid4().hex}.partial"
         try:
             self.fs.pipe_file(temporary, data)
+            if os.path.isdir(name):  # of values that were removed: a filesystem of fsspec leaves their directories
+                remove_empty_tree(name)
             os.replace(temporary, name)
         except BaseException:
             if self.fs.exists(temporary):

@@ -24,6 +24,7 @@ from tessarr.stores import functions
 from tessarr.stores.base import ANY, Any_, Fetch, Listing, LockContext, Version, shared_copy
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.local.lock import has_hidden_name, is_hidden
+from tessarr.stores.local.tree import remove_empty_tree
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.protocols import DELETING, LISTING, Lock, RenamePrefix, ReplacePrefix, Set
@@ -252,7 +253,14 @@ class ZarrPythonStore(AsyncFetchingStore):
     async def _write(self, key: str, value: Buffer) -> None:
         from zarr.core.buffer import default_buffer_prototype
 
-        await self.store.set(key, default_buffer_prototype().buffer.from_bytes(bytes(byte_view(value))))
+        buffer = default_buffer_prototype().buffer.from_bytes(bytes(byte_view(value)))
+        try:
+            await self.store.set(key, buffer)
+        except IsADirectoryError:
+            if not self._is_directory:
+                raise
+            remove_empty_tree(str(self.store.root / key))  # of values that were removed
+            await self.store.set(key, buffer)
 
     async def replace_prefix_async(self, prefix: str, items: Mapping[str, Buffer]) -> None:
         if not self._is_session:
@@ -269,6 +277,11 @@ class ZarrPythonStore(AsyncFetchingStore):
         return type(self.store).__module__.startswith("icechunk.")
 
     @property
+    def _is_directory(self) -> bool:
+        """Whether the store is zarr-python's of a local directory."""
+        return type(self.store).__name__ == "LocalStore"
+
+    @property
     def _is_fsspec(self) -> bool:
         """Whether the store is zarr-python's over a filesystem of fsspec."""
         return type(self.store).__name__ == "FsspecStore"
@@ -282,7 +295,7 @@ class ZarrPythonStore(AsyncFetchingStore):
     def lock(self, key: str) -> LockContext:
         """See `Store.lock`: for a directory, the lock file of our `LocalStore`; else excludes threads of this process."""
         self._check_writable(key)
-        if type(self.store).__name__ == "LocalStore":
+        if self._is_directory:
             from tessarr.stores.local.store import LocalStore
 
             return LocalStore(self.store.root).lock(key)
