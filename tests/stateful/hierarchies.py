@@ -79,7 +79,9 @@ class HierarchyProgram:
         return [found for found in self.model if found == path or found.startswith(f"{path}/")]
 
     def _values(self) -> Any:
-        return np.arange(self.rng.randint(1, 6), dtype=self.rng.choice(["i4", "f8", "u1"])) + self.rng.randint(0, 3)
+        length, dtype = self.rng.randint(1, 6), self.rng.choice(["i4", "f8", "u1"])
+        values = np.arange(length, dtype=dtype) + self.rng.randint(0, 3)
+        return values if self.rng.random() < 0.7 else values[:, None] + np.arange(3, dtype=dtype)
 
     def create_group(self) -> None:
         path = self._path()
@@ -92,9 +94,9 @@ class HierarchyProgram:
     def create_array(self) -> None:
         path, values = self._path(), self._values()
         if path in self.model or self._below_array(path):
-            self._refused(lambda: self.root.create_array(path, data=values, chunks=(2,)))
+            self._refused(lambda: self.root.create_array(path, data=values, chunks=2))
         else:
-            self.root.create_array(path, data=values, chunks=(2,))
+            self.root.create_array(path, data=values, chunks=2)
             self._add(path, Node(values))
 
     def _refused(self, make: Callable[[], Any]) -> None:
@@ -121,7 +123,7 @@ class HierarchyProgram:
         for gone in self._subtree(path):
             del self.model[gone]
         if self.rng.random() < 0.5:
-            self.root.create_array(path, data=values, chunks=(2,), overwrite=True)
+            self.root.create_array(path, data=values, chunks=2, overwrite=True)
             self._add(path, Node(values))
         else:
             self.root.create_group(path, overwrite=True)
