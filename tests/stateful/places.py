@@ -26,7 +26,7 @@ from tessarr.storage import (
     ZipStore,
 )
 from tessarr.stores.base import Store
-from tessarr.stores.virtual.icechunk import is_session
+from tessarr.stores.virtual.branches import is_session
 from tessarr.stores.virtual.zarr_python import ZarrPythonStore
 
 _NUMBERS = itertools.count()

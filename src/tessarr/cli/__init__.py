@@ -18,6 +18,7 @@ from importlib import import_module
 
 from tessarr.cli.printing import ERROR, OK, PROBLEMS, note, print_json
 from tessarr.errors import TessarrError, ZarrUserWarning
+from tessarr.stores.virtual.branches import committing
 
 VERBS = (
     "info",
@@ -144,7 +145,8 @@ def _use_utf8() -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     try:
-        code: int = arguments.run(arguments)
+        with committing(f"tessarr {arguments.verb}"):
+            code: int = arguments.run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         _forget_output()

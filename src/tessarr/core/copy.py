@@ -26,6 +26,7 @@ from tessarr.stores.base import Store
 from tessarr.stores.functions import settle_below
 from tessarr.stores.path import join, prefix_of
 from tessarr.stores.url import StoreLike
+from tessarr.stores.virtual.branches import commits
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -205,6 +206,7 @@ def copy_all(
     return total
 
 
+@commits
 def copy_store(
     source: StoreLike,
     dest: StoreLike,

@@ -31,6 +31,7 @@ from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.path import prefix_of
 from tessarr.stores.url import StoreLike
+from tessarr.stores.virtual.branches import commits
 from tessarr.tools.copy_tree import Choices, ChunksChoice, TreePlan, format_of, plan_tree
 from tessarr.tools.files.joined import FilesSource
 from tessarr.tools.files.open import open_to_convert
@@ -75,6 +76,7 @@ class Report:
         }
 
 
+@commits
 @shows_progress(nbytes=True)
 def convert(
     source: StoreLike | Sequence[str | os.PathLike[str]], dest: StoreLike, *, path: str = "", kind: str | None = None,

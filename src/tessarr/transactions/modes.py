@@ -11,7 +11,7 @@ from tessarr.stores.base import Store
 from tessarr.stores.functions import publishes
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.protocols import Commit
-from tessarr.stores.virtual.icechunk import is_session
+from tessarr.stores.virtual.branches import is_session
 from tessarr.stores.wrappers.base import ForwardingStore, WrapperStore, innermost
 
 Mode: TypeAlias = Literal["auto", "journal", "publish", "swap"]

@@ -10,7 +10,7 @@ from tessarr.stores.fetch import Fetched, version_of
 from tessarr.stores.functions import children, settle_below
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.protocols import ConditionalSet, List, ListVersions, Settle
-from tessarr.stores.virtual.icechunk import is_session
+from tessarr.stores.virtual.branches import is_session
 from tessarr.stores.wrappers.base import WrapperStore
 from tessarr.types import Buffer, ByteRange
 

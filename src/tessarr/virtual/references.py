@@ -29,6 +29,7 @@ from tessarr.stores.buffers import byte_view
 from tessarr.stores.path import ancestors, join, path_of_file_url, prefix_of
 from tessarr.stores.transformed.manifest import MOST_NBYTES
 from tessarr.stores.url import StoreLike
+from tessarr.stores.virtual.branches import commits
 from tessarr.stores.virtual.reference import Reference
 from tessarr.types import JSON, Coords, JSONObject
 from tessarr.virtual.located import LocatedChunks, located_chunks
@@ -38,6 +39,7 @@ _NAME = "manifest.json"
 _TRANSFORMER: JSONObject = {"name": "chunk-manifest-json", "configuration": {"manifest": f"./{_NAME}"}}
 
 
+@commits
 def save_references(
     source: Array | Group | Mapping[str, Array | GroupMetadata],
     place: StoreLike,

@@ -18,6 +18,7 @@ from tessarr.errors import BaseZarrError, GroupNotFoundError, TessarrError
 from tessarr.stores.base import Store
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.url import StoreLike, store_from
+from tessarr.stores.virtual.branches import commits
 from tessarr.xarray.data_store import ByName, TessarrStore
 from tessarr.xarray.lazy_sources import check_not_own_source
 from tessarr.xarray.prepare import Nodes, Prepared, prepare, prepare_nodes
@@ -27,6 +28,7 @@ Mode = Literal["w", "w-", "a", "a-", "r+"]
 Region = Mapping[str, slice | Literal["auto"]] | Literal["auto"]
 
 
+@commits
 def to_zarr(
     obj: xarray.Dataset | xarray.DataArray | xarray.DataTree, store: StoreLike = None,
     mode: Mode | None = None, group: str | None = None,

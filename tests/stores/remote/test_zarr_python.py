@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,10 @@ from fsspec.implementations.memory import MemoryFileSystem
 from obstore.store import MemoryStore as ObstoreMemory
 
 import tessarr
-from tessarr.errors import StoreError, UnsupportedOperationError
+from tessarr.errors import StoreError
 from tessarr.stores.url import open_url
 from tessarr.stores.virtual.zarr_python import ZarrPythonStore
-from tessarr.tools.convert import convert
-from tests.narrow import array_of, numpy_of
+from tests.narrow import numpy_of
 from tests.stores.contract import StoreContract, plain
 from tests.stores.remote.servers import S3_OPTIONS, Server
 
@@ -145,94 +143,3 @@ def test_nodes_of_an_icechunk_session_are_found_and_replaced_without_keys_outsid
     assert sorted(store.list()) == ["g/zarr.json", "zarr.json"]
     with pytest.raises(StoreError, match="invalid zarr key"):
         store.set("meta", b"{}")
-
-
-def _session() -> tessarr.Group:
-    session = icechunk.Repository.create(icechunk.in_memory_storage()).writable_session("main")
-    return tessarr.open_group(session.store, mode="a")
-
-
-def test_nodes_of_an_icechunk_session_are_moved_and_replaced_by_conversions(tmp_path: Path) -> None:
-    group = _session()
-    group.create_array("a/x", data=np.arange(10), chunks=(3,))
-    group.move("a", "b/c")
-    chunks = [f"b/c/x/c/{number}" for number in range(4)]
-    assert sorted(group._store.list()) == [*chunks, "b/c/x/zarr.json", "b/c/zarr.json", "b/zarr.json", "zarr.json"]
-    assert array_of(group["b/c/x"])[...].tolist() == [*range(10)]
-    np.save(tmp_path / "five.npy", np.arange(5))
-    convert(tmp_path / "five.npy", group._store, path="b/c", overwrite=True)
-    assert array_of(group["b/c"])[...].tolist() == [*range(5)]
-
-
-def test_a_move_in_an_icechunk_session_that_fails_leaves_the_node_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    group = _session()
-    group.create_array("x", data=np.arange(10), chunks=(3,))
-    before = sorted(group._store.list())
-    real = icechunk.IcechunkStore.set
-
-    async def fails(self: Any, key: str, value: Any) -> None:
-        if key == "y/c/2":
-            raise OSError("no")
-        await real(self, key, value)
-
-    monkeypatch.setattr(icechunk.IcechunkStore, "set", fails)
-    with pytest.raises(StoreError, match="OSError: no"):
-        group.move("x", "y")
-    assert sorted(group._store.list()) == before
-    assert array_of(group["x"])[...].tolist() == [*range(10)]
-
-
-def test_members_of_an_icechunk_session_may_have_the_names_of_chunks() -> None:
-    group = _session()
-    group.create_array("c/0", data=np.arange(4).reshape(2, 2), chunks=(1, 1))
-    assert [path for path, _ in group.members(max_depth=None)] == ["c", "c/0"]
-    assert group._store.get("c") is None
-    assert sorted(group._store.list_prefix("c/0/c/1/")) == ["c/0/c/1/0", "c/0/c/1/1"]
-    assert [*group._store.list_prefix("no/such/node/")] == []
-
-
-def test_transactions_and_snapshots_of_icechunk_are_its_sessions() -> None:
-    group = _session()
-    with pytest.raises(UnsupportedOperationError, match="A session of Icechunk is one transaction"):
-        tessarr.transaction(group).__enter__()
-    with pytest.raises(UnsupportedOperationError, match="Open a read-only session"):
-        tessarr.snapshot(group)
-
-
-@pytest.mark.parametrize("shards", [None, (4, 4)])
-def test_rows_are_appended_in_an_icechunk_session(shards: tuple[int, int] | None) -> None:
-    group = _session()
-    data = np.arange(1, 71).reshape(7, 10)
-    z = group.create_array("x", data=data[:3, :5], chunks=(2, 2), shards=shards)
-    assert z.append(data[3:6, :5]) == (6, 5)
-    assert z.append(data[:6, 5:], axis=1) == (6, 10)
-    with tessarr.appender(z, batch=2) as out:
-        out.append(data[6:])
-    assert array_of(group["x"])[...].tolist() == data.tolist()
-
-
-@pytest.mark.parametrize("trouble", [OSError("no"), KeyboardInterrupt()])
-def test_an_append_in_an_icechunk_session_that_fails_is_undone(
-    trouble: BaseException, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    group = _session()
-    z = group.create_array("x", data=np.arange(1, 6), chunks=(4,))
-    before = sorted(group._store.list())
-    written = type(z._engine).write
-    failures = iter([trouble])
-
-    def fails(*arguments: Any) -> None:
-        written(*arguments)
-        for one in failures:
-            raise one
-
-    monkeypatch.setattr(type(z._engine), "write", fails)
-    with pytest.raises((OSError, KeyboardInterrupt)):
-        z.append(np.full(20, 9))
-    for thread in threading.enumerate():
-        if thread.name == "tessarr-detached":  # which undoes it after an interruption
-            thread.join()
-    assert sorted(group._store.list()) == before
-    assert z.shape == (5,)
-    z.resize(8)
-    assert z[...].tolist() == [1, 2, 3, 4, 5, 0, 0, 0]

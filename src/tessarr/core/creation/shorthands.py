@@ -30,6 +30,7 @@ from tessarr.keys.base import ChunkKeyEncodingLike
 from tessarr.settings import config as settings
 from tessarr.stores.base import Store
 from tessarr.stores.url import StoreLike
+from tessarr.stores.virtual.branches import commits
 from tessarr.types import ShapeLike
 
 
@@ -190,6 +191,7 @@ def _source_options(source: object, zarr_format: int | None) -> dict[str, Any]:
 # -- saving and loading --------------------------------------------------------------------------------------------------
 
 
+@commits
 def save_array(
     store: StoreLike,
     arr: npt.ArrayLike,
@@ -217,6 +219,7 @@ def save_array(
     _close_own(store, where)
 
 
+@commits
 def save_group(
     store: StoreLike,
     *args: object,

@@ -187,7 +187,7 @@ def _check_target(dest: StoreLike, storage_options: Mapping[str, object] | None)
     nothing."""
     if local_path(dest) is not None:
         return
-    from tessarr.stores.virtual.icechunk import is_session  # here, since local directories need none of it
+    from tessarr.stores.virtual.branches import is_session
 
     store, path, _ = locate(dest, None, None, storage_options)
     store._check_writable(path)

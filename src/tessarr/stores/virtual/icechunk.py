@@ -2,7 +2,8 @@
 
 ``s3://bucket/repo|icechunk:@branch.main/group`` is a branch (the default is ``main``), ``@tag.v1`` a tag, ``@SNAPSHOT`` a
 snapshot. A branch that is opened for writing is a session: its changes are visible to others after
-``store.session.commit("why")``, where ``store`` is `ZarrPythonStore.store`.
+``store.session.commit("why")``, where ``store`` is `ZarrPythonStore.store`. What opens a URL and gives nothing back by which to
+commit, such as a conversion, commits it (`branches.committing`); a session that ends with changes that are not committed warns.
 
 Source: https://icechunk.io, and ZEP 8 (draft) for the URLs.
 """
@@ -15,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from tessarr.errors import MissingDependencyError, StoreError, UnsupportedOperationError
 from tessarr.stores.remote.retry import scrub, scrub_url
+from tessarr.stores.virtual import branches
 
 if TYPE_CHECKING:
     from tessarr.stores.base import Store
@@ -46,13 +48,10 @@ def open_repository(
     except icechunk.IcechunkError as error:
         raise StoreError("icechunk cannot open the repository", store=scrub_url(root), got=scrub(str(error))) from None
     named = "/".join(f"@{kind}.{name}".replace("@snapshot_id.", "@") for kind, name in version.items())
-    return ZarrPythonStore(session.store, read_only=read_only, url=f"{scrub_url(root)}|icechunk:{named}"), rest
-
-
-def is_session(store: Store) -> bool:
-    """Return whether a store writes to an Icechunk session. Imports nothing."""
-    inner = getattr(store, "store", None)
-    return hasattr(inner, "session") and type(inner).__module__.startswith("icechunk")
+    store = ZarrPythonStore(session.store, read_only=read_only, url=f"{scrub_url(root)}|icechunk:{named}")
+    if not session.read_only:
+        store.branch = branches.opened(session, store.url)
+    return store, rest
 
 
 def forked(store: Store) -> Store | None:

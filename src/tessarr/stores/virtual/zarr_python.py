@@ -56,6 +56,8 @@ class ZarrPythonStore(AsyncFetchingStore):
 
     def __init__(self, store: Any, *, read_only: bool = False, url: str | None = None) -> None:
         self.store = store
+        self.branch: object = None
+        """What ends with the last copy of this store, for a branch of Icechunk that a URL opened."""
         self._url = url
         self.read_only = read_only or bool(store.read_only)
         if not self._is_local:

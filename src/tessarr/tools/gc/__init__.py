@@ -34,6 +34,7 @@ from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import List
 from tessarr.stores.transformed.garbage import collect
 from tessarr.stores.url import StoreLike
+from tessarr.stores.virtual.branches import commits
 from tessarr.tools.check import check_documents
 from tessarr.tools.gc.idle import Idle, is_old
 from tessarr.tools.gc.work import files_of_work, prefixes_of_work, remove_file
@@ -76,6 +77,7 @@ class GarbageReport:
         return {"store": self.store, "dry_run": self.dry_run, "items": [item.to_json() for item in self.items]}
 
 
+@commits
 def gc(
     place: StoreLike,
     *,

@@ -37,6 +37,7 @@ from tessarr.core.stored import metadata_io
 from tessarr.core.stored.walk import read_entries
 from tessarr.errors import ArrayNotFoundError, ReadOnlyError, UnsupportedOperationError
 from tessarr.stores.url import StoreLike
+from tessarr.stores.virtual.branches import commits
 from tessarr.tools.pyramid.describe import Describing, attributes_of, list_label
 from tessarr.tools.pyramid.levels import MIN_SIZE, Factors, Level, factors_of, level_metadata, plan
 from tessarr.tools.pyramid.pieces import PIECE_NBYTES, Checkpoint
@@ -49,6 +50,7 @@ Progress = Callable[[int, int, str], None]
 """Called with the number of bytes written, the number of bytes of all levels, and the name of the level."""
 
 
+@commits
 @shows_progress(nbytes=True)
 def build_pyramid(
     group: Group | StoreLike,

@@ -1,5 +1,7 @@
 """Stage the levels of an array beside an archive that cannot delete, and copy them into it when they are complete.
 
+The same for a session of Icechunk, which takes no checkpoint.
+
 Until then the archive is not written, so a run that fails or is killed leaves it unchanged. Levels and checkpoint are in
 a directory, ``.ARCHIVE.ARRAY.pyramid.partial`` beside the archive, where the next run resumes. An archive that is not a
 file (in memory, remote) gets a temporary directory, which is removed when the run stops.
@@ -18,23 +20,27 @@ from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.walk import read_entries
+from tessarr.stores.base import Store
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import Delete
+from tessarr.stores.virtual.branches import is_session
 from tessarr.stores.zip.store import ZipStore
 from tessarr.tools.pyramid.levels import Level
 
 
 @contextmanager
 def staging_group(group: Group, base: Array) -> Iterator[Group]:
-    """Yield the group to build levels in: `group`, or a group in a directory beside a store that cannot delete.
+    """Yield the group to build levels in: `group`, or a group in a directory beside a store that cannot delete, or has no
+    other keys than those of nodes.
 
     The directory is removed when the block ends without an error; else it is kept, if the next run can find it.
     """
-    if isinstance(group._store, Delete):
+    store: Store = group._store
+    if not is_session(store) and isinstance(store, Delete):
         yield group
         return
-    file = group._store.path if isinstance(group._store, ZipStore) else None
+    file = store.path if isinstance(store, ZipStore) else None
     if file is None:
         place = tempfile.mkdtemp(suffix=".pyramid.partial")
     else:
@@ -42,11 +48,11 @@ def staging_group(group: Group, base: Array) -> Iterator[Group]:
         last = hashlib.sha256(base.path.encode()).hexdigest()[:8]
         place = os.path.join(folder, f".{name}.{last}.pyramid.partial")
         os.makedirs(place, exist_ok=True)
-    with LocalStore(place) as store:
-        if read_entries(store, [group.path])[0].kind is None:
-            metadata_io.create_node(store, group.path, group._metadata.with_attributes({}))
+    with LocalStore(place) as beside:
+        if read_entries(beside, [group.path])[0].kind is None:
+            metadata_io.create_node(beside, group.path, group._metadata.with_attributes({}))
         try:
-            yield Group(store, group.path)
+            yield Group(beside, group.path)
         except BaseException:
             if file is None:
                 shutil.rmtree(place, ignore_errors=True)
