@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import obstore.store
 import pytest
 
 import tessarr
 from tessarr.core.stored import move as moving
 from tessarr.errors import BaseZarrError, CodecError, ConflictError, ContainsArrayError, CopyError, StoreError
-from tessarr.storage import LocalStore, MemoryStore
+from tessarr.storage import LocalStore, MemoryStore, ObjectStore
 from tessarr.stores.base import Fetch
+from tessarr.stores.wrappers.base import ForwardingStore
 from tessarr.tools.convert import convert
 from tests.plan.test_beside_others_plans import Bucket
 
@@ -151,6 +153,24 @@ def test_a_conversion_that_cannot_be_put_in_place_leaves_the_old_node(
         convert(source(lambda: None), store, path="a", overwrite=True)
     assert tessarr.open_array(store, path="a", mode="r")[:].tolist() == [7, 7, 7]
     assert {key.partition("/")[0] for key in store.list()} == {"a", "zarr.json"}
+
+
+def test_a_conversion_that_has_removed_the_old_node_and_fails_leaves_the_new_one() -> None:
+    """In object storage the old node is removed first: then the new one is all there is."""
+    store = ObjectStore(obstore.store.MemoryStore())
+    tessarr.create_group(store).create_array("a", data=[7, 7, 7])
+
+    class Full(ForwardingStore):
+        def set_if_not_exists(self, key: str, value: Any) -> bool:
+            if key == "a/zarr.json":
+                raise StoreError("the bucket is full")
+            return super().set_if_not_exists(key, value)
+
+    with pytest.raises(StoreError, match="the bucket is full") as trouble:
+        convert(source(lambda: None), Full(store), path="a", overwrite=True)
+    place = trouble.value.__notes__[0].partition("is complete at /")[2].partition(":")[0]
+    tessarr.open_group(store).move(place, "a")
+    assert tessarr.open_array(store, path="a", mode="r")[:3].tolist() == [1, 2, 3]
 
 
 @pytest.mark.parametrize("kind", ["local", "memory"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,3 +57,12 @@ def test_a_missing_value_that_the_type_cannot_hold_is_refused(missing: Any) -> N
     with pytest.raises(ValueError, match="uint8 cannot hold"):
         build_pyramid(group, "0", levels=1, missing=missing)
     build_pyramid(group, "0", levels=1, missing=float("nan"))
+
+
+def test_an_array_that_is_short_enough_is_its_only_level(tmp_path: Path) -> None:
+    group = tessarr.create_group(tmp_path)
+    group.create_array("a", data=np.zeros((12, 10)))
+    assert [level.name for level in build_pyramid(group, "a")] == ["a"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "zarr.json"]
+    described: Any = group.attrs["multiscales"]
+    assert [dataset["path"] for dataset in described[0]["datasets"]] == ["a"]

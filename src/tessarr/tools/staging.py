@@ -21,7 +21,7 @@ from tessarr.core.stored import metadata_io
 from tessarr.core.stored.consolidated import follow_directory
 from tessarr.core.stored.create_nodes import describe_made, take_back
 from tessarr.core.stored.move import replace_node
-from tessarr.core.stored.read_nodes import NodeMetadata
+from tessarr.core.stored.read_nodes import NodeMetadata, read_node
 from tessarr.core.stored.walk import read_entries
 from tessarr.errors import BaseZarrError, NodeNotFoundError, StoreError, TessarrError, UnsupportedOperationError
 from tessarr.metadata import serialize
@@ -347,14 +347,27 @@ def _within(store: Store, path: str, overwrite: bool, zarr_format: ZarrFormat) -
     # Missing groups above a new node are created, and removed again after an error.
     groups = () if present else metadata_io.require_ancestors(store, at, zarr_format)
     made: dict[str, NodeMetadata] = {above: GroupMetadata(zarr_format=zarr_format) for above in groups}
+    is_complete = False
     try:
         yield Staging(store, at, made, present)
+        is_complete = present
         if present:
             with one_copy(store, path):
                 replace_node(store, at, path)
         describe_made(store, {path + place[len(at) :]: node for place, node in made.items()} if present else made)
         store.close()
-    except BaseException:
+    except BaseException as error:
         with suppress(Exception):
-            take_back(store, made)
+            if is_complete and _is_lost(store, path, at):
+                what = (
+                    f"the old node at /{path} is removed, and the new one is complete at /{at}: move it, or repeat this"
+                )
+                error.add_note(what)
+            else:
+                take_back(store, made)
         raise
+
+
+def _is_lost(store: Store, path: str, at: str) -> bool:
+    """Whether a node is at `at` that replaces the one at `path`, which is removed already."""
+    return read_node(store, path) is None and read_node(store, at) is not None

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import tessarr
+import tessarr.plan
 from tessarr.cli import main
 from tessarr.common import extension
 from tessarr.conventions import ome
@@ -28,9 +29,11 @@ from tessarr.errors import (
     ReadOnlyError,
     StoreError,
     TessarrError,
+    UnsupportedOperationError,
 )
 from tessarr.metadata import n5
 from tessarr.storage import N5FSStore, N5Store
+from tessarr.tools.convert import convert
 from tests.narrow import array_of, group_of
 from tests.stores.contract import WriteContract
 
@@ -564,3 +567,27 @@ class TestN5Store(WriteContract):
     @pytest.fixture
     def store(self) -> N5Store:
         return N5Store({})
+
+
+def test_datasets_are_replaced_by_conversions_moved_and_removed(tmp_path: Path) -> None:
+    """A directory with blocks is a group without attributes: it is not in the way of the dataset's own."""
+    container = f"{tmp_path / 'x.n5'}|n5:"
+    np.save(tmp_path / "a.npy", np.arange(12.0).reshape(3, 4))
+    convert(tmp_path / "a.npy", container, path="a", chunks=(3, 4))
+    convert(tmp_path / "a.npy", container, path="a", chunks=(2, 2), overwrite=True)
+    group = tessarr.open_group(container)
+    assert array_of(group["a"]).chunks == (2, 2)
+    group.move("a", "b/c")
+    assert [path for path, _ in group.members(max_depth=None)] == ["b", "b/c"]
+    assert array_of(group["b/c"])[...].tolist() == np.arange(12.0).reshape(3, 4).tolist()
+    tessarr.create_n5(tmp_path / "x.n5", path="b/c", shape=(2,), chunks=(2,), dtype="i4", overwrite=True)
+    assert array_of(group["b/c"]).shape == (2,)
+    del group["b"]
+    assert sorted(group._store.list()) == ["zarr.json"]
+
+
+def test_a_plan_refuses_a_container_and_leaves_nothing(tmp_path: Path) -> None:
+    tessarr.create_array(tmp_path / "a.zarr", data=[1, 2, 3])
+    with pytest.raises(UnsupportedOperationError, match="a directory of N5 with blocks is a group"):
+        tessarr.plan.rechunk(tmp_path / "a.zarr", f"{tmp_path / 'x.n5'}|n5:", path="a", chunks=(1,))
+    assert not (tmp_path / "x.n5").exists()

@@ -183,11 +183,12 @@ def _writing(
 
 
 def _check_target(dest: StoreLike, storage_options: Mapping[str, object] | None) -> None:
-    """Raise `ReadOnlyError` for a store that is not written to, `UnsupportedOperationError` for one of Icechunk. Requests
-    nothing."""
+    """Raise `ReadOnlyError` for a store that is not written to, `UnsupportedOperationError` for a session of Icechunk and a
+    container of N5. Requests nothing."""
     if local_path(dest) is not None:
         return
     from tessarr.stores.virtual.branches import is_session
+    from tessarr.stores.virtual.container import ContainerStore
 
     store, path, _ = locate(dest, None, None, storage_options)
     store._check_writable(path)
@@ -196,4 +197,10 @@ def _check_target(dest: StoreLike, storage_options: Mapping[str, object] | None)
             "tasks write chunks before documents, which Icechunk refuses, and commit nothing",
             store=store.url,
             hint="Write with tessarr.dask.store or tessarr.xarray.to_zarr, which fork the session and merge it",
+        )
+    if isinstance(store, ContainerStore):
+        raise UnsupportedOperationError(
+            "tasks write chunks before documents, and a directory of N5 with blocks is a group",
+            store=store.url,
+            hint="Convert to it in one process (tessarr.tools.convert)",
         )

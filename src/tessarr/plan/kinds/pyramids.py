@@ -425,6 +425,8 @@ def build_levels(
     whether it was carried out.
     """
     documents = tuple(level_metadata(base, level, method) for level in levels[1:])
+    if not documents:  # the array is no longer than a level may be
+        return
     befores = (base._metadata, *documents)
     tilings = [
         _boxes(after, before, level, memory)

@@ -40,6 +40,8 @@ _LEVEL = re.compile(r"(.*/)?(s[0-9]+)/")
 _TIMEPOINT = re.compile(r"(.*/)?timepoint[0-9]+/")
 _LEVELS_AT_ONCE = 8
 _MOST_LEVELS = 64
+_CLAIMS = ".tessarr_"
+"""The names of objects by which clients agree begin so; a directory with no others is of a node that is made or removed."""
 _FOREIGN_DOCUMENTS = frozenset((".zarray", ".zgroup", ".zattrs", ".zmetadata", "meta", "attrs"))
 """Documents of other formats, which an N5 container does not have."""
 
@@ -111,7 +113,8 @@ class N5Store(ContainerStore):
         attributes = self._attributes(prefix)
         if attributes is None:
             listing = self.store.list_dir(prefix)
-            if not (listing.keys or listing.prefixes) or self._is_within_dataset(prefix):
+            values = [key for key in listing.keys if not key.rpartition("/")[2].startswith(_CLAIMS)]
+            if not (values or listing.prefixes) or self._is_within_dataset(prefix):
                 return None
             attributes = {}
         try:
@@ -203,6 +206,15 @@ class N5Store(ContainerStore):
             return self.store._set_if_match(key, value, if_match)
         converted = self._to_n5(prefix, value, self.store.get(prefix + n5.DOCUMENT))
         return self.store._set_if_match(prefix + n5.DOCUMENT, converted, if_match)
+
+    def set_if_not_exists(self, key: str, value: Buffer) -> bool:
+        """See `Store.set_if_not_exists`. A directory without attributes has no document, though it is a group: a node whose
+        blocks are there already gets one."""
+        self._check_writable(key)
+        prefix = self._node_prefix(key)
+        if prefix is None:
+            return self.store.set_if_not_exists(key, value)
+        return self.store.set_if_not_exists(prefix + n5.DOCUMENT, self._to_n5(prefix, value, None))
 
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         """See `Store.update`: under the lock of the wrapped store."""
