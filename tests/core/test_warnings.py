@@ -43,6 +43,7 @@ from tessarr.settings import config
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.remote.loop import run_concurrently
+from tessarr.stores.virtual import branches
 from tests.conformance.documents import array_document, v2_array_document
 from tests.simulation.simulator import Bucket, Client
 
@@ -377,6 +378,25 @@ def left_uncommitted(array: tessarr.Array) -> None:
     array.commit()
 
 
+class ChangedSession:
+    """A session of Icechunk with changes."""
+
+    has_uncommitted_changes = True
+
+    def commit(self, message: str, *, rebase_with: object) -> str:
+        """See `tessarr.stores.virtual.branches.Session`."""
+        return message
+
+    def discard_changes(self) -> None:
+        """Do nothing."""
+
+
+def dropped_branch() -> None:
+    """Drop what keeps the session of a branch that a URL opened."""
+    held = [branches.opened(ChangedSession(), "file:///r|icechunk:")]
+    held.clear()  # what the end of a tessarr.Array leads to
+
+
 CASES = [
     *(Case(site, kind, message, reading(documents)) for site, kind, message, documents in DOCUMENTS),
     *(Case(site, kind, message, reading_later(documents)) for site, kind, message, documents in DOCUMENTS),
@@ -669,6 +689,12 @@ CASES = [
         lambda *_: left_uncommitted(
             tessarr.create_array({}, **SMALL, storage_transformers=[{"name": "tessarr.versioned"}])
         ),
+    ),
+    Case(
+        "stores/virtual/branches.py:_warn_of_loss",
+        ZarrUserWarning,
+        "was not committed, and is lost",
+        lambda *_: dropped_branch(),
     ),
     *(
         Case("metadata/array.py:__post_init__", ZarrRuntimeWarning, "payload or sign of a NaN", provoke)

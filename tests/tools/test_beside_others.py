@@ -168,7 +168,7 @@ def test_a_conversion_that_has_removed_the_old_node_and_fails_leaves_the_new_one
 
     with pytest.raises(StoreError, match="the bucket is full") as trouble:
         convert(source(lambda: None), Full(store), path="a", overwrite=True)
-    place = trouble.value.__notes__[0].partition("is complete at /")[2].partition(":")[0]
+    place = trouble.value.__notes__[0].partition("the new one is at /")[2].partition(":")[0]
     tessarr.open_group(store).move(place, "a")
     assert tessarr.open_array(store, path="a", mode="r")[:3].tolist() == [1, 2, 3]
 

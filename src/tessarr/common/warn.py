@@ -46,7 +46,7 @@ _is_silent: ContextVar[bool] = ContextVar("tessarr_is_silent", default=False)
 _issued = 0
 """Changed by every warning; two at once may count as one."""
 _OURS = __name__.partition(".")[0]
-_DRIVERS = frozenset(("asyncio", "concurrent", "contextlib", "functools", "threading"))
+_DRIVERS = frozenset(("asyncio", "concurrent", "contextlib", "functools", "threading", "weakref"))
 """Modules of the standard library that call functions on behalf of other code, whose line the warning names."""
 
 

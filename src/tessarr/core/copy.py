@@ -19,7 +19,7 @@ from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.stored.consolidated import follow_changes
 from tessarr.core.stored.create_nodes import Watched
-from tessarr.core.stored.move import copy_key, take_back_copies
+from tessarr.core.stored.move import copy_key, documents_last, take_back_copies
 from tessarr.errors import CopyError
 from tessarr.metadata import formats
 from tessarr.stores.base import Store
@@ -236,7 +236,7 @@ def copy_store(
     if not dry_run:
         open_transactions.refuse_outside(to_store, to_path)
         settle_below(to_store, prefix_of(to_path))
-    names = sorted(key[len(from_prefix) :] for key in from_store.list_prefix(from_prefix))
+    names = sorted((key[len(from_prefix) :] for key in from_store.list_prefix(from_prefix)), key=documents_last)
     names = [name for name in names if keep(name) and not drop(name)]
     with nullcontext() if dry_run else one_copy(to_store, to_path):
         return _copy_keys(from_store, from_path, to_store, to_path, names, if_exists, dry_run, _logger(log))

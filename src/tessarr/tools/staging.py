@@ -23,7 +23,16 @@ from tessarr.core.stored.create_nodes import describe_made, take_back
 from tessarr.core.stored.move import replace_node
 from tessarr.core.stored.read_nodes import NodeMetadata, read_node
 from tessarr.core.stored.walk import read_entries
-from tessarr.errors import BaseZarrError, NodeNotFoundError, StoreError, TessarrError, UnsupportedOperationError
+from tessarr.errors import (
+    BaseZarrError,
+    ConflictError,
+    ContainsArrayError,
+    ContainsGroupError,
+    NodeNotFoundError,
+    StoreError,
+    TessarrError,
+    UnsupportedOperationError,
+)
 from tessarr.metadata import serialize
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
@@ -52,13 +61,22 @@ class Staging(NamedTuple):
         """Create nodes, by path below `path`, parents before children, none of which may be there."""
         for below, metadata in nodes.items():
             path = join(self.path, below)
-            if self.replaces:
-                serialize.warn_of_unstable_array(metadata)
-                for key, data in metadata_io.keyed_documents(path, metadata.documents()).items():
-                    metadata_io.put_document(self.store, key, data, overwrite=False)
-            else:
-                metadata_io.create_node(self.store, path, metadata, newer=True)  # see `describe_made`
+            try:
+                self._create(path, metadata)
+            except (ConflictError, ContainsArrayError, ContainsGroupError):
+                raise
+            except BaseException:
+                self.made[path] = metadata  # it may be there
+                raise
             self.made[path] = metadata
+
+    def _create(self, path: str, metadata: NodeMetadata) -> None:
+        if self.replaces:
+            serialize.warn_of_unstable_array(metadata)
+            for key, data in metadata_io.keyed_documents(path, metadata.documents()).items():
+                metadata_io.put_document(self.store, key, data, overwrite=False)
+        else:
+            metadata_io.create_node(self.store, path, metadata, newer=True)  # see `describe_made`
 
 
 @contextmanager
@@ -358,16 +376,18 @@ def _within(store: Store, path: str, overwrite: bool, zarr_format: ZarrFormat) -
         store.close()
     except BaseException as error:
         with suppress(Exception):
-            if is_complete and _is_lost(store, path, at):
-                what = (
-                    f"the old node at /{path} is removed, and the new one is complete at /{at}: move it, or repeat this"
-                )
-                error.add_note(what)
-            else:
+            if not is_complete or _is_there(store, path):
                 take_back(store, made)
+            else:
+                error.add_note(
+                    f"the old node at /{path} may be removed, and the new one is at /{at}: move it, or repeat this"
+                )
         raise
 
 
-def _is_lost(store: Store, path: str, at: str) -> bool:
-    """Whether a node is at `at` that replaces the one at `path`, which is removed already."""
-    return read_node(store, path) is None and read_node(store, at) is not None
+def _is_there(store: Store, path: str) -> bool:
+    """Whether there is a node at `path`; ``False`` also where that is unknown."""
+    try:
+        return read_node(store, path) is not None
+    except StoreError:
+        return False

@@ -22,7 +22,13 @@ from tessarr.core.stored import metadata_io
 from tessarr.core.stored.create_nodes import Watched, create_node_steps
 from tessarr.dtypes.parse import DTypeLike
 from tessarr.engine.bound import RuntimeOptions
-from tessarr.errors import BaseZarrError, ContainsGroupError, ReadOnlyError, ZarrDeprecationWarning
+from tessarr.errors import (
+    BaseZarrError,
+    ContainsGroupError,
+    ReadOnlyError,
+    StaleConsolidatedError,
+    ZarrDeprecationWarning,
+)
 from tessarr.grids.guess import ChunksLike, ShardsLike
 from tessarr.keys.base import ChunkKeyEncodingLike
 from tessarr.metadata.array import ArrayMetadata
@@ -135,10 +141,16 @@ async def _create_steps(
 ) -> Array:
     if overwrite and isinstance(data, Array):
         refuse_aliasing(data, store, path)
-    await create_node_steps(store, path, metadata, overwrite=overwrite)
+    late: StaleConsolidatedError | None = None
+    try:
+        await create_node_steps(store, path, metadata, overwrite=overwrite)
+    except StaleConsolidatedError as error:
+        late = error  # the array is there, and gets its values
     array = Array._make(store, path, metadata, options, read_only=False, order=order)
     if data is not None:
         write_values(data, array)
+    if late is not None:
+        raise late
     return array
 
 

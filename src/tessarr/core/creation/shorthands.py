@@ -24,7 +24,7 @@ from tessarr.core.open import create_group, open, open_array, open_group
 from tessarr.core.stored.consolidate import consolidate_steps
 from tessarr.core.stored.create_nodes import create_nodes
 from tessarr.core.tree import TreeView
-from tessarr.errors import ZarrDeprecationWarning
+from tessarr.errors import StaleConsolidatedError, ZarrDeprecationWarning
 from tessarr.grids.guess import ChunksLike, ShardsLike
 from tessarr.keys.base import ChunkKeyEncodingLike
 from tessarr.settings import config as settings
@@ -128,22 +128,20 @@ def from_array(
     }
     names = {"attributes": attributes, "dimension_names": dimension_names, "chunk_key_encoding": chunk_key_encoding}
     rest: dict[str, Any] = {key: kept[key] if value is None else value for key, value in names.items()}
-    made = create_array(
-        store,
-        name=name,
-        shape=source.shape,
-        dtype=type_of(source),
-        fill_value=kept["fill_value"] if fill_value is DEFAULT else fill_value,
-        order=order or kept["order"],
-        zarr_format=zarr_format or kept["zarr_format"],
-        storage_options=storage_options,
-        overwrite=overwrite,
-        config=config,
-        **given,
-        **rest,
-    )
+    number = zarr_format or kept["zarr_format"]
+    value = kept["fill_value"] if fill_value is DEFAULT else fill_value
+    late: StaleConsolidatedError | None = None
+    try:
+        made = create_array(
+            store, name=name, shape=source.shape, dtype=type_of(source), fill_value=value, order=order or kept["order"],
+            zarr_format=number, storage_options=storage_options, overwrite=overwrite, config=config, **given, **rest,
+        )  # fmt: skip
+    except StaleConsolidatedError as error:  # the array is there, and gets its values
+        late, made = error, open_array(store, path=name, mode="r+", storage_options=storage_options, config=config)
     if write_data:
         write_values(source, made)
+    if late is not None:
+        raise late
     return made
 
 

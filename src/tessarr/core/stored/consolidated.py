@@ -114,7 +114,7 @@ async def follow_change_steps(
         if isinstance(error, DurabilityError) or open_transactions.is_overlay(store):
             raise  # in a transaction nothing is stored yet
         raise StaleConsolidatedError(
-            "the change is stored, but consolidated metadata could not be updated",
+            "the documents are stored, but consolidated metadata could not be updated",
             store=store.url,
             path=f"/{path}",
             key=error.key,

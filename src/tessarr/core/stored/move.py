@@ -72,6 +72,17 @@ def copy_key(
     return byte_view(value).nbytes
 
 
+def documents_last(key: str) -> tuple[bool, int, bool, str]:
+    """Order keys: chunks, then documents, those of members before those of their group, that which makes a node last.
+
+    >>> sorted([".zgroup", "a/.zarray", "a/.zattrs", "a/0"], key=documents_last)
+    ['a/0', 'a/.zattrs', 'a/.zarray', '.zgroup']
+    """
+    name = key.rpartition("/")[2]
+    is_document = name in formats.DOCUMENT_NAMES
+    return is_document, -key.count("/") if is_document else 0, name in MAKE_NODES, key
+
+
 def take_back_copies(source: Store, dest: Store, made: Mapping[str, str]) -> None:
     """Remove the copies, by the keys of what was copied, unless another client has replaced them. Consolidated metadata, which
     another client may have updated meanwhile, gets what is there then."""
@@ -277,14 +288,15 @@ def _copy_all(store: Store, old: str, new: str, removal: Removal | None = None) 
     """
     version = store.version if isinstance(store, ConditionalSet) else None
     own = {old + name for name in formats.DOCUMENT_NAMES}
-    last = {old + name for name in MAKE_NODES}
     copied: dict[str, Version | None] = {}
     made: dict[str, str] = {}
+    doubtful: dict[str, str] = {}
     try:
         keys = {*store.list_prefix(old)}
-        for key in sorted(keys, key=lambda key: (key in own, key in last, key)):
+        for key in sorted(keys, key=documents_last):
             copied[key] = None if version is None else version(key)
             target = new + key[len(old) :]
+            doubtful = {key: target}
             if removal is not None:
                 run_steps(removal.keep_steps(always=key in own))
             if key not in own:
@@ -304,7 +316,7 @@ def _copy_all(store: Store, old: str, new: str, removal: Removal | None = None) 
     except BaseException:
         # A write that failed may have been carried out. With the last document at the destination the copy is complete.
         if not any(store.exists(new + name) for name in MAKE_NODES):
-            take_back_copies(store, store, made)
+            take_back_copies(store, store, {**made, **doubtful})
         raise
 
 

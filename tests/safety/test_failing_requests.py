@@ -1,0 +1,175 @@
+"""Object storage of which one request fails, or each one from some moment on, before or after it was carried out.
+
+What replaces, moves or copies nodes leaves the old node, or the new one, or says in its error where the new one is; a node that
+is there has all its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import obstore.store
+import pytest
+
+import tessarr
+from tessarr.core.claims import removals
+from tessarr.errors import NodeNotFoundError, StaleConsolidatedError, StoreError
+from tessarr.storage import MemoryStore, ObjectStore
+from tessarr.stores.base import Store
+from tessarr.stores.wrappers.base import ForwardingStore
+from tessarr.tools.convert import convert
+
+REQUESTS = (
+    *("get", "fetch", "list_prefix", "list_dir", "list", "exists", "version"),
+    *("set", "set_if", "set_if_not_exists", "update", "delete", "delete_many", "delete_prefix"),
+)
+OLD, NEW = [*range(1, 11)], [*range(101, 113)]
+HOW = ["before", "after", "lasting before", "lasting after"]
+Format = Literal[2, 3]
+
+
+class Plan:
+    """Which request fails, and how."""
+
+    def __init__(self, number: int, how: str) -> None:
+        self.number, self.how, self.count = number, how, 0
+
+    def call(self, request: Callable[[], Any]) -> Any:
+        self.count += 1
+        fails = self.count == self.number or (self.how.startswith("lasting") and self.count > self.number > 0)
+        if fails and self.how.endswith("after"):
+            request()
+        if fails:
+            raise StoreError("the request failed")
+        return request()
+
+
+class Failing(ForwardingStore):
+    """Requests to the wrapped store, of which some fail."""
+
+    def __init__(self, store: Store, plan: Plan) -> None:
+        super().__init__(store)
+        self.plan = plan
+
+
+def _failing(name: str) -> Callable[..., Any]:
+    def call(self: Failing, *args: Any, **options: Any) -> Any:
+        return self.plan.call(lambda: getattr(ForwardingStore, name)(self, *args, **options))
+
+    return call
+
+
+for _name in REQUESTS:
+    setattr(Failing, _name, _failing(_name))
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(removals, "_PAUSES_S", (0.0, 0.0))
+
+
+def _source(zarr_format: Format) -> MemoryStore:
+    store = MemoryStore()
+    group = tessarr.create_group(store, zarr_format=zarr_format)
+    for name in ("b", "c"):
+        group.create_array(name, data=NEW, chunks=(4,))
+    return store
+
+
+def _filled(zarr_format: Format) -> Store:
+    store = ObjectStore(obstore.store.MemoryStore())
+    group = tessarr.create_group(store, zarr_format=zarr_format)
+    group.create_array("g/b", data=OLD, chunks=(3,))
+    return store
+
+
+def _values(store: Store, path: str) -> list[int] | None:
+    """The values of the array at a path; ``None``: there is none."""
+    try:
+        found: list[int] = tessarr.open_array(store, path=path, mode="r")[...].tolist()
+    except NodeNotFoundError:
+        return None
+    return found
+
+
+def _runs(zarr_format: Format, how: str, do: Callable[[Store], object]) -> Iterator[tuple[Store, StoreError]]:
+    """Run `do` once for each of its requests, which fails, and give what is left, and the error."""
+    number = 1
+    while True:
+        store, plan = _filled(zarr_format), Plan(number, how)
+        try:
+            do(Failing(store, plan))
+        except StoreError as error:
+            yield store, error
+        if plan.count < number:
+            assert number > 5
+            return
+        number += 1
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_a_group_that_is_moved_is_whole_wherever_it_is_found(zarr_format: Format, how: str) -> None:
+    for store, _ in _runs(zarr_format, how, lambda failing: tessarr.open_group(failing).move("g", "m")):
+        found = {path: _values(store, path) for path in ("g/b", "m/b")}
+        assert OLD in found.values(), found
+        assert {*map(str, found.values())} <= {str(OLD), "None"}
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_a_group_that_is_replaced_is_the_old_one_or_the_new_one_or_the_error_says_where_it_is(
+    zarr_format: Format, how: str
+) -> None:
+    source = _source(zarr_format)
+
+    def replace(failing: Store) -> None:
+        convert(source, failing, path="g", overwrite=True, zarr_format=zarr_format)
+
+    seen = set()
+    for store, error in _runs(zarr_format, how, replace):
+        found = _values(store, "g/b")
+        seen.add(str(found))
+        if found is None:
+            (note,) = error.__notes__
+            place = note.partition("the new one is at /")[2].partition(":")[0]
+            assert [_values(store, f"{place}/{name}") for name in ("b", "c")] == [NEW, NEW]
+        else:
+            assert found in (OLD, NEW)
+    assert seen == {str(OLD), str(NEW), "None"}
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_keys_that_are_copied_make_no_array_without_its_chunks(zarr_format: Format, how: str) -> None:
+    source = _source(zarr_format)
+    for store, _ in _runs(zarr_format, how, lambda failing: tessarr.copy_store(source, failing, dest_path="s")):
+        assert _values(store, "s/b") in (NEW, None)
+
+
+@pytest.mark.parametrize("how", ["before", "after"])
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_a_conversion_to_a_new_path_that_fails_leaves_nothing(zarr_format: Format, how: str) -> None:
+    source = _source(zarr_format)
+
+    def make(failing: Store) -> None:
+        convert(source, failing, path="n", zarr_format=zarr_format)
+
+    for store, _ in _runs(zarr_format, how, make):
+        assert _values(store, "n/b") in (NEW, None)
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_an_array_gets_its_values_where_consolidated_metadata_cannot_be_updated(zarr_format: Format) -> None:
+    def create(failing: Store) -> None:
+        tessarr.open_group(failing).create_array("n", data=NEW, chunks=(4,))
+
+    def copy(failing: Store) -> None:
+        tessarr.copy(tessarr.open_group(source)["b"], tessarr.open_group(failing), name="n")
+
+    source = _source(zarr_format)
+    for do in (create, copy):
+        late = [store for store, error in _runs(zarr_format, "before", do) if isinstance(error, StaleConsolidatedError)]
+        assert late
+        assert [_values(store, "n") for store in late] == [NEW] * len(late)
