@@ -1,9 +1,9 @@
 """Stage new data, and move it to its destination only when it is complete.
 
-On a file system the data is written beside its destination, under a hidden name, and renamed, without `overwrite` only to a
-free name; elsewhere it is written to a free path, whose documents are created first and only where none are, or beside the node
-it replaces and moved at the end. After an error what was written is removed, and nothing that another client has made.
-A process that is killed leaves the hidden ``.NAME.*.partial`` behind, and the old data unchanged.
+The data is written beside its destination, under a hidden name, and renamed, without `overwrite` only to a free name. Where no
+rename is one step, as in object storage, it is written to a free path, whose documents are created first and only where none
+are, or beside the node it replaces and copied at the end. After an error what was written is removed, and nothing that another
+client has made. A process that is killed leaves the hidden ``.NAME*.partial`` behind, and the old data unchanged.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from tessarr.core.claims.one_copy import one_copy
 from tessarr.core.locate import locate
 from tessarr.core.open import open as open_node
-from tessarr.core.stored import metadata_io
+from tessarr.core.stored import create_nodes, metadata_io
 from tessarr.core.stored.consolidated import follow_directory
 from tessarr.core.stored.create_nodes import describe_made, take_back
-from tessarr.core.stored.move import replace_node
+from tessarr.core.stored.move import move_node, replace_node
 from tessarr.core.stored.read_nodes import NodeMetadata, read_node
 from tessarr.core.stored.walk import read_entries
 from tessarr.errors import (
@@ -37,8 +37,9 @@ from tessarr.metadata import serialize
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.path import join, normalize_path, path_of_file_url, prefix_of
-from tessarr.stores.protocols import Delete
+from tessarr.stores.protocols import Delete, RenamePrefix
 from tessarr.stores.url import StoreLike, as_url, is_url, same_place, store_from
+from tessarr.stores.virtual.branches import is_session
 from tessarr.stores.wrappers.base import WrapperStore
 from tessarr.stores.wrappers.prefix import PrefixStore
 from tessarr.types import ZarrFormat
@@ -54,8 +55,8 @@ class Staging(NamedTuple):
     path: str
     made: dict[str, NodeMetadata]
     """The nodes that were created, by path: what is removed after an error. Their writer adds them."""
-    replaces: bool = False
-    """Whether what is written takes the place of a node, above which no group is created."""
+    is_hidden: bool = False
+    """Whether `path` is not where the nodes will be: no group is created above it."""
 
     def create(self, nodes: Mapping[str, NodeMetadata]) -> None:
         """Create nodes, by path below `path`, parents before children, none of which may be there."""
@@ -71,7 +72,8 @@ class Staging(NamedTuple):
             self.made[path] = metadata
 
     def _create(self, path: str, metadata: NodeMetadata) -> None:
-        if self.replaces:
+        if self.is_hidden:
+            metadata_io.check_path(path.removeprefix(self.path).strip("/"), metadata.zarr_format)
             serialize.warn_of_unstable_array(metadata)
             for key, data in metadata_io.keyed_documents(path, metadata.documents()).items():
                 metadata_io.put_document(self.store, key, data, overwrite=False)
@@ -361,18 +363,24 @@ def replaced_node_at(store: Store, path: str, overwrite: bool) -> bool:
 @contextmanager
 def _within(store: Store, path: str, overwrite: bool, zarr_format: ZarrFormat) -> Iterator[Staging]:
     present = replaced_node_at(store, path, overwrite)
-    at = beside_node(path, os.urandom(4).hex()) if present else path
+    # Where it is a rename that puts nodes in place, readers find none that has only a part of its values.
+    is_hidden = present or (bool(path) and isinstance(store, RenamePrefix) and not is_session(store))
+    at = beside_node(path, os.urandom(4).hex()) if is_hidden else path
+    if is_hidden and not present:
+        create_nodes.check_free(store, path, zarr_format)
     # Missing groups above a new node are created, and removed again after an error.
-    groups = () if present else metadata_io.require_ancestors(store, at, zarr_format)
+    groups = () if present else metadata_io.require_ancestors(store, path, zarr_format)
     made: dict[str, NodeMetadata] = {above: GroupMetadata(zarr_format=zarr_format) for above in groups}
     is_complete = False
     try:
-        yield Staging(store, at, made, present)
+        yield Staging(store, at, made, is_hidden)
         is_complete = present
         if present:
             with one_copy(store, path):
                 replace_node(store, at, path)
-        describe_made(store, {path + place[len(at) :]: node for place, node in made.items()} if present else made)
+        elif is_hidden:
+            move_node(store, at, path, above=False)
+        describe_made(store, {_placed(place, at, path): node for place, node in made.items()})
         store.close()
     except BaseException as error:
         with suppress(Exception):
@@ -383,6 +391,15 @@ def _within(store: Store, path: str, overwrite: bool, zarr_format: ZarrFormat) -
                     f"the old node at /{path} may be removed, and the new one is at /{at}: move it, or repeat this"
                 )
         raise
+
+
+def _placed(place: str, at: str, path: str) -> str:
+    """Return where a node is, of those that were made at and below `at`, or above, when they are moved to `path`.
+
+    >>> _placed("g/.a-01.partial/b", "g/.a-01.partial", "g/a"), _placed("g", "g/.a-01.partial", "g/a")
+    ('g/a/b', 'g')
+    """
+    return path + place[len(at) :] if (place + "/").startswith(prefix_of(at)) else place
 
 
 def _is_there(store: Store, path: str) -> bool:

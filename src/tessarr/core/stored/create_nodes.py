@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from tessarr.common import strict_json
+from tessarr.core import open_transactions
 from tessarr.core.asynchronous.sans_io import run_steps, store_call
 from tessarr.core.stored import metadata_io, read_nodes
 from tessarr.core.stored.consolidated import follow_change_steps, follow_changes
 from tessarr.core.stored.parse_cache import parse_document
 from tessarr.core.stored.read_nodes import NodeMetadata
 from tessarr.core.stored.walk import Entry, read_entries, read_entries_steps
-from tessarr.core.stored.write_new import is_same_node, layout_of
+from tessarr.core.stored.write_new import is_same_node, layout_of, refuse_mixing
 from tessarr.errors import ConflictError
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
@@ -27,6 +28,7 @@ from tessarr.settings import config
 from tessarr.stores.base import Store, Version
 from tessarr.stores.path import ancestors, join, prefix_of
 from tessarr.stores.protocols import Remote
+from tessarr.types import ZarrFormat
 
 
 def create_nodes(
@@ -42,6 +44,17 @@ def create_nodes(
     for path in sorted(wanted, key=lambda p: (p.count("/") if p else -1, p)):
         whole = prefix_of(here) + path if path else here
         yield path, whole, _created(store, whole, wanted[path], overwrite)
+
+
+def check_free(store: Store, path: str, zarr_format: ZarrFormat) -> None:
+    """Raise the errors of `metadata_io.create_node`, with `newer`, about the place of a new node."""
+    metadata_io.check_path(path, zarr_format)
+    store._check_writable(path)
+    open_transactions.refuse_outside(store, path)
+    entries = read_entries(store, [*ancestors(path), path])
+    if entries[-1].kind is not None:
+        raise metadata_io.occupied(store, path, entries[-1].kind)
+    refuse_mixing(store, path, zarr_format, entries, newer=True)
 
 
 def _missing_above(store: Store, here: str, wanted: Mapping[str, NodeMetadata]) -> dict[str, NodeMetadata]:

@@ -74,8 +74,8 @@ def opened(session: Session, url: str) -> Branch | None:
 
 def _warn_of_loss(session: Session, url: str) -> None:
     if session.has_uncommitted_changes:
-        call = "array.store.store.session.commit('why')"
-        warn(f"what was written to {url} was not committed, and is lost: call {call}", ZarrUserWarning)
+        hint = "call `commit` of the session of the store, which docs/stores-icechunk.md shows"
+        warn(f"what was written to {url} was not committed, and is lost: {hint}", ZarrUserWarning)
 
 
 @contextmanager
