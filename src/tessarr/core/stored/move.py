@@ -26,6 +26,7 @@ from tessarr.errors import (
     ContainsGroupError,
     CopyError,
     NodeNotFoundError,
+    StaleConsolidatedError,
     TessarrError,
 )
 from tessarr.metadata import formats
@@ -240,7 +241,8 @@ def _copy_over(store: Store, new: str, path: str, old_is_away: Callable[[], obje
     async def replace() -> None:
         async with removal:
             await removal.clear_steps()
-            await follow_change_steps(store, path, replaced=True)
+            with suppress(StaleConsolidatedError):  # they are updated again at the end
+                await follow_change_steps(store, path, replaced=True)
             old_is_away()
             _require_source(store, new)
             _copy_all(store, prefix_of(new), prefix_of(path), removal)
