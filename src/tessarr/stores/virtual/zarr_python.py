@@ -40,6 +40,8 @@ _NO_KEYS = ("invalid zarr key format", "there is not an array at")
 _NO_NODE = "Only prefixes pointing to a group or array are allowed"
 """Icechunk's message for a prefix that is not that of a node, of which it lists names alone."""
 _MISSING = (FileNotFoundError, KeyError, NotADirectoryError, IsADirectoryError)
+_PAGE = 1000
+"""So many values are copied at once."""
 _LOCAL_CLASSES = ("LocalStore", "MemoryStore", "ZipStore", "ManagedMemoryStore")
 
 
@@ -351,7 +353,8 @@ class ZarrPythonStore(AsyncFetchingStore):
         documents = [key for key in keys if key.rpartition("/")[2] in _DOCUMENTS]
         chunks = [key for key in keys if key.rpartition("/")[2] not in _DOCUMENTS]
         try:
-            for some in (documents, chunks):  # Icechunk takes no chunk of an array that it does not know
+            # Icechunk takes no chunk of an array that it does not know.
+            for some in (documents, *(chunks[at : at + _PAGE] for at in range(0, len(chunks), _PAGE))):
                 copies = (self._copy_key(key, dest + key.removeprefix(source)) for key in some)
                 failed = [error for error in await asyncio.gather(*copies, return_exceptions=True) if error is not None]
                 if failed:
