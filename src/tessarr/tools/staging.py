@@ -365,7 +365,8 @@ def _within(store: Store, path: str, overwrite: bool, zarr_format: ZarrFormat) -
     present = replaced_node_at(store, path, overwrite)
     # Where it is a rename that puts nodes in place, readers find none that has only a part of its values.
     is_hidden = present or (bool(path) and isinstance(store, RenamePrefix) and not is_session(store))
-    at = beside_node(path, os.urandom(4).hex()) if is_hidden else path
+    number = os.urandom(4).hex()
+    at = beside_node(path, number if present else f"{number}.new") if is_hidden else path
     if is_hidden and not present:
         create_nodes.check_free(store, path, zarr_format)
     # Missing groups above a new node are created, and removed again after an error.

@@ -4,6 +4,7 @@
 |---|---|---|
 | ``.NAME.ID.partial`` beside a directory or file ``NAME`` | the new data | it is complete, and there is no ``NAME`` |
 | ``.NAME-ID.partial`` beside a node | the new data | it is complete, and there is no ``NAME`` |
+| the same with ``ID.new`` | the data of a conversion that replaces nothing | the conversion goes on |
 | the same with ``ID.sealed`` | the new data of a plan whose tasks are done | it is complete, and there is no ``NAME`` |
 | ``.NAME.ID.partial.old`` | the data that is being replaced | there is no ``NAME`` |
 | ``ID.stages`` | intermediate arrays of a plan | the plan goes on |
@@ -26,7 +27,7 @@ from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import prefix_of
 
 _BESIDE = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{8}(\.sealed)?\.partial(?P<old>\.old)?")
-_NODE = re.compile(r"\.?(?P<name>.+)-[0-9a-f]{8}(\.sealed)?\.partial")
+_NODE = re.compile(r"\.?(?P<name>.+)-[0-9a-f]{8}(?P<new>\.new)?(\.sealed)?\.partial")
 _STAGES = re.compile(r"[0-9a-f]{8}\.stages")
 
 
@@ -72,7 +73,7 @@ def prefixes_of_work(store: Store, paths: list[str]) -> Iterator[str]:
             if node is not None:
                 target = prefix_of(path) + node["name"]
                 work, there = read_entries(store, [prefix_of(path) + name, target])
-                if there.kind is not None or work.kind is None:
+                if node["new"] or there.kind is not None or work.kind is None:
                     yield prefix_of(path) + name + "/"
             elif _STAGES.fullmatch(name) and not _has_documents(store, prefix_of(path) + name + "/"):
                 yield prefix_of(path) + name + "/"
