@@ -14,11 +14,12 @@ import pytest
 
 import tessarr
 from tessarr.core.claims import removals
-from tessarr.errors import NodeNotFoundError, StaleConsolidatedError, StoreError
+from tessarr.errors import NodeNotFoundError, PendingCommitError, StaleConsolidatedError, StoreError
 from tessarr.storage import MemoryStore, ObjectStore
 from tessarr.stores.base import Store
 from tessarr.stores.wrappers.base import ForwardingStore
 from tessarr.tools.convert import convert
+from tests.narrow import array_of
 
 REQUESTS = (
     *("get", "fetch", "list_prefix", "list_dir", "list", "exists", "version"),
@@ -173,3 +174,23 @@ def test_an_array_gets_its_values_where_consolidated_metadata_cannot_be_updated(
         late = [store for store, error in _runs(zarr_format, "before", do) if isinstance(error, StaleConsolidatedError)]
         assert late
         assert [_values(store, "n") for store in late] == [NEW] * len(late)
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_transaction_is_whole_or_left_out_and_its_error_says_which(how: str) -> None:
+    def change(failing: Store) -> None:
+        with tessarr.transaction(failing) as tx:
+            array_of(tx.group["g/b"]).append([11])
+            tx.group.create_array("n", data=NEW)
+
+    seen = set()
+    for store, error in _runs(3, how, change):
+        tessarr.open_group(store, mode="r+")  # completes what was committed
+        found = _values(store, "g/b"), _values(store, "n")
+        seen.add(str(found))
+        if found == ([*OLD, 11], NEW):
+            assert isinstance(error, PendingCommitError) or "is unknown" in error.__notes__[0]
+        else:
+            assert found == (OLD, None)
+            assert not isinstance(error, PendingCommitError)
+    assert len(seen) == 2

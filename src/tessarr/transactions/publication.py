@@ -58,6 +58,8 @@ class Publication:
         self._begun: list[tuple[Growth, reservations.Region, AnyArray]] = []
         """The regions that others leave to this transaction, because it may have stored rows there, and the rows."""
         self._in_doubt = False
+        self._decides = False
+        """Whether the request that commits may have been sent."""
 
     def commit(
         self, changes: Mapping[str, bytes | None], expected: Mapping[str, Version | None], before: Mapping[str, bytes]
@@ -77,6 +79,7 @@ class Publication:
             if rows or self._new:
                 self._store_values(record, place, rows)
             self._compare_claims(record, place)
+            self._decides = True
             self._decide(place)
         except BaseException as error:
             if self._is_void(record, place, error) or not isinstance(error, Exception):
@@ -281,7 +284,10 @@ class Publication:
                 if not self._in_doubt:
                     run_steps(self._remove_new_steps(record, place))
         except TessarrError as second:
-            error.add_note(f"the transaction could not be undone; the next writer of its documents does so: {second}")
+            what = "the transaction could not be undone; the next writer of its documents does so"
+            if self._decides:
+                what = "whether it is committed is unknown: look before you repeat it; the next writer completes or undoes it"
+            error.add_note(f"{what}: {second}")
             return True
         return is_void
 
