@@ -14,11 +14,18 @@ import pytest
 
 import tessarr
 from tessarr.core.claims import removals
-from tessarr.errors import NodeNotFoundError, PendingCommitError, StaleConsolidatedError, StoreError
+from tessarr.errors import (
+    MetadataValidationError,
+    NodeNotFoundError,
+    PendingCommitError,
+    StaleConsolidatedError,
+    StoreError,
+)
 from tessarr.storage import MemoryStore, ObjectStore
 from tessarr.stores.base import Store
 from tessarr.stores.wrappers.base import ForwardingStore
 from tessarr.tools.convert import convert
+from tessarr.tools.migrate import migrate
 from tests.narrow import array_of
 
 REQUESTS = (
@@ -194,3 +201,17 @@ def test_a_transaction_is_whole_or_left_out_and_its_error_says_which(how: str) -
             assert found == (OLD, None)
             assert not isinstance(error, PendingCommitError)
     assert len(seen) == 2
+
+
+@pytest.mark.filterwarnings("ignore:Both zarr.json")
+@pytest.mark.parametrize("how", HOW)
+def test_a_migration_that_fails_leaves_a_hierarchy_with_its_members(how: str) -> None:
+    def change(failing: Store) -> None:
+        try:
+            migrate(failing)
+        except MetadataValidationError as error:  # it lists what cannot be read
+            raise StoreError("a request failed") from error
+
+    for store, _ in _runs(2, how, change):
+        assert _values(store, "g/b") == OLD
+        assert [path for path, _ in tessarr.open_group(store).members(max_depth=None)] == ["g", "g/b"]

@@ -394,13 +394,12 @@ def _write(
             if progress:
                 progress(number, len(steps), f"write /{step.path}")
             for key, data in keyed_documents(step.path, step.documents).items():
-                old = store.get(key)
+                before[key], written[key] = store.get(key), data  # first: the answer may be lost
                 if not _write_document(store, step, key, data, overwrite):
+                    del before[key], written[key]
                     if step is plan.steps[0]:  # there was none when the plan was made
                         raise _other_migration(store, plan) if store.exists(key) else _deleted(store, plan.path)
                     continue
-                before[key] = old
-                written[key] = data
                 plan.written.append(key)
     except ConflictError:  # the documents are those of the other migration
         raise
