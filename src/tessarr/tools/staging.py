@@ -62,14 +62,12 @@ class Staging(NamedTuple):
         """Create nodes, by path below `path`, parents before children, none of which may be there."""
         for below, metadata in nodes.items():
             path = join(self.path, below)
+            self.made[path] = metadata  # first: after an error it may be there
             try:
                 self._create(path, metadata)
             except (ConflictError, ContainsArrayError, ContainsGroupError):
+                del self.made[path]
                 raise
-            except BaseException:
-                self.made[path] = metadata  # it may be there
-                raise
-            self.made[path] = metadata
 
     def _create(self, path: str, metadata: NodeMetadata) -> None:
         if self.is_hidden:

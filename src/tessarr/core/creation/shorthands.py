@@ -14,8 +14,8 @@ from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import async_variant, sans_io, steps_of
 from tessarr.core.creation.arguments import CreateOptions, FullOptions, LikeOptions, ShapedCreateOptions
 from tessarr.core.creation.array_config import DEFAULT, ArrayConfigLike
-from tessarr.core.creation.arrays import create, create_array, refuse_aliasing, write_values
-from tessarr.core.creation.like import chunks_of, like, type_of
+from tessarr.core.creation.arrays import create, create_array, refuse_aliasing
+from tessarr.core.creation.like import chunks_of, like
 from tessarr.core.creation.metadata import array_like
 from tessarr.core.creation.zarr_python_arguments import format_given
 from tessarr.core.group import Group
@@ -24,7 +24,7 @@ from tessarr.core.open import create_group, open, open_array, open_group
 from tessarr.core.stored.consolidate import consolidate_steps
 from tessarr.core.stored.create_nodes import create_nodes
 from tessarr.core.tree import TreeView
-from tessarr.errors import StaleConsolidatedError, ZarrDeprecationWarning
+from tessarr.errors import ZarrDeprecationWarning
 from tessarr.grids.guess import ChunksLike, ShardsLike
 from tessarr.keys.base import ChunkKeyEncodingLike
 from tessarr.settings import config as settings
@@ -128,21 +128,20 @@ def from_array(
     }
     names = {"attributes": attributes, "dimension_names": dimension_names, "chunk_key_encoding": chunk_key_encoding}
     rest: dict[str, Any] = {key: kept[key] if value is None else value for key, value in names.items()}
-    number = zarr_format or kept["zarr_format"]
-    value = kept["fill_value"] if fill_value is DEFAULT else fill_value
-    late: StaleConsolidatedError | None = None
-    try:
-        made = create_array(
-            store, name=name, shape=source.shape, dtype=type_of(source), fill_value=value, order=order or kept["order"],
-            zarr_format=number, storage_options=storage_options, overwrite=overwrite, config=config, **given, **rest,
-        )  # fmt: skip
-    except StaleConsolidatedError as error:  # the array is there, and gets its values
-        late, made = error, open_array(store, path=name, mode="r+", storage_options=storage_options, config=config)
-    if write_data:
-        write_values(source, made)
-    if late is not None:
-        raise late
-    return made
+    return create_array(
+        store,
+        name=name,
+        data=source,
+        write_data=write_data,
+        fill_value=kept["fill_value"] if fill_value is DEFAULT else fill_value,
+        order=order or kept["order"],
+        zarr_format=zarr_format or kept["zarr_format"],
+        storage_options=storage_options,
+        overwrite=overwrite,
+        config=config,
+        **given,
+        **rest,
+    )
 
 
 def _source_options(source: object, zarr_format: int | None) -> dict[str, Any]:

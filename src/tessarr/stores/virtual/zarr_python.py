@@ -30,6 +30,7 @@ from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.protocols import DELETING, LISTING, Lock, RenamePrefix, ReplacePrefix, Set
 from tessarr.stores.remote.fetch_methods import AsyncFetchingStore
 from tessarr.stores.remote.limiter import Outcome, limiter_for
+from tessarr.stores.virtual.branches import is_session
 from tessarr.types import JSON, Buffer, ByteRange
 
 T = TypeVar("T")
@@ -278,7 +279,7 @@ class ZarrPythonStore(AsyncFetchingStore):
     @property
     def _is_session(self) -> bool:
         """Whether the store is a session of Icechunk, whose changes others see when it is committed."""
-        return type(self.store).__module__.startswith("icechunk.")
+        return is_session(self)
 
     @property
     def _is_directory(self) -> bool:
