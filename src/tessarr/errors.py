@@ -380,6 +380,21 @@ class ConflictError(StoreError):
     kind = "conflict"
     keys: tuple[str, ...] = ()
     """The keys that another writer changed, of a transaction that was not committed."""
+    in_doubt: bool = False
+    """Whether it is unknown that nothing was changed: the answer to a first request was lost, and another writer came since.
+
+    The new value may have been there in between. Otherwise nothing was changed.
+    """
+
+    def leave_in_doubt(self) -> Self:
+        """Set `in_doubt`, and say so; return the error."""
+        if not self.in_doubt:
+            self.in_doubt = True
+            self.add_note(
+                "An earlier request for the same change got no answer, and may have been carried out before that of the other "
+                "writer: whether the change was made is unknown. Look at what is stored before you repeat it"
+            )
+        return self
 
 
 class PendingAppendError(ConflictError):

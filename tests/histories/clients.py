@@ -307,8 +307,9 @@ def _one(worker: Worker, kind: Callable[[Worker], Done], note: Callable[[dict[st
     try:
         got = act()
     except Exception as error:
-        typed = isinstance(error, (TessarrError, KeyError))
-        note({"error": type(error).__name__, "told": str(error)[:300], "typed": typed, "ended": now()})
+        typed, in_doubt = isinstance(error, (TessarrError, KeyError)), getattr(error, "in_doubt", False)
+        told = {"error": type(error).__name__, "told": str(error)[:300], "typed": typed, "in_doubt": in_doubt}
+        note({**told, "ended": now()})
     else:
         note({"got": got, "ended": now()})
 

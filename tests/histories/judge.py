@@ -19,7 +19,7 @@ from tests.histories.clients import LENGTH, Place, lines, rows_of
 CONTAINS = ("ContainsArrayError", "ContainsGroupError", "ContainsArrayAndGroupError")
 MISSING = ("NodeNotFoundError", "ArrayNotFoundError", "GroupNotFoundError", "KeyError")
 REFUSED = ("ConflictError", "StaleNodeError")
-"""Answers that say that nothing was changed. Every other error leaves open what was."""
+"""Answers that say that nothing was changed, unless they are in doubt. Every other error leaves open what was."""
 
 
 class Refusal(str):
@@ -59,7 +59,7 @@ def read(files: Iterable[Path]) -> History:
 def _event(asked: dict[str, Any], answer: dict[str, Any]) -> Event:
     got, ended = answer.get("got"), answer.get("ended", math.inf)
     if "error" in answer:
-        known = answer["error"] in (*CONTAINS, *MISSING, *REFUSED)
+        known = answer["error"] in (*CONTAINS, *MISSING, *REFUSED) and not answer.get("in_doubt")
         got, ended = (Refusal(answer["error"]), ended) if known else (None, math.inf)
     return Event(asked["client"], asked["do"], asked["on"], asked["given"], got, asked["begun"], ended)
 

@@ -250,8 +250,9 @@ class Array(VersionMethods, Exported):
         (`delete_outside_chunks`; otherwise they stay, and a warning says so). `clear` fills the area outside a shrink, and
         the area gained by a grow, with fill value.
 
-        Raises `ConflictError`, having changed nothing, when the stored shape is not the one that this object last read,
-        `ValueError` for another number of axes or a negative length, `ReadOnlyError`.
+        Raises `ConflictError`, having changed nothing (unless its `in_doubt` is true: an answer was lost), when the stored
+        shape is not the one that this object last read, `ValueError` for another number of axes or a negative length,
+        `ReadOnlyError`.
         Source: Zarr v3.1 core, "Resizing" (non-normative).
 
         >>> import tessarr

@@ -40,7 +40,11 @@ async def compare_and_swap(
     `swap` writes the new value (``None``: removes it) over the version that was read, or raises `ConflictError`; `sleep` waits
     for the seconds of a back-off; `change` may be a coroutine function. Raises `ConflictError` when other writers were faster
     in every attempt, `StoreError` for a value without a version.
+
+    A `swap` that raises `ConflictError` in doubt is repeated as any other, on what is there now: `change` may be applied twice.
+    A `ConflictError` of `change` is in doubt then, too.
     """
+    in_doubt = False
     for attempt in range(POLICY.attempts):
         old, version = await read()
         if old is not None and version is None:
@@ -50,18 +54,25 @@ async def compare_and_swap(
                 key=key,
                 hint="Write whole values, or use a store with versions",
             )
-        new = change(old)
-        if isinstance(new, Awaitable):
-            new = await new
+        try:
+            new = change(old)
+            if isinstance(new, Awaitable):
+                new = await new
+        except ConflictError as error:
+            if in_doubt:
+                error.leave_in_doubt()
+            raise
         if old is None and new is None:
             return
         try:
             await swap(version, new)
             return
-        except ConflictError:
+        except ConflictError as error:
+            in_doubt |= error.in_doubt
             await sleep(POLICY.back_off_s(attempt))
     got = f"{POLICY.attempts} attempts"
-    raise ConflictError("other writers were faster in every attempt", store=store, key=key, got=got)
+    conflict = ConflictError("other writers were faster in every attempt", store=store, key=key, got=got)
+    raise conflict.leave_in_doubt() if in_doubt else conflict
 
 
 async def sleep_blocking(seconds: float) -> None:

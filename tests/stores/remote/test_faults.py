@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import logging
 import pickle
 import traceback
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -281,16 +282,49 @@ def test_a_value_that_was_written_and_removed_while_answers_were_lost_is_a_confl
 
     monkeypatch.setattr(store, "_version_of_first_attempt", remove_and_look)
     s3_proxy.faults.append(Fault("lost", match="^PUT"))
-    with pytest.raises(ConflictError):
+    with pytest.raises(ConflictError) as caught:
         store.set("new", b"x", if_match=None)
+    assert caught.value.in_doubt
 
 
 def test_a_conditional_write_that_lost_to_another_is_not_taken_for_ones_own(store: Store, s3_proxy: Proxy) -> None:
     version = store.version("k")
     store.set("k", b"other")
-    s3_proxy.faults.append(Fault("reset", match="^PUT"))
-    with pytest.raises(ConflictError):
+    with pytest.raises(ConflictError) as caught:
         store.set("k", b"other", if_match=version)
+    assert not caught.value.in_doubt
+    s3_proxy.faults.append(Fault("reset", match="^PUT"))
+    with pytest.raises(ConflictError) as caught:
+        store.set("k", b"other", if_match=version)
+    assert caught.value.in_doubt  # the first request got no answer
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_a_resize_whose_answer_was_lost_before_another_one_says_that_its_outcome_is_unknown(
+    store: Store, s3_proxy: Proxy, monkeypatch: pytest.MonkeyPatch, zarr_format: Literal[2, 3]
+) -> None:
+    assert isinstance(store, ObjectStore)
+    array = tessarr.create_array(store, name="a", shape=4, chunks=2, dtype="i4", zarr_format=zarr_format)
+    look = store._version_of_first_attempt
+
+    async def resize_and_look(key: str, options: Any) -> Any:
+        document = json.loads(plain(await store.get_async(key)) or b"")
+        await store.set_async(key, json.dumps({**document, "shape": [9]}).encode())
+        return await look(key, options)
+
+    monkeypatch.setattr(store, "_version_of_first_attempt", resize_and_look)
+    name = "zarr.json" if zarr_format == 3 else ".zarray"
+    s3_proxy.faults.append(Fault("lost", match=f"^PUT .*{name}"))
+    with pytest.raises(ConflictError, match="the shape of the array") as caught:
+        array.resize((6,))
+    assert caught.value.in_doubt
+    assert "unknown" in "".join(caught.value.__notes__)
+    array.refresh()
+    assert array.shape == (9,)
+    tessarr.open_array(store, path="a").resize((7,))
+    with pytest.raises(ConflictError, match="the shape of the array") as caught:
+        array.resize((6,))
+    assert not caught.value.in_doubt
 
 
 def test_being_cancelled_ends_the_requests_and_gives_the_places_back(store: Store, s3_proxy: Proxy) -> None:

@@ -9,6 +9,7 @@ import os
 import pickle
 import sqlite3
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,13 @@ import mongomock
 import pymongo.errors
 import pytest
 from redis.backoff import NoBackoff
+from redis.connection import Connection
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.retry import Retry
 
-from tessarr.errors import StoreError, UnsupportedOperationError
+from tessarr.errors import ConflictError, StoreError, UnsupportedOperationError
+from tessarr.stores.base import Listing
+from tessarr.stores.buffers import digest_version
 from tessarr.stores.database import lmdb
 from tessarr.stores.database.dbm import DBMStore
 from tessarr.stores.database.lmdb import LMDBStore
@@ -27,7 +32,7 @@ from tessarr.stores.database.redis import RedisStore
 from tessarr.stores.database.sqlite import SQLiteStore
 from tessarr.stores.url import open_url
 from tessarr.types import Buffer
-from tests.stores.contract import ConditionalContract, SharedContract, StoreContract, plain
+from tests.stores.contract import ConditionalContract, SharedContract, StoreContract, increment, plain
 from tests.stores.remote.servers import Server
 
 _number = itertools.count()
@@ -251,3 +256,65 @@ def test_a_dead_redis_is_an_error_and_no_missing_key(tmp_path: Path) -> None:
     store = open_url("redis://127.0.0.1:1/0/x", storage_options={"retry": Retry(NoBackoff(), 0)})
     with pytest.raises(StoreError, match="Redis failed"):
         store.get("k")
+
+
+@pytest.fixture
+def lost(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
+    """What happens after the next answers of Redis are lost, and before the client sends its command again."""
+    left: list[Callable[[], object]] = []
+    read = Connection.read_response
+
+    def reading(self: Any, *arguments: Any, **options: Any) -> Any:
+        answer = read(self, *arguments, **options)
+        if left and not (isinstance(answer, bytes) and answer == b"OK"):  # that of a connection which is made
+            left.pop(0)()
+            raise RedisConnectionError("the answer was lost")
+        return answer
+
+    monkeypatch.setattr(Connection, "read_response", reading)
+    return left
+
+
+@pytest.mark.parametrize("prefix", ["", "t"])
+def test_a_conditional_write_of_redis_whose_answer_was_lost_is_carried_out_once(
+    redis: Server, lost: list[Callable[[], object]], prefix: str
+) -> None:
+    options = {"prefix": f"{prefix}{next(_number)}" if prefix else ""}
+    store: Any = open_url(f"redis://{redis.address}/7", storage_options=options)
+    other: Any = open_url(f"redis://{redis.address}/7", storage_options=options)
+    first = store.set("n", b"1", if_match=None)
+    lost.append(lambda: None)
+    second = store.set("n", b"2", if_match=first)
+    lost.append(lambda: other.set("n", b"5"))
+    assert store.set("n", b"3", if_match=second) == digest_version(b"3")  # and then it was replaced
+    assert plain(store.get("n")) == b"5"
+    lost.append(lambda: other.set("n", b"6"))
+    store.commit({"n": b"4", "m": b"1"}, {"n": digest_version(b"5")}, listed=[""])
+    assert [plain(store.get(key)) for key in ("n", "m")] == [b"6", b"1"]
+    lost.append(lambda: None)
+    store.delete_if("n", digest_version(b"6"))
+    with pytest.raises(ConflictError):
+        store.commit({"n": b"4"}, {"n": digest_version(b"5")}, listed=[""])
+    with pytest.raises(ConflictError):
+        store.commit({"k": b"4"}, {"n": None}, listed=[""])
+    assert [*store.list()] == [*store.list_prefix("")] == ["m"]
+    assert store.list_dir("") == Listing(["m"], [])
+    store.delete_prefix("")
+
+
+def test_an_update_of_redis_whose_answer_was_lost_is_carried_out_once(
+    redis: Server, lost: list[Callable[[], object]]
+) -> None:
+    store: Any = open_url(f"redis://{redis.address}/0/t{next(_number)}")
+    other: Any = open_url(f"redis://{redis.address}/0/{store.prefix}")
+    store.set("n", b"1")
+    version = store.version("n")
+    for then, found in [(lambda: None, b"2"), (lambda: other.set("n", b"9"), b"9")]:
+
+        def change(old: Buffer | None, then: Callable[[], object] = then) -> Buffer | None:
+            lost.append(then)
+            return increment(old)
+
+        store.update("n", change)
+        assert plain(store.get("n")) == found
+    assert store.version("n") != version

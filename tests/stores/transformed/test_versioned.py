@@ -164,6 +164,35 @@ def test_commits_of_different_chunks_are_joined_and_of_the_same_chunk_refused(
     c._bound.store._staged.clear()  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("at", [slice(0, 2), slice(6, 8)])
+def test_a_commit_whose_answer_was_lost_before_another_one_is_made_once(
+    monkeypatch: pytest.MonkeyPatch, at: slice
+) -> None:
+    store = MemoryStore()
+    z = made(store)
+    z[...] = DATA
+    z.commit("first")
+    replace_ref = VersionedStore.replace_ref
+
+    def lose_answer(self: VersionedStore, *ref: Any) -> bool:
+        monkeypatch.undo()
+        replace_ref(self, *ref)
+        other = opened(store, "r+")
+        other[at] = 9
+        other.commit("other")
+        return replace_ref(self, *ref)
+
+    z[:2] = 7
+    monkeypatch.setattr(VersionedStore, "replace_ref", lose_answer)
+    mine = z.commit("mine")
+    assert [commit.message for commit in z.versions()] == ["other", "mine", "first"]
+    assert mine == z.versions()[1]
+    expected = DATA.copy()
+    expected[:2] = 7
+    expected[at] = 9
+    np.testing.assert_array_equal(opened(store)[...], expected)
+
+
 def test_concurrent_commits_lose_nothing(tmp_path: Path) -> None:
     made(tmp_path / "z", shape=(16,), chunks=(1,))
     start = threading.Barrier(4)

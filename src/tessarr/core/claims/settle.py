@@ -35,11 +35,10 @@ _PAUSES_S = (0.005, 1.0)
 Documents = list[list[Buffer] | None]
 
 
-class _IntentFoundError(Exception):
+class _IntentFoundError(ConflictError):
     """End an update of a document that a transaction claims."""
 
-    def __init__(self, intent: Intent) -> None:
-        self.intent = intent
+    intent: Intent
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -139,15 +138,23 @@ async def update_settled_steps(
     def settled(old: Buffer | None) -> Buffer | None:
         intent = intents.intent_in(old, key)
         if intent is not None and intent.id != own:
-            raise _IntentFoundError(intent)
+            found = _IntentFoundError("a transaction claims the document", key=key)
+            found.intent = intent
+            raise found
         return change(old)
 
+    in_doubt = False
     while True:
         update = store_call(store, "update", key, settled)
         try:
             await (update if sent is None else sent(update))
         except _IntentFoundError as found:
+            in_doubt |= found.in_doubt
             await settle_steps(store, key, found.intent)
+        except ConflictError as error:
+            if in_doubt:
+                error.leave_in_doubt()
+            raise
         else:
             return
 

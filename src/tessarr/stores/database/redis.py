@@ -1,8 +1,9 @@
 """A store in a Redis (or Valkey) server.
 
 Keys are prefixed with `prefix`; values are byte strings of at most 512 MB. Conditional writes run as a script in the server,
-which compares SHA-1 digests, so that no update is lost. Ranges are read by GETRANGE, and all requests of a `fetch` by one
-pipeline. redis is part of the extra ``tessarr[kv]``.
+which compares SHA-1 digests, so that no update is lost; one whose answer was lost, and that the client sends again, is carried
+out once. Ranges are read by GETRANGE, and all requests of a `fetch` by one pipeline. redis is part of the extra
+``tessarr[kv]``.
 
 Source: https://redis.io/docs/latest/commands/.
 """
@@ -10,6 +11,9 @@ Source: https://redis.io/docs/latest/commands/.
 from __future__ import annotations
 
 import operator
+import os
+import threading
+import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -24,38 +28,49 @@ from tessarr.types import Buffer, ByteRange
 
 _List = list
 _PAGE = 1000
-_SWAP = """
-local old = redis.call('GET', KEYS[1])
-local found = old and redis.sha1hex(old) or ''
-if found ~= ARGV[1] then return found end
-if ARGV[2] == 'delete' then redis.call('DEL', KEYS[1]) else redis.call('SET', KEYS[1], ARGV[3]) end
-return 'written'
-"""
-_COMMIT = """
-local n = tonumber(ARGV[1])
-local found, same = {}, true
-for i = 1, n do
-  local old = redis.call('GET', KEYS[i])
-  found[i] = old and redis.sha1hex(old) or ''
-  same = same and found[i] == ARGV[i + 1]
+_NOTES = "tessarr:swaps:"
+"""Names of notes in the database, one per thread of a client: which conditional write was its last. A client that loses an
+answer sends the write again, and finds there that it was carried out. They expire, and no store lists them."""
+_PROCESS = uuid.uuid4().hex
+_WRITTEN = [b"written"]
+_ONCE = """
+if redis.call('GET', KEYS[1]) == ARGV[1] then return {'written'} end
+local keys, args = {}, {}
+for i = 2, #KEYS do keys[i - 1] = KEYS[i] end
+for i = 2, #ARGV do args[i - 1] = ARGV[i] end
+local function write(i, how, value)
+  redis.call('SET', KEYS[1], ARGV[1], 'EX', 3600)
+  if how == 'delete' then redis.call('DEL', keys[i]) else redis.call('SET', keys[i], value) end
 end
-local known, last = {}, n
-for i = 1, #KEYS do known[KEYS[i]] = true end
-for i = 2 * #KEYS - n + 2, #ARGV do
-  for _, key in ipairs(redis.call('KEYS', ARGV[i])) do
-    if not known[key] then
+"""
+_SWAP = """
+local old = redis.call('GET', keys[1])
+local found = old and redis.sha1hex(old) or ''
+if found ~= args[1] then return {found} end
+write(1, args[2], args[3])
+return {'written'}
+"""
+_COMMIT = f"""
+local n = tonumber(args[1])
+local found, same = {{}}, true
+for i = 1, n do
+  local old = redis.call('GET', keys[i])
+  found[i] = old and redis.sha1hex(old) or ''
+  same = same and found[i] == args[i + 1]
+end
+local known, last = {{}}, n
+for i = 1, #keys do known[keys[i]] = true end
+for i = 2 * #keys - n + 2, #args do
+  for _, key in ipairs(redis.call('KEYS', args[i])) do
+    if not known[key] and string.sub(key, 1, {len(_NOTES)}) ~= '{_NOTES}' then
       last, same = last + 1, false
       found[last] = key
     end
   end
 end
-if same then
-  for i = n + 1, #KEYS do
-    local at = 2 * i - n
-    if ARGV[at] == 'delete' then redis.call('DEL', KEYS[i]) else redis.call('SET', KEYS[i], ARGV[at + 1]) end
-  end
-end
-return found
+if not same then return found end
+for i = n + 1, #keys do write(i, args[2 * i - n], args[2 * i - n + 1]) end
+return {{'written'}}
 """
 _REPLACE = """
 local kept = {}
@@ -112,6 +127,13 @@ class RedisStore(DatabaseStore):
         except redis.RedisError as error:
             text = f"{type(error).__name__}: {error}"
         raise StoreError("Redis failed", store=self.url, key=key or None, got=text)
+
+    def _once(self, key: str, script: str, names: Sequence[str], arguments: Sequence[object]) -> _List[bytes]:
+        """Run a script that writes and answers `_WRITTEN`, or writes nothing; once, though the client may send it again."""
+        note = f"{_NOTES}{_PROCESS}:{os.getpid()}:{threading.get_ident()}"
+        given = [note, *names, uuid.uuid4().hex, *arguments]
+        answer: _List[bytes] = self._call(key, lambda client: client.eval(_ONCE + script, len(names) + 1, *given))
+        return answer
 
     def _name(self, key: str) -> str:
         check_key(key)
@@ -191,16 +213,11 @@ class RedisStore(DatabaseStore):
         names = [self._name(key) for key in (*expected, *new)]
         versions = [version or "" for version in expected.values()]
         patterns = [self._pattern(prefix) for prefix in listed]
-        answer = self._call(
-            "", lambda client: client.eval(_COMMIT, len(names), *names, len(versions), *versions, *given, *patterns)
-        )
-        found = {key: version.decode() or None for key, version in zip(expected, answer, strict=False)}
-        added = [name.decode()[len(self.prefix) :] for name in answer[len(found) :]]
-        is_made = found == dict(expected) and not added
-        # A client that lost the answer sends the script again, and finds what it wrote.
-        if not is_made and not all(self.version(key) == _digest(value) for key, value in new.items()):
+        answer = self._once("", _COMMIT, names, [len(versions), *versions, *given, *patterns])
+        if answer != _WRITTEN:
+            found = {key: version.decode() or None for key, version in zip(expected, answer, strict=False)}
             check_versions(self.url, expected, found.__getitem__)
-            check_listed(self.url, [""], lambda _: added)
+            check_listed(self.url, [""], lambda _: [name.decode()[len(self.prefix) :] for name in answer[len(found) :]])
 
     def _read_versioned(self, key: str) -> tuple[Buffer | None, Version | None]:
         old = self.get(key)
@@ -208,11 +225,10 @@ class RedisStore(DatabaseStore):
 
     def _swap(self, key: str, version: Version | None, new: Buffer | None) -> None:
         given = (version or "", "delete", b"") if new is None else (version or "", "set", as_bytes(new))
-        found = self._call(key, lambda client: client.eval(_SWAP, 1, self._name(key), *given))
-        if found != b"written":
-            raise ConflictError(
-                "another writer was faster", store=self.url, key=key, expected=version, got=found.decode() or None
-            )
+        answer = self._once(key, _SWAP, [self._name(key)], given)
+        if answer != _WRITTEN:
+            found = answer[0].decode() or None
+            raise ConflictError("another writer was faster", store=self.url, key=key, expected=version, got=found)
 
     def delete_many(self, keys: Iterable[str]) -> None:
         every = [*keys]
@@ -240,15 +256,12 @@ class RedisStore(DatabaseStore):
         check_prefix(prefix)
         pattern = self._pattern(prefix)
         names = self._call("", lambda client: {*client.scan_iter(match=pattern, count=_PAGE)})
-        return (name.decode()[len(self.prefix) :] for name in names)
+        notes = _NOTES.encode()
+        return (name.decode()[len(self.prefix) :] for name in names if not name.startswith(notes))
 
     def _pattern(self, prefix: str) -> str:
         """Return the pattern of the names of keys under `prefix`."""
         return "".join(f"\\{one}" if one in "*?[]^-\\" else one for one in self.prefix + prefix) + "*"
-
-
-def _digest(value: bytes | None) -> Version | None:
-    return None if value is None else digest_version(value)
 
 
 def _inclusive(part: ByteRange) -> tuple[int, int]:

@@ -295,22 +295,36 @@ class VersionedStore(WrapperStore):
         self._check_writable("")
         with self._lock:
             base, known = self._base()
+            tried: tuple[Commit, dict[str, str]] | None = None
             for _ in range(_ATTEMPTS):
                 head, value = self.read_ref("main")
+                if tried is not None and tried[0].id in self._ids_since(tried[0].parent, head):
+                    return self._adopt(*tried)  # the answer was lost, and others have committed since
                 references = known
                 if head != (None if base is None else base.id):
                     references = self._rebased(None if head is None else self.read_commit(head), known)
                 kept = {**references, **self._staged}
                 new = {name: digest for name, digest in sorted(kept.items()) if digest is not None}
                 made = self._store_commit(new, head, message, document)
+                tried = made, new
                 self._require_objects(made, references)
                 if self.replace_ref("main", value, strict_json.dumps({"commit": made.id})):
-                    self._known = made, new
-                    self._staged.clear()
-                    self._met.clear()
-                    self._began = None
-                    return made
+                    return self._adopt(*tried)
         raise ConflictError("other commits were faster in every attempt", store=self.url, got=f"{_ATTEMPTS} attempts")
+
+    def _adopt(self, made: Commit, references: dict[str, str]) -> Commit:
+        """Take a commit of what was staged for the one to read; return it."""
+        self._known = made, references
+        self._staged.clear()
+        self._met.clear()
+        self._began = None
+        return made
+
+    def _ids_since(self, old: str | None, head: str | None) -> Iterator[str]:
+        """Iterate over the ids of the commit `head` and of those before it that came after `old`, the newest first."""
+        while head is not None and head != old:
+            yield head
+            head = self.read_commit(head).parent
 
     def _rebased(self, head: Commit | None, known: Mapping[str, str]) -> dict[str, str]:
         """Return the references of another newest commit, which may not differ where values are staged."""

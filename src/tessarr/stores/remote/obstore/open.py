@@ -61,12 +61,10 @@ _for_fsspec: ContextVar[bool] = ContextVar("tessarr_storage_options_for_fsspec",
 class _UnknownOptionsError(StoreError):
     """An option is none of obstore's."""
 
-    def __init__(self, scheme: str, names: list[str]) -> None:
-        super().__init__(
-            f"unknown storage_options for {scheme}",
-            got=names,
-            hint=f"Give options under obstore's names, or fsspec's to FsspecStore.from_url ({_FILESYSTEMS[scheme]})",
-        )
+
+def _unknown_options(scheme: str, names: list[str]) -> _UnknownOptionsError:
+    hint = f"Give options under obstore's names, or fsspec's to FsspecStore.from_url ({_FILESYSTEMS[scheme]})"
+    return _UnknownOptionsError(f"unknown storage_options for {scheme}", got=names, hint=hint)
 
 
 @contextmanager
@@ -198,7 +196,7 @@ def _open_http(url: str, options: Options, _: bool) -> Store:
     if headers:
         client["default_headers"] = headers
     if options:
-        raise _UnknownOptionsError("http", sorted(options))
+        raise _unknown_options("http", sorted(options))
     origin = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     path = parts.path.rstrip("/")
     # A path that cannot be a key (encoded characters, doubled slashes) gets a separate client.
@@ -250,7 +248,7 @@ def _object_store(scheme: str, kind: str, bucket: str, prefix: str, options: Opt
         from tessarr.stores.remote.credentials import without_secrets
 
         if unknown := _NO_OPTION.search(str(error)):
-            raise _UnknownOptionsError(scheme, [unknown[1]]) from None
+            raise _unknown_options(scheme, [unknown[1]]) from None
         got = scrub(without_secrets(str(error), {**config, **client}))
         hint = "See obstore's option names"
         raise StoreError("the client rejected the options", store=url, got=got, hint=hint) from None

@@ -220,10 +220,12 @@ class ObjectStore(NetworkStore):
 
         try:
             result = await self._send(key, "PUT", call)
-        except ConflictError:
-            version = await self._version_of_first_attempt(key, options) if sent > 1 else None
-            if version is None:
+        except ConflictError as error:
+            if sent == 1:
                 raise
+            version = await self._version_of_first_attempt(key, options)
+            if version is None:
+                raise error.leave_in_doubt() from None
             return version
         if result is None:
             raise StoreError("the place to write to does not exist", store=self.url, key=key)
