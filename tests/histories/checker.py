@@ -29,6 +29,8 @@ class Event(NamedTuple):
     begun: float
     ended: float
     """Infinity: unknown, and what was got is ``None``."""
+    is_repeated: bool = False
+    """Whether a request of it failed and was sent again: a write may have taken effect several times before it ended."""
 
     @property
     def is_open(self) -> bool:
@@ -45,9 +47,11 @@ def register(events: Sequence[Event], initial: Any) -> str | None:
     The operations on one value (its write, and the reads that gave it) are together in any order that explains them. So
     each value has an interval in which it must have been there, or, where all of them overlap, one in which it was
     there at some moment; and a history is explained if no two intervals of the first kind overlap, and none of the
-    second lies within one of the first (Gibbons, Korach 1997).
+    second lies within one of the first (Gibbons, Korach 1997). A write that was repeated may have put its value there anew, for
+    a moment, until it ended: only reads that began later belong together.
     """
     writes = {event.given: (event.begun, event.ended) for event in events if event.do == "write"}
+    repeated = {event.given for event in events if event.do == "write" and event.is_repeated}
     writes[initial] = (START, START)
     spans: dict[Any, list[tuple[float, float]]] = defaultdict(list)
     for event in events:
@@ -64,6 +68,10 @@ def register(events: Sequence[Event], initial: Any) -> str | None:
         early = [read for read in reads if read[1] < write[0]]
         if early:
             return f"{value} was read before it was written"
+        if value in repeated:
+            meanwhile = [read for read in reads if read[0] <= write[1]]
+            moments += [(max(begin, write[0]), min(end, write[1]), value) for begin, end in meanwhile]
+            reads = [read for read in reads if read[0] > write[1]]
         first_end = min(end for _, end in (write, *reads))
         last_begin = max(begin for begin, _ in (write, *reads))
         if first_end < last_begin:

@@ -20,6 +20,7 @@ import numpy as np
 import tessarr
 from tessarr.core.claims import settle
 from tessarr.errors import NodeNotFoundError, TessarrError
+from tessarr.stores.remote.retry import Fault, RetryState
 from tessarr.types import JSON
 
 CELLS, WHOLES, CHUNK = 24, 4, 4
@@ -287,6 +288,7 @@ def work(place: Place, number: int, life: int, seed: int, operations: int, file:
     def note(line: dict[str, Any]) -> None:
         os.write(descriptor, json.dumps(line).encode() + b"\n")
 
+    _note_repeated(note)
     try:
         worker = Worker(place, number, life, seed)
     except TessarrError as error:  # a server that gives no answer now
@@ -295,6 +297,18 @@ def work(place: Place, number: int, life: int, seed: int, operations: int, file:
     kinds = LOCAL if place.is_local else ANYWHERE
     for worker.count in range(operations):
         _one(worker, worker.random.choice(kinds), note)
+
+
+def _note_repeated(note: Callable[[dict[str, Any]], None]) -> None:
+    """Note, from now on, each request that failed and is sent again."""
+    pause = RetryState.pause
+
+    def noted(self: RetryState, fault: Fault) -> float:
+        pause_s = pause(self, fault)
+        note({"repeated": fault.text[:100]})
+        return pause_s
+
+    RetryState.pause = noted  # type: ignore[method-assign]
 
 
 def _one(worker: Worker, kind: Callable[[Worker], Done], note: Callable[[dict[str, Any]], None]) -> None:

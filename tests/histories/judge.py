@@ -48,6 +48,9 @@ def read(files: Iterable[Path]) -> History:
         for line in [*lines(file), {}]:
             if "error" in line and not line["typed"]:
                 wrong.append(f"{asked and (asked['do'], asked['on'], asked['given'])}: {line['error']}: {line['told']}")
+            if asked is not None and "repeated" in line:
+                asked["repeated"] = True
+                continue
             if asked is not None:
                 events.append(_event(asked, line))
             asked = line if "begun" in line else None
@@ -61,7 +64,8 @@ def _event(asked: dict[str, Any], answer: dict[str, Any]) -> Event:
     if "error" in answer:
         known = answer["error"] in (*CONTAINS, *MISSING, *REFUSED) and not answer.get("in_doubt")
         got, ended = (Refusal(answer["error"]), ended) if known else (None, math.inf)
-    return Event(asked["client"], asked["do"], asked["on"], asked["given"], got, asked["begun"], ended)
+    repeated = asked.get("repeated", False)
+    return Event(asked["client"], asked["do"], asked["on"], asked["given"], got, asked["begun"], ended, repeated)
 
 
 class End(NamedTuple):

@@ -51,7 +51,10 @@ EXPLAINED = {
     "two writes at once may come in either order": [write(1, 1, 4), write(2, 2, 3), read(1, 5, 6), read(1, 7, 8)],
     "a write that was not answered may have happened": [write(1, 1, OPEN), read(0, 2, 3), read(1, 4, 5)],
     "or not": [write(1, 1, OPEN), read(0, 2, 3), read(0, 4, 5)],
-}
+    "a write whose request was sent again may be there twice": [
+        write(1, 1, 9)._replace(is_repeated=True), read(1, 2, 3), write(2, 4, 5), read(2, 6, 7), read(1, 10, 11),
+    ],
+}  # fmt: skip
 WRONG = {
     "a lost write": [write(1, 1, 2), read(0, 3, 4)],
     "a value that comes back": [write(1, 1, 2), write(2, 3, 4), read(1, 5, 6)],
@@ -59,7 +62,14 @@ WRONG = {
     "a write that was not answered and comes back": [write(1, 1, OPEN), write(2, 2, 3), read(1, 4, 5), read(2, 6, 7)],
     "a read of what nobody wrote": [read(7, 1, 2)],
     "a read before the write": [read(1, 1, 2), write(1, 3, 4)],
-}
+    "a write that was sent again only before another one": [
+        write(1, 1, 3)._replace(is_repeated=True), write(2, 4, 5), read(2, 6, 7), read(1, 10, 11),
+    ],
+    "and one that was sent once": [write(1, 1, 9), read(1, 2, 3), write(2, 4, 5), read(2, 6, 7), read(1, 10, 11)],
+    "a write that was sent again and is there while another one is": [
+        write(1, 3, 9)._replace(is_repeated=True), write(2, 1, 2), read(2, 4, 5), read(1, 6, 7), read(2, 8, 10),
+    ],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", EXPLAINED)
@@ -155,8 +165,8 @@ def test_what_a_process_wrote_down_is_read_up_to_where_it_was_killed(tmp_path: P
     file.write_text(
         '{"client": 0, "do": "write", "on": "cell 1", "given": 5, "begun": 1.0}\n{"got": null, "ended": 2.0}\n'
         '{"client": 0, "do": "delete", "on": "f", "given": ["a"], "begun": 3.0}\n'
-        '{"error": "KeyError", "told": "", "typed": true, "ended": 4.0}\n'
-        '{"client": 0, "do": "write", "on": "cell 1", "given": 6, "begun": 5.0}\n'
+        '{"error": "KeyError", "told": "", "typed": true, "ended": 4.0}\n{"repeated": "reset"}\n'
+        '{"client": 0, "do": "write", "on": "cell 1", "given": 6, "begun": 5.0}\n{"repeated": "reset"}\n'
         '{"error": "ZeroDivisionError", "told": "by zero", "typed": false, "ended": 6.0}\n'
         '{"client": 0, "do": "write", "on": "cell 1", "given": 7, "begun": 7.0}\n{"got": nu'
     )
@@ -167,6 +177,7 @@ def test_what_a_process_wrote_down_is_read_up_to_where_it_was_killed(tmp_path: P
         (6, None, OPEN),
         (7, None, OPEN),
     ]
+    assert [one.is_repeated for one in history.events] == [False, False, True, False]
     assert (history.acknowledged, history.refused, history.open) == (1, 1, 2)
     assert len(history.wrong) == 1
     assert "ZeroDivisionError" in history.wrong[0]

@@ -101,11 +101,14 @@ def _values(store: Store, path: str) -> list[int] | None:
     return found
 
 
-def _runs(zarr_format: Format, how: str, do: Callable[[Store], object]) -> Iterator[tuple[Store, StoreError]]:
+def _runs(
+    zarr_format: Format, how: str, do: Callable[[Store], object], prepare: Callable[[Store], object] = lambda _: None
+) -> Iterator[tuple[Store, StoreError]]:
     """Run `do` once for each of its requests, which fails, and give what is left, and the error."""
     number = 1
     while True:
         store, plan = _filled(zarr_format), Plan(number, how)
+        prepare(store)
         try:
             do(Failing(store, plan))
         except StoreError as error:
@@ -215,3 +218,18 @@ def test_a_migration_that_fails_leaves_a_hierarchy_with_its_members(how: str) ->
     for store, _ in _runs(2, how, change):
         assert _values(store, "g/b") == OLD
         assert [path for path, _ in tessarr.open_group(store).members(max_depth=None)] == ["g", "g/b"]
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_a_creation_that_is_repeated_is_in_consolidated_metadata_with_the_groups_above(
+    zarr_format: Format, how: str
+) -> None:
+    def create(store: Store) -> None:
+        tessarr.open_group(store).create_array("n/m", data=NEW, chunks=(4,), overwrite=True)
+
+    for store, _ in _runs(zarr_format, how, create, lambda store: tessarr.consolidate_metadata(store)):
+        create(store)
+        assert _values(store, "n/m") == NEW
+        found = tessarr.open_consolidated(store)
+        assert sorted(path for path, _ in found.members(max_depth=None)) == ["g", "g/b", "n", "n/m"]

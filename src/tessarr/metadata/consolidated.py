@@ -301,16 +301,33 @@ def with_entries(
     >>> with_entries(V2_KEY, held, {"x": {".zarray": {"shape": [2]}}})
     {'metadata': {'.zgroup': {}, 'x/.zarray': {'shape': [2]}}}
     """
-    block: object = document.get(FIELD) if name == _V3_KEY else document
-    held = block.get("metadata") if isinstance(block, Mapping) else None
-    if not isinstance(block, Mapping) or not isinstance(held, Mapping):
-        return None
-    if name == _V3_KEY and block.get("kind", "inline") != "inline":
+    block = _block(name, document)
+    if block is None:
         return None
     left = {*removed, *(path for path, documents in nodes.items() if not documents)} - {""}
     if name == _V3_KEY:
-        return {**document, FIELD: {**block, "metadata": _entries_v3(held, nodes, left)}}
-    return {**document, "metadata": _entries_v2(held, nodes, left)}
+        return {**document, FIELD: {**block, "metadata": _entries_v3(block["metadata"], nodes, left)}}
+    return {**document, "metadata": _entries_v2(block["metadata"], nodes, left)}
+
+
+def unlisted(name: str, document: JSONObject, paths: Collection[str]) -> set[str]:
+    """Select those of `paths` (relative to the group) that have no entry in the document called `name`."""
+    block = _block(name, document)
+    if block is None or not paths:
+        return set()
+    if name != _V3_KEY:
+        return {*paths} - {key.strip("/").rpartition("/")[0] for key in block["metadata"]}
+    raw: dict[str, Documents] = {}
+    _collect(block["metadata"], "", raw)
+    return {*paths} - raw.keys()
+
+
+def _block(name: str, document: JSONObject) -> dict[str, Any] | None:
+    """Return the object with the entries; ``None`` when the document has no readable one."""
+    block: object = document.get(FIELD) if name == _V3_KEY else document
+    if not isinstance(block, dict) or not isinstance(block.get("metadata"), dict):
+        return None
+    return None if name == _V3_KEY and block.get("kind", "inline") != "inline" else block
 
 
 def _entries_v3(held: Mapping[str, JSON], nodes: Mapping[str, Documents], left: Collection[str]) -> JSONObject:

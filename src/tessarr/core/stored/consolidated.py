@@ -26,7 +26,7 @@ from tessarr.stores.local.store import LocalStore
 from tessarr.stores.locks import ForkSafeLock
 from tessarr.stores.path import ancestors, prefix_of
 from tessarr.stores.protocols import ConditionalSet, Lock
-from tessarr.types import Buffer, ZarrFormat
+from tessarr.types import Buffer, JSONObject, ZarrFormat
 
 Holder: TypeAlias = tuple[str, str]
 """Path of a group, and the name of a document there that may hold consolidated metadata."""
@@ -180,7 +180,8 @@ def _warn_of_stale(store: LocalStore, inside: str, paths: Sequence[str], removed
                 continue
             left = [path[len(entry.prefix) :] for path in removed]
             entries = read_entries(store, paths, _names_in(name))
-            new = _with_entries(data, entry.prefix + name, name, entries, left)
+            key = entry.prefix + name
+            new = _with_entries(data, formats.loads(name, data, key=key), key, name, entries, left)
             # Parsed metadata is compared, because writers serialise equal entries differently.
             if block_of(Entry(entry.path, {name: data})) != block_of(Entry(entry.path, {name: new})):
                 document = os.path.join(store.root, *(entry.prefix + name).split("/"))
@@ -219,12 +220,23 @@ async def _follow_steps(store: Store, paths: Sequence[str], names: Sequence[str]
 
 
 async def _follow_in_steps(store: Store, key: str, name: str, paths: Sequence[str], removed: Sequence[str]) -> None:
-    """Replace the entries of the nodes at `paths` in the document at `key` by their stored documents."""
+    """Replace the entries of the nodes at `paths` in the document at `key` by their stored documents.
+
+    Groups above them that have no entry, because an earlier update failed, get theirs: without it no reader finds what is below.
+    """
     read: list[Entry] = []
+    prefix = key[: -len(name)]
+    above = {group[len(prefix) :] for path in paths for group in ancestors(path) if group and group.startswith(prefix)}
 
     def change(old: Buffer | None) -> Buffer | None:
-        read[:] = [] if old is None else read_entries(store, paths, _names_in(name))
-        return old if old is None else _with_entries(old, key, name, read, removed)
+        if old is None:
+            read.clear()
+            return None
+        document = formats.loads(name, old, key=key)
+        groups = {prefix + group for group in consolidated.unlisted(name, document, above)} - {*paths}
+        found = read_entries(store, [*paths, *sorted(groups)], _names_in(name))
+        read[:] = [entry for entry in found if entry.path in paths or _format_in(name) in entry.formats]
+        return _with_entries(old, document, key, name, read, removed)
 
     while True:
         await update_settled_steps(store, key, change)
@@ -232,7 +244,7 @@ async def _follow_in_steps(store: Store, key: str, name: str, paths: Sequence[st
             return
         # Versions that are hashes of values do not tell that another client has changed a node, and has found these entries
         # already as it would leave them.
-        again = await read_entries_steps(store, paths, _names_in(name))
+        again = await read_entries_steps(store, [entry.path for entry in read], _names_in(name))
         if _values_but(key, again) == _values_but(key, read):
             return
 
@@ -254,9 +266,10 @@ def _names_in(name: str) -> Sequence[str]:
     return formats.KEYS[_format_in(name)].all
 
 
-def _with_entries(old: Buffer, key: str, name: str, entries: Sequence[Entry], removed: Sequence[str]) -> Buffer:
-    """Replace the entries of nodes in the document at `key` by the documents of `entries`."""
-    document = formats.loads(name, old, key=key)
+def _with_entries(
+    old: Buffer, document: JSONObject, key: str, name: str, entries: Sequence[Entry], removed: Sequence[str]
+) -> Buffer:
+    """Replace the entries of nodes in the document at `key`, which is parsed from `old`, by the documents of `entries`."""
     zarr_format = _format_in(name)
     now = {
         entry.path[len(key) - len(name) :]: entry.documents(zarr_format) if zarr_format in entry.formats else {}
