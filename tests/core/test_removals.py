@@ -11,6 +11,7 @@ import pytest
 
 import tessarr
 import tessarr.plan
+from tessarr.core.asynchronous import clock
 from tessarr.core.claims import removals, settle
 from tessarr.core.claims.intents import CLAIM
 from tessarr.errors import ConflictError, ContainsGroupError, NodeNotFoundError, StoreError, TessarrError
@@ -104,6 +105,7 @@ def stopped(change: Callable[[Any], object], zarr_format: Any = 3, client: type[
             change(tessarr.open_group(store, mode="r+"))
         except StoreError:
             found.append(bucket)
+            clock.CLOCK.ended.clear()  # as for any other process
         else:
             return found
     raise AssertionError("it does not end")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -182,12 +182,15 @@ def rows(
     return None
 
 
-def published(looks: Sequence[Event], found: Sequence[tuple[int, ...]]) -> str | None:
+def published(
+    looks: Sequence[Event], found: Sequence[tuple[int, ...]], late: Collection[tuple[int, ...]] = ()
+) -> str | None:
     """Judge what readers saw of an array that only grows: ``(length, first row, rows)``. It must be what is there in
-    the end, and who looks later sees as much."""
+    the end, and who looks later sees as much. The rows `late` may have been seen where there are zeros in the end."""
     for event in looks:
         length, first, seen = event.got
-        if length > len(found) or [tuple(row) for row in seen] != list(found[first : first + len(seen)]):
+        pairs = zip(map(tuple, seen), found[first : first + len(seen)], strict=False)
+        if length > len(found) or not all(row == now or (not any(now) and row in late) for row, now in pairs):
             return f"client {event.client} saw rows {first} of {length} that are not those in the end: {seen}"
     ends = sorted((event.ended, event.got[0]) for event in looks)
     longest, number = 0, 0

@@ -118,7 +118,13 @@ def _judge(on: str, events: list[Event], end: End, *, is_local: bool) -> str | N
     if on == "log":
         appends = [event for event in events if event.do == "append" and not isinstance(event.got, Refusal)]
         looks = [event for event in events if event.do == "look" and not event.is_open]
-        return rows(appends, end.rows["log"], rows_of) or published(looks, end.rows["log"])
+        # Where versions are hashes of values, the rows of an append that was stopped for so long that they were given up may be
+        # seen until it goes on, and removes them.
+        others = [
+            event for event in events if event.do == "append" and (event.is_open or isinstance(event.got, Refusal))
+        ]
+        late = () if is_local else {row for event in others for row in rows_of(event.given)}
+        return rows(appends, end.rows["log"], rows_of) or published(looks, end.rows["log"], late)
     if on == "pairs":
         return _pairs(events, end)
     if on.startswith("length "):

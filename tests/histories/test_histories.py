@@ -84,6 +84,7 @@ def test_a_register_is_wrong(what: str) -> None:
 
 FIRST, SECOND = [1, 1, 2], [2, 1, 1]
 STORED = [*rows_of(FIRST), *rows_of(SECOND)]
+FIRST_ROW = STORED[0]
 
 
 def appends(*, first_ends: float = 2.0, second_begins: float = 3.0) -> list[Event]:
@@ -111,6 +112,10 @@ def test_readers_see_prefixes_that_grow() -> None:
     assert published([look(1, 1), look(3, 3)], STORED) is None
     assert "after 3 had been seen" in str(published([look(3, 1), look(1, 3)], STORED))
     assert "not those in the end" in str(published([look(2, 1)], STORED[1:]))
+    filled = [*STORED[:-1], (0, 0, 0, 0)]
+    assert published([look(3, 1)], filled, {STORED[-1]}) is None
+    assert "not those in the end" in str(published([look(3, 1)], filled))
+    assert "not those in the end" in str(published([look(3, 1)], [*STORED[:-1], FIRST_ROW], {STORED[-1]}))
 
 
 def judged(*events: Event, is_local: bool = True) -> list[str]:

@@ -468,6 +468,12 @@ def step_ended(client: Any) -> None:
 class _VirtualClock(clock.Clock):
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
+        self._ended_of: dict[str, set[str]] = {}
+
+    @property
+    def ended(self) -> set[str]:
+        """Each client is a process."""
+        return self._ended_of.setdefault("" if CURRENT.client is None else CURRENT.client.name, set())
 
     def now(self) -> int:
         return int(self._simulation.seconds)

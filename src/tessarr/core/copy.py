@@ -149,10 +149,10 @@ def _copy_array(
         arguments: dict[str, Any] = {"zarr_format": dest.zarr_format, **options}
         if without_attrs:
             arguments["attributes"] = {}
-        path = join(dest.path, name)
+        path, replaces = join(dest.path, name), present is not None or if_exists == "replace"
 
         async def creating() -> Array:
-            return from_array(dest._store, data=source, name=path, overwrite=present is not None, **arguments)
+            return from_array(dest._store, data=source, name=path, overwrite=replaces, **arguments)
 
         run_steps(dest._described_steps(creating()))
     return CopyCounts(1, 0, source.nbytes)

@@ -301,33 +301,35 @@ def with_entries(
     >>> with_entries(V2_KEY, held, {"x": {".zarray": {"shape": [2]}}})
     {'metadata': {'.zgroup': {}, 'x/.zarray': {'shape': [2]}}}
     """
-    block = _block(name, document)
-    if block is None:
+    found = _block(name, document)
+    if found is None:
         return None
+    block, held = found
     left = {*removed, *(path for path, documents in nodes.items() if not documents)} - {""}
     if name == _V3_KEY:
-        return {**document, FIELD: {**block, "metadata": _entries_v3(block["metadata"], nodes, left)}}
-    return {**document, "metadata": _entries_v2(block["metadata"], nodes, left)}
+        return {**document, FIELD: {**block, "metadata": _entries_v3(held, nodes, left)}}
+    return {**document, "metadata": _entries_v2(held, nodes, left)}
 
 
 def unlisted(name: str, document: JSONObject, paths: Collection[str]) -> set[str]:
     """Select those of `paths` (relative to the group) that have no entry in the document called `name`."""
-    block = _block(name, document)
-    if block is None or not paths:
+    found = _block(name, document)
+    if found is None or not paths:
         return set()
     if name != _V3_KEY:
-        return {*paths} - {key.strip("/").rpartition("/")[0] for key in block["metadata"]}
+        return {*paths} - {key.strip("/").rpartition("/")[0] for key in found[1]}
     raw: dict[str, Documents] = {}
-    _collect(block["metadata"], "", raw)
+    _collect(found[1], "", raw)
     return {*paths} - raw.keys()
 
 
-def _block(name: str, document: JSONObject) -> dict[str, Any] | None:
-    """Return the object with the entries; ``None`` when the document has no readable one."""
+def _block(name: str, document: JSONObject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]] | None:
+    """Return the object with the entries, and the entries; ``None`` when the document has no readable one."""
     block: object = document.get(FIELD) if name == _V3_KEY else document
-    if not isinstance(block, dict) or not isinstance(block.get("metadata"), dict):
+    held = block.get("metadata") if isinstance(block, Mapping) else None
+    if not isinstance(block, Mapping) or not isinstance(held, Mapping):
         return None
-    return None if name == _V3_KEY and block.get("kind", "inline") != "inline" else block
+    return None if name == _V3_KEY and block.get("kind", "inline") != "inline" else (block, held)
 
 
 def _entries_v3(held: Mapping[str, JSON], nodes: Mapping[str, Documents], left: Collection[str]) -> JSONObject:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,15 @@ from tessarr.core.stored.shape_locks import shape_note
 from tessarr.core.stored.walk import read_entries_steps
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.pool import for_each
-from tessarr.errors import BaseZarrError, ConflictError, NodeNotFoundError, StaleNodeError, ZarrUserWarning
+from tessarr.errors import (
+    BaseZarrError,
+    ConflictError,
+    NodeNotFoundError,
+    StaleConsolidatedError,
+    StaleNodeError,
+    StoreError,
+    ZarrUserWarning,
+)
 from tessarr.indexing.selection import Outer
 from tessarr.metadata import reservations
 from tessarr.metadata.array import ArrayMetadata
@@ -50,6 +58,7 @@ from tessarr.types import Shape
 if TYPE_CHECKING:
     from tessarr.core.array import Array
 
+_LEFT = "Chunks outside the new shape may be left, and would be there again when the array grows: `tessarr repair` removes them"
 _WAIT_S = 600.0
 """An append or a resize that has not ended after so many seconds is taken for one whose process died."""
 
@@ -96,7 +105,7 @@ async def _resize_locked_steps(array: Array, new_shape: Shape, delete_outside_ch
         closing = (clock.CLOCK.owner(), clock.CLOCK.now())
     if notes:
         note_shrink(array, old_grid)
-    await _change_and_close_steps(array, metadata, old_shape, closing)
+    stale = await _change_and_close_steps(array, metadata, old_shape, closing)
     await array._adopt_steps(metadata, state)
     if shrinks:
         if delete_outside_chunks:
@@ -112,22 +121,31 @@ async def _resize_locked_steps(array: Array, new_shape: Shape, delete_outside_ch
         await reopen_steps(array, closing)
     if clear and any(new > old for new, old in zip(new_shape, old_shape, strict=True)):
         await _clear_gained_steps(array, old_shape)
+    if stale is not None:
+        raise stale
 
 
 async def _change_and_close_steps(
     array: Array, metadata: ArrayMetadata, old_shape: Shape, closing: tuple[str, int] | None
-) -> None:
-    """Call `change_shape_steps`; after an error or an interruption, reopen the array that `closing` closed."""
+) -> StaleConsolidatedError | None:
+    """Call `change_shape_steps`; after an error or an interruption, reopen the array that `closing` closed.
+
+    Returns the error that is to be raised when the change is complete: the array is closed, and its shape is stored.
+    """
     attempt = clock.Attempt()
     try:
         await change_shape_steps(array, metadata, old_shape, closing, attempt)
+    except StaleConsolidatedError as error:
+        return error
     except BaseException as error:
         attempt.cancelled = True
-        if isinstance(error, Exception):
-            await reopen_steps(array, closing)
-        else:  # cancelled or interrupted: this task can await nothing more
+        if not isinstance(error, Exception):  # cancelled or interrupted: this task can await nothing more
             clock.CLOCK.run_detached(reopen_steps(array, closing), attempt)
+        elif (was_closed := await _reopen_after_steps(array, closing)) is not False and metadata.shape != old_shape:
+            what = "The shape was changed" if was_closed else "Whether the shape was changed is unknown"
+            error.add_note(f"{what}. {_LEFT}")
         raise
+    return None
 
 
 async def delete_stray_steps(array: Array, keys: Sequence[str]) -> list[str]:
@@ -142,13 +160,13 @@ async def delete_stray_steps(array: Array, keys: Sequence[str]) -> list[str]:
 
 async def _delete_stray_locked_steps(array: Array, keys: Sequence[str]) -> list[str]:
     await array._refresh_steps()
-    closing = None
+    closing = stale = None
     if must_reserve(array) and array._metadata.zarr_format != 1:
         (entry,) = await read_entries_steps(array._store, [array.path])
         if len(entry.formats) > 1:
             return []
         closing = (clock.CLOCK.owner(), clock.CLOCK.now())
-        await _change_and_close_steps(array, array._metadata, array.shape, closing)
+        stale = await _change_and_close_steps(array, array._metadata, array.shape, closing)
     grid = tuple(axis.nchunks for axis in array._bound.axes)
     encoding, prefix = array._metadata.chunk_key_encoding, prefix_of(array.path)
     stray = []
@@ -161,6 +179,8 @@ async def _delete_stray_locked_steps(array: Array, keys: Sequence[str]) -> list[
         await store_call(array._bound.store, "delete_many", stray)
 
     await _delete_and_reopen_steps(array, delete, closing)
+    if stale is not None:
+        raise stale
     return stray
 
 
@@ -222,7 +242,11 @@ async def change_shape_steps(
 
     if closing is None or metadata.zarr_format == 3:
         sent = attempt.shielded if attempt and closing else None
-        await metadata_io.rewrite_document_steps(array._store, array.path, metadata, closed, sent=sent)
+        try:
+            await metadata_io.rewrite_document_steps(array._store, array.path, metadata, closed, sent=sent)
+        except StaleConsolidatedError:
+            await _follow_migration_steps(array, metadata.shape, old_shape)
+            raise
         await _follow_migration_steps(array, metadata.shape, old_shape)
         return
     # v2 keeps the reservations in another object, which is closed first.
@@ -266,13 +290,16 @@ async def _close_steps(array: Array) -> tuple[str, int] | None:
         closing = (clock.CLOCK.owner(), clock.CLOCK.now())
         try:
             await array._refresh_steps()
-            await _change_and_close_steps(array, array._metadata, array.shape, closing)
+            stale = await _change_and_close_steps(array, array._metadata, array.shape, closing)
         except (NodeNotFoundError, StaleNodeError):
             return None
         except ConflictError:
             if clock.CLOCK.now() - began >= _WAIT_S:
                 raise
         else:
+            if stale is not None:
+                await _reopen_after_steps(array, closing)
+                raise stale
             return closing
         await clock.CLOCK.pause(pause_s)
         pause_s = min(1.0, 1.5 * pause_s)
@@ -299,7 +326,9 @@ async def _follow_migration_steps(array: Array, shape: Shape, old_shape: Shape) 
 
 
 def _refuse_pending(array: Array, pending: Reservations | None, closing: tuple[str, int] | None) -> None:
-    if pending is not None and (pending.reserved or (pending.closed and pending.closed != closing)):
+    closed = None if pending is None or pending.closed is None else pending.closed
+    is_closed = closed is not None and closed != closing and closed[0] not in clock.CLOCK.ended
+    if pending is not None and (pending.reserved or is_closed):
         raise ConflictError(
             "another writer is changing the shape of the array",
             store=array._store.url,
@@ -318,8 +347,9 @@ async def _delete_and_reopen_steps(
     """
     try:
         await delete()
-    except Exception:
-        await reopen_steps(array, closing)
+    except Exception as error:
+        error.add_note(_LEFT)
+        await _reopen_after_steps(array, closing)
         raise
     except BaseException:  # cancelled or interrupted: this task can await nothing more
         attempt = clock.Attempt()
@@ -329,17 +359,32 @@ async def _delete_and_reopen_steps(
     await reopen_steps(array, closing)
 
 
-async def reopen_steps(array: Array, closing: tuple[str, int] | None) -> None:
-    """Remove the mark `closing`, by which `change_shape_steps` closed the array to appends."""
+async def reopen_steps(array: Array, closing: tuple[str, int] | None) -> bool:
+    """Remove the mark `closing`, by which `change_shape_steps` closed the array to appends. Returns whether it was there."""
+    found = False
 
     def change(document: Document) -> Document | None:
+        nonlocal found
         pending = reservations.parse(document)
         if pending is None or pending.closed != closing:
             return None
+        found = True
         return replace(pending, closed=None).with_member(document)
 
     if closing is not None:
-        await change_reservations_steps(array, change, publish=True)
+        try:
+            await change_reservations_steps(array, change, publish=True)
+        except Exception:
+            clock.CLOCK.ended.add(closing[0])
+            raise
+    return found
+
+
+async def _reopen_after_steps(array: Array, closing: tuple[str, int] | None) -> bool | None:
+    """Call `reopen_steps` after an error, which is the one to be raised. Returns whether the array was closed, if known."""
+    with suppress(StoreError):
+        return await reopen_steps(array, closing)
+    return None
 
 
 async def _compare_stored_steps(array: Array, shape: Shape) -> None:

@@ -78,7 +78,16 @@ def _set_outcome(answer: asyncio.Future[object], result: object, error: BaseExce
 
 
 class Clock:
-    """The clock of this machine."""
+    """The clock of this machine, and the names of the writers of this process."""
+
+    def __init__(self) -> None:
+        self._ended: set[str] = set()
+
+    @property
+    def ended(self) -> set[str]:
+        """Owners whose operation has ended in this process by an error: their marks in a store, which may not say so, need no
+        waiting."""
+        return self._ended
 
     def now(self) -> int:
         """Return the seconds since 1970."""

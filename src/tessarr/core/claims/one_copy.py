@@ -5,15 +5,16 @@ Of two copies to one place, each of which replaces keys one after the other, a m
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tessarr.core import open_transactions
+from tessarr.core.asynchronous import clock
 from tessarr.errors import ConflictError
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import ConditionalSet, Lock
+from tessarr.types import Buffer
 
 _ID = "c0b1ed00"
 """In place of the random number of a place of work, so that what a killed client left is garbage (`tessarr.tools.gc`)."""
@@ -36,16 +37,32 @@ def one_copy(store: Store, path: str) -> Iterator[None]:
         if isinstance(store, Lock) or not isinstance(store, ConditionalSet):
             yield
             return
-        key, own = f"{prefix_of(group)}.{name or _ROOT}-{_ID}.partial/copy", os.urandom(8).hex().encode()
-        if not store.set_if_not_exists(key, own) and store.get(key) != own:  # the answer may have been lost
-            raise ConflictError(
-                "another client is copying to this place",
-                store=store.url,
-                path=f"/{path}",
-                key=key,
-                hint="Nothing was changed: repeat it later. If the other client was killed, delete this key",
-            )
+        key, own = f"{prefix_of(group)}.{name or _ROOT}-{_ID}.partial/copy", clock.CLOCK.owner()
         try:
-            yield
-        finally:
-            store.delete(key)
+            if not _take(store, key, own.encode()):
+                raise ConflictError(
+                    "another client is copying to this place",
+                    store=store.url,
+                    path=f"/{path}",
+                    key=key,
+                    hint="Nothing was changed: repeat it later. If the other client was killed, delete this key",
+                )
+            try:
+                yield
+            finally:
+                store.delete(key)
+        except BaseException:
+            clock.CLOCK.ended.add(own)  # the claim may be left
+            raise
+
+
+def _take(store: Store, key: str, own: bytes) -> bool:
+    """Store the claim `own`, also over one that a copy of this process has left after an error. Returns whether it is there."""
+    if store.set_if_not_exists(key, own):
+        return True
+
+    def taken_over(old: Buffer | None) -> Buffer | None:
+        return own if old is not None and bytes(old).decode("latin-1") in clock.CLOCK.ended else old
+
+    store.update(key, taken_over)
+    return store.get(key) == own

@@ -54,8 +54,8 @@ class Claim(NamedTuple):
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether the removal has ended without coming to its end, as far as its claim says."""
-        return abs(clock.CLOCK.now() - self.since) >= EXPIRE_S
+        """Whether the removal has ended without coming to its end, as far as its claim says, or this process knows."""
+        return self.id in clock.CLOCK.ended or abs(clock.CLOCK.now() - self.since) >= EXPIRE_S
 
     def dumps(self) -> bytes:
         """Serialise the claim."""
@@ -69,7 +69,7 @@ class Removal:
     def __init__(self, store: Store, path: str, owner: str | None = None) -> None:
         """`owner`: the name of those who may go on with each other's removals; without it this client alone."""
         self._store, self._prefix, self._id = store, prefix_of(path), owner or clock.CLOCK.owner()
-        self._renewed = 0
+        self._renewed, self._is_shared = 0, owner is not None
         self.key = self._prefix + CLAIM
 
     async def _begin_steps(self) -> None:
@@ -144,18 +144,24 @@ class Removal:
         await store_call(self._store, "delete", self.key)
 
     async def _end_by_error_steps(self) -> None:
-        await self._renew_steps(0)
-        if not any(await self.keys_steps()):
-            await self.end_steps()
+        if not self._is_shared:
+            clock.CLOCK.ended.add(self._id)
+        with suppress(Exception):
+            await self._renew_steps(0)
+            if not any(await self.keys_steps()):
+                await self.end_steps()
 
     async def __aenter__(self) -> Self:
-        await self._begin_steps()
+        try:
+            await self._begin_steps()
+        except Exception:  # the claim may be stored nevertheless
+            await self._end_by_error_steps()
+            raise
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None and kind is not GeneratorExit:  # after which nothing can be awaited
-            with suppress(Exception):
-                await self._end_by_error_steps()
+            await self._end_by_error_steps()
 
 
 async def remove_steps(store: Store, path: str) -> None:

@@ -164,7 +164,7 @@ class ArrayCreation(Members):
         Raises `TypeError` when the existing array has another shape, or a dtype that cannot be cast safely to `dtype` (with
         `exact`: another dtype), `IncompatibleNodeError` when a group is there.
         """
-        found = await self._get_member_steps(name)
+        found = await self._get_required_steps(name)
         if found is None:
             make = steps_of(ArrayCreation.create)
             return await make(self, name, shape=shape, dtype=dtype, config=config, **kwargs)

@@ -16,7 +16,7 @@ from tessarr.core.creation.array_config import array_config
 from tessarr.core.info import GroupInfo, group_info
 from tessarr.core.node import STATE_LOCK, Node
 from tessarr.core.stored import metadata_io, read_nodes
-from tessarr.core.stored.consolidated import read_consolidated, watch
+from tessarr.core.stored.consolidated import follow_change_steps, read_consolidated, watch
 from tessarr.core.stored.create_nodes import describe_new_steps
 from tessarr.core.stored.move import move_node
 from tessarr.core.stored.parse_cache import parse_node
@@ -144,6 +144,14 @@ class Members(Node):
         metadata = await self._read_member_steps(whole)
         return None if metadata is None else self._open(whole, metadata)
 
+    async def _get_required_steps(self, path: str) -> Array | Group | None:
+        """Open the member at `path` before it is created, also one that consolidated metadata lacks, or return ``None``."""
+        found = await self._get_member_steps(path)
+        if found is None and self._metadata.consolidated_metadata is not None:
+            self._will_change()
+            found = await self._get_member_steps(path)
+        return found
+
     @sans_io
     async def __getitem__(self, path: str) -> Array | Group:
         """Open the member at `path`, which may lead down several groups. Raises `KeyError`."""
@@ -189,10 +197,18 @@ class Members(Node):
     @sans_io
     async def __delitem__(self, path: str) -> None:
         """Remove a member and everything below it. Raises `KeyError`; under `tessarr.as_zarr` a missing one has no effect."""
-        self._will_change()
         place = self._join(path)
+        consolidated, relative = self._metadata.consolidated_metadata, self._within(place)
+        self._will_change()
         is_there = await steps_of(Members.__contains__)(self, path)
         if not is_there and not await metadata_io.is_half_removed_steps(self._store, place):
+            if (
+                consolidated is not None
+                and consolidated.node(relative or "")
+                and not consolidated.changed(relative or "")
+            ):
+                await follow_change_steps(self._store, place, replaced=True)  # which a removal could not do before
+                return
             if settings.get("zarr_python.arguments"):
                 return
             raise KeyError(f"no member {path!r} in group {self.name}")
@@ -370,7 +386,7 @@ class Members(Node):
     @sans_io
     async def require_group(self, name: str, overwrite: bool = False, **kwargs: Any) -> Group:
         """Open the group `name`, creating it if it is missing. Raises `IncompatibleNodeError` when an array is there."""
-        found = None if overwrite else await self._get_member_steps(name)
+        found = None if overwrite else await self._get_required_steps(name)
         if found is None:
             return await steps_of(Members.create_group)(self, name, overwrite=overwrite, **kwargs)
         if not isinstance(found, self._group):

@@ -222,7 +222,7 @@ async def _follow_steps(store: Store, paths: Sequence[str], names: Sequence[str]
 async def _follow_in_steps(store: Store, key: str, name: str, paths: Sequence[str], removed: Sequence[str]) -> None:
     """Replace the entries of the nodes at `paths` in the document at `key` by their stored documents.
 
-    Groups above them that have no entry, because an earlier update failed, get theirs: without it no reader finds what is below.
+    Groups above them that have no entry, because an earlier update failed, get theirs: without it readers find no member.
     """
     read: list[Entry] = []
     prefix = key[: -len(name)]
