@@ -112,7 +112,7 @@ class Consolidated:
             return None
         return {name: _unwrap(value, path, name) for name, value in documents.items()}
 
-    def parsed(self, path: str, parse: Callable[[ZarrFormat, Documents], JSON] | None = None) -> Any:
+    def parsed(self, path: str, parse: Callable[[ZarrFormat, Documents], object] | None = None) -> Any:
         """Return the parsed `ArrayMetadata` or `GroupMetadata` at `path`, or ``None``; parsed once.
 
         `parse` makes the node from its documents and warns; default: `tessarr.metadata.formats.parse_node`.
@@ -314,13 +314,15 @@ def with_entries(
 def unlisted(name: str, document: JSONObject, paths: Collection[str]) -> set[str]:
     """Select those of `paths` (relative to the group) that have no entry in the document called `name`."""
     found = _block(name, document)
-    if found is None or not paths:
+    held = {} if found is None else found[1]
+    left = {path for path in paths if path not in held and f"{path}/.zgroup" not in held}
+    if found is None or not left:  # as nearly always, which costs no pass over the entries
         return set()
     if name != _V3_KEY:
-        return {*paths} - {key.strip("/").rpartition("/")[0] for key in found[1]}
+        return left - {key.strip("/").rpartition("/")[0] for key in held}
     raw: dict[str, Documents] = {}
-    _collect(found[1], "", raw)
-    return {*paths} - raw.keys()
+    _collect(held, "", raw)
+    return left - raw.keys()
 
 
 def _block(name: str, document: JSONObject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]] | None:

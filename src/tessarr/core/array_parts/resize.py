@@ -326,9 +326,9 @@ async def _follow_migration_steps(array: Array, shape: Shape, old_shape: Shape) 
 
 
 def _refuse_pending(array: Array, pending: Reservations | None, closing: tuple[str, int] | None) -> None:
-    closed = None if pending is None or pending.closed is None else pending.closed
-    is_closed = closed is not None and closed != closing and closed[0] not in clock.CLOCK.ended
-    if pending is not None and (pending.reserved or is_closed):
+    closed = pending and pending.closed
+    is_closed = closed and closed != closing and closed[0] not in clock.CLOCK.ended
+    if pending and (pending.reserved or is_closed):
         raise ConflictError(
             "another writer is changing the shape of the array",
             store=array._store.url,

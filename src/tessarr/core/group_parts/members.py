@@ -32,6 +32,7 @@ from tessarr.errors import (
     ReadOnlyError,
 )
 from tessarr.metadata import formats
+from tessarr.metadata.consolidated import Consolidated
 from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import config as settings
 from tessarr.stores.base import Store
@@ -131,9 +132,16 @@ class Members(Node):
         prefix = prefix_of(self._path)
         return path[len(prefix) :] if path.startswith(prefix) else None
 
-    async def _read_member_steps(self, path: str) -> NodeMetadata | None:
+    def _consolidated_for(self, path: str) -> tuple[Consolidated, str] | None:
+        """Return the consolidated metadata in which the node at `path` is looked up, and its path there, if there is any."""
         consolidated, relative = self._metadata.consolidated_metadata, self._within(path)
-        if consolidated is not None and relative is not None and not consolidated.changed(relative):
+        if consolidated is None or relative is None or consolidated.changed(relative):
+            return None
+        return consolidated, relative
+
+    async def _read_member_steps(self, path: str) -> NodeMetadata | None:
+        if (found := self._consolidated_for(path)) is not None:
+            consolidated, relative = found
             node: NodeMetadata | None = consolidated.parsed(relative, partial(parse_node, store=self._store, path=path))
             return node
         return (await read_nodes.read_nodes_steps(self._store, [path], self._metadata.zarr_format))[0]
@@ -198,15 +206,11 @@ class Members(Node):
     async def __delitem__(self, path: str) -> None:
         """Remove a member and everything below it. Raises `KeyError`; under `tessarr.as_zarr` a missing one has no effect."""
         place = self._join(path)
-        consolidated, relative = self._metadata.consolidated_metadata, self._within(place)
+        listed = self._consolidated_for(place)
         self._will_change()
         is_there = await steps_of(Members.__contains__)(self, path)
         if not is_there and not await metadata_io.is_half_removed_steps(self._store, place):
-            if (
-                consolidated is not None
-                and consolidated.node(relative or "")
-                and not consolidated.changed(relative or "")
-            ):
+            if listed is not None and listed[0].node(listed[1]) is not None:
                 await follow_change_steps(self._store, place, replaced=True)  # which a removal could not do before
                 return
             if settings.get("zarr_python.arguments"):

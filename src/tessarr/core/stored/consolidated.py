@@ -225,7 +225,7 @@ async def _follow_in_steps(store: Store, key: str, name: str, paths: Sequence[st
     Groups above them that have no entry, because an earlier update failed, get theirs: without it readers find no member.
     """
     read: list[Entry] = []
-    prefix = key[: -len(name)]
+    prefix, own = key[: -len(name)], {*paths}
     above = {group[len(prefix) :] for path in paths for group in ancestors(path) if group and group.startswith(prefix)}
 
     def change(old: Buffer | None) -> Buffer | None:
@@ -233,9 +233,9 @@ async def _follow_in_steps(store: Store, key: str, name: str, paths: Sequence[st
             read.clear()
             return None
         document = formats.loads(name, old, key=key)
-        groups = {prefix + group for group in consolidated.unlisted(name, document, above)} - {*paths}
+        groups = {prefix + group for group in consolidated.unlisted(name, document, above)} - own
         found = read_entries(store, [*paths, *sorted(groups)], _names_in(name))
-        read[:] = [entry for entry in found if entry.path in paths or _format_in(name) in entry.formats]
+        read[:] = [entry for entry in found if entry.path in own or _format_in(name) in entry.formats]
         return _with_entries(old, document, key, name, read, removed)
 
     while True:

@@ -26,7 +26,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, takewhile
 from typing import Self, cast
 
 from tessarr.codecs.members import choice, integer, read_members
@@ -214,11 +214,14 @@ class VersionedStore(WrapperStore):
 
     def commits(self) -> Iterator[Commit]:
         """Iterate over the commits, the newest first."""
-        identifier = self.read_ref("main")[0]
-        while identifier is not None:
-            found = self.read_commit(identifier)
+        return self._commits_to(self.read_ref("main")[0])
+
+    def _commits_to(self, head: str | None) -> Iterator[Commit]:
+        """Iterate over the commit `head` and those before it, the newest first."""
+        while head is not None:
+            found = self.read_commit(head)
             yield found
-            identifier = found.parent
+            head = found.parent
 
     @property
     def has_staged(self) -> bool:
@@ -298,7 +301,7 @@ class VersionedStore(WrapperStore):
             tried: tuple[Commit, dict[str, str]] | None = None
             for _ in range(_ATTEMPTS):
                 head, value = self.read_ref("main")
-                if tried is not None and tried[0].id in self._ids_since(tried[0].parent, head):
+                if tried is not None and self._is_committed(tried[0], head):
                     return self._adopt(*tried)  # the answer was lost, and others have committed since
                 references = known
                 if head != (None if base is None else base.id):
@@ -320,11 +323,10 @@ class VersionedStore(WrapperStore):
         self._began = None
         return made
 
-    def _ids_since(self, old: str | None, head: str | None) -> Iterator[str]:
-        """Iterate over the ids of the commit `head` and of those before it that came after `old`, the newest first."""
-        while head is not None and head != old:
-            yield head
-            head = self.read_commit(head).parent
+    def _is_committed(self, made: Commit, head: str | None) -> bool:
+        """Whether `made` is among the commits up to `head`; those before its parent are not read."""
+        later = takewhile(lambda commit: commit.id != made.parent, self._commits_to(head))
+        return any(commit.id == made.id for commit in later)
 
     def _rebased(self, head: Commit | None, known: Mapping[str, str]) -> dict[str, str]:
         """Return the references of another newest commit, which may not differ where values are staged."""
