@@ -20,7 +20,7 @@ def folder() -> Iterator[Folder]:
 
 
 def test_programs_do_what_their_models_do(folder: Folder) -> None:
-    outcomes = [folder.run(number) for number in range(3 * len(KINDS))]
+    outcomes = [folder.run(number) for number in range(6 * len(KINDS))]
     assert [one.wrong for one in outcomes if one.wrong] == []
     assert {one.kind for one in outcomes if one.steps > 1} == set(KINDS)
 
