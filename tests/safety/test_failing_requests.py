@@ -6,7 +6,7 @@ is there has all its values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Literal
 
 import obstore.store
@@ -34,6 +34,7 @@ REQUESTS = (
     *("get", "fetch", "list_prefix", "list_dir", "list", "exists", "version"),
     *("set", "set_if", "set_if_not_exists", "update", "splice", "delete", "delete_many", "delete_prefix"),
 )
+REQUESTS_OF_CHUNKS = ("fetch_async", "set_async", "set_if_not_exists_async", "splice_async", "delete_async")
 OLD, NEW = [*range(1, 11)], [*range(101, 113)]
 HOW = ["before", "after", "lasting before", "lasting after"]
 Format = Literal[2, 3]
@@ -46,13 +47,26 @@ class Plan:
         self.number, self.how, self.count = number, how, 0
 
     def call(self, request: Callable[[], Any]) -> Any:
-        self.count += 1
-        fails = self.count == self.number or (self.how.startswith("lasting") and self.count > self.number > 0)
+        """Make a request, or let it fail."""
+        fails = self._fails()
         if fails and self.how.endswith("after"):
             request()
         if fails:
             raise StoreError("the request failed")
         return request()
+
+    async def call_async(self, request: Callable[[], Awaitable[Any]]) -> Any:
+        """Do what `call` does."""
+        fails = self._fails()
+        if fails and self.how.endswith("after"):
+            await request()
+        if fails:
+            raise StoreError("the request failed")
+        return await request()
+
+    def _fails(self) -> bool:
+        self.count += 1
+        return self.count == self.number or (self.how.startswith("lasting") and self.count > self.number > 0)
 
 
 class Failing(ForwardingStore):
@@ -70,8 +84,17 @@ def _failing(name: str) -> Callable[..., Any]:
     return call
 
 
+def _failing_async(name: str) -> Callable[..., Any]:
+    async def call(self: Failing, *args: Any, **options: Any) -> Any:
+        return await self.plan.call_async(lambda: getattr(ForwardingStore, name)(self, *args, **options))
+
+    return call
+
+
 for _name in REQUESTS:
     setattr(Failing, _name, _failing(_name))
+for _name in REQUESTS_OF_CHUNKS:
+    setattr(Failing, _name, _failing_async(_name))
 
 
 @pytest.fixture(autouse=True)
@@ -189,6 +212,22 @@ def test_an_array_gets_its_values_where_consolidated_metadata_cannot_be_updated(
 
 
 @pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_an_array_that_lacks_values_after_its_creation_is_named_in_the_error(zarr_format: Format, how: str) -> None:
+    def create(failing: Store) -> None:
+        tessarr.create_array(failing, name="n", data=NEW, chunks=(4,), zarr_format=zarr_format)
+
+    lacking = 0
+    for store, error in _runs(zarr_format, how, create):
+        if _values(store, "n") not in (NEW, None):
+            lacking += 1
+            assert "an array may be at /n that lacks values" in error.__notes__[-1]
+            tessarr.create_array(store, name="n", data=NEW, chunks=(4,), zarr_format=zarr_format, overwrite=True)
+            assert _values(store, "n") == NEW
+    assert lacking
+
+
+@pytest.mark.parametrize("how", HOW)
 def test_a_transaction_is_whole_or_left_out_and_its_error_says_which(how: str) -> None:
     def change(failing: Store) -> None:
         with tessarr.transaction(failing) as tx:
@@ -263,8 +302,7 @@ def _replace_all(store: Store) -> None:
     )
 
 
-@pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("zarr_format", [3, 2])
+@pytest.mark.parametrize(("zarr_format", "how"), [*((3, how) for how in HOW), (2, "after"), (2, "lasting before")])
 @pytest.mark.parametrize("do", [_overwrite, _delete, _shrink, _copy, _replace_all])
 def test_what_failed_is_completed_by_the_same_call(do: Callable[[Store], None], zarr_format: Format, how: str) -> None:
     """In the same process at once, whatever its first call could not say in the store."""

@@ -69,8 +69,9 @@ def copy(
     """Copy an array or a group, with everything below it (unless `shallow`), into the group `dest`.
 
     Values are decoded and encoded again, so `create_kws` may choose other chunks, codecs or another format. `if_exists` is
-    "raise", "replace", "skip" or "skip_initialized" (arrays all of whose chunks are stored). `log` is a file or callable
-    that gets a line per node.
+    "raise", "replace", "skip" or "skip_initialized" (arrays all of whose chunks are stored). After a copy that was killed, or
+    failed while it wrote values, an array may lack some: "skip" leaves it so, the other two copy it again. `log` is a file or
+    callable that gets a line per node.
 
     Another copy to the same place is waited for where the store has locks that reach it; elsewhere it is a `ConflictError`.
 

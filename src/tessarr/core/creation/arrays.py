@@ -24,9 +24,11 @@ from tessarr.dtypes.parse import DTypeLike
 from tessarr.engine.bound import RuntimeOptions
 from tessarr.errors import (
     BaseZarrError,
+    ConflictError,
     ContainsGroupError,
     ReadOnlyError,
     StaleConsolidatedError,
+    StoreError,
     ZarrDeprecationWarning,
 )
 from tessarr.grids.guess import ChunksLike, ShardsLike
@@ -40,6 +42,7 @@ from tessarr.types import JSONObject, ShapeLike
 
 _PIECE_NBYTES = 64 << 20
 """Approximate bound on the memory for values while they are copied."""
+_LACKING = "an array may be at /{} that lacks values: repeat this with overwrite=True, or delete it"
 
 
 @sans_io
@@ -146,9 +149,17 @@ async def _create_steps(
         await create_node_steps(store, path, metadata, overwrite=overwrite)
     except StaleConsolidatedError as error:
         late = error  # the array is there, and gets its values
+    except StoreError as error:
+        if data is not None and not isinstance(error, PermissionError | ConflictError):
+            error.add_note(_LACKING.format(path))
+        raise
     array = Array._make(store, path, metadata, options, read_only=False, order=order)
     if data is not None:
-        write_values(data, array)
+        try:
+            write_values(data, array)
+        except BaseException as error:
+            error.add_note(_LACKING.format(path))
+            raise
     if late is not None:
         raise late
     return array
