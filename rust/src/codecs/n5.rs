@@ -86,8 +86,12 @@ impl N5 {
         Ok((sizes, body))
     }
 
-    /// Fill `out`, which has the size of the chunk.
+    /// Fill `out`, which must have the size of the chunk.
     pub fn decode_into(&self, data: &[u8], out: &mut [u8]) -> Result<()> {
+        let chunk_nbytes = self.shape.iter().fold(self.item, |n, &m| n.saturating_mul(m));
+        if out.len() != chunk_nbytes {
+            return Err(Error::size(NAME, out.len(), chunk_nbytes));
+        }
         let (sizes, body) = self.header(data)?;
         if sizes == self.shape {
             return self.unpack(body, out);
