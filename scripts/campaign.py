@@ -33,6 +33,7 @@ NAMES = (
     "triples",
     "bulk",
     "faults",
+    "interrupts",
     "power",
     "scarce",
     "append",

@@ -23,6 +23,7 @@ BLOCKS = {
     "stateful": 1,
     "differential": 8,
     "faults": 4,
+    "interrupts": 16,
     "local_histories": 1,
     "s3_histories": 1,
 }

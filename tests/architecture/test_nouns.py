@@ -56,7 +56,6 @@ WORDS = {
     },
     "event loop, task, thread pool": {"LoopTask", "TaskGroup", "_Closer", "_ThreadLoop", "_ThreadPools"},
     "batch of items, stop": {"Items", "_Batch", "_StoppedError"},
-    "lock, cancellation": {"CancelCheck", "ForkSafeLock", "KeyedLocks"},
 }
 """Words of the trade, and the classes named after them."""
 CONTRACTS = {"stores/base.py", "stores/asynchronous.py", "stores/protocols.py"}

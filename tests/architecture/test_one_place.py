@@ -196,7 +196,7 @@ def puts(path: Path) -> set[str]:
         function = ast.unparse(node.func).rpartition(".")[2]
         if function == "update_settled_steps":
             found.add("update")
-        if function in {"store_call", "getattr", "gather_calls"} or function.endswith("methodcaller"):
+        if function in {"store_call", "call", "getattr", "gather_calls"} or function.endswith("methodcaller"):
             found |= {
                 text.value
                 for text in ast.walk(node)

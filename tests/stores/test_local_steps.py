@@ -399,29 +399,26 @@ def test_pauses_between_attempts_double_up_to_a_limit(lock: str, monkeypatch: py
 
 
 def test_a_note_is_left_to_the_next_holder(lock: str) -> None:
-    note = filelock.Note(lock, filelock.acquire(lock))
-    assert note.read() == b""
-    note.write(b"first, a long one")
-    note.write(b"second")
-    assert note.read() == b"second"
-    note.release()
+    with filelock.held(lock, lambda: filelock.acquire(lock)) as note:
+        assert note.read() == b""
+        note.write(b"first, a long one")
+        note.write(b"second")
+        assert note.read() == b"second"
     assert os.path.exists(lock)
-    note = filelock.Note(lock, filelock.acquire(lock, wait=False))
-    assert note.read() == b"second"
-    note.clear()
-    assert content(lock) == note.read() == b""
-    note.release()
+    with filelock.held(lock, lambda: filelock.acquire(lock, wait=False)) as note:
+        assert note.read() == b"second"
+        note.clear()
+        assert content(lock) == note.read() == b""
     assert not os.path.exists(lock)
 
 
 def test_other_content_of_a_lock_file_is_no_note(lock: str) -> None:
     Path(lock).write_bytes(b"another program")
-    note = filelock.Note(lock, filelock.acquire(lock))
-    assert note.read() == b""
-    note.write(b"text")
-    assert content(lock) == b"note:text"
-    note.clear()
-    note.release()
+    with filelock.held(lock, lambda: filelock.acquire(lock)) as note:
+        assert note.read() == b""
+        note.write(b"text")
+        assert content(lock) == b"note:text"
+        note.clear()
     assert not os.path.exists(lock)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.core.asynchronous.sans_io import async_variant
 from tessarr.stores.base import Store
-from tessarr.stores.locks import ForkSafeLock
+from tessarr.stores.locks import fork_safe_lock
 from tessarr.stores.url import public_store
 from tessarr.types import ZarrFormat
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tessarr.stores.path import StorePath
 
 
-STATE_LOCK = ForkSafeLock()
+STATE_LOCK = fork_safe_lock()
 """Held while the metadata of a node is replaced in memory: threads share nodes, and no change may be lost."""
 _ORDER = itertools.count(1)
 

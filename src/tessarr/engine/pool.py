@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tessarr.common.warn import context_with_caller
 from tessarr.engine.processors import processors
-from tessarr.stores.locks import CANCEL_CHECK, ForkSafeLock
+from tessarr.stores.locks import CANCEL_CHECK, fork_safe_lock
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -35,7 +35,7 @@ INLINE_NBYTES = 128 << 10
 
 _local = threading.local()
 _pool: ThreadPoolExecutor | None = None
-_pool_lock = ForkSafeLock()
+_pool_lock = fork_safe_lock()
 
 
 def _forget_pool() -> None:

@@ -21,7 +21,7 @@ from tessarr.stores.buffers import as_bytes, byte_view
 from tessarr.stores.fetch import version_of
 from tessarr.stores.local.transactions.many import StagedFiles
 from tessarr.stores.local.transactions.stage import Stage, StagedValue
-from tessarr.stores.locks import KEYED_LOCKS, ForkSafeLock
+from tessarr.stores.locks import KEYED_LOCKS, fork_safe_lock
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.protocols import Remote, fallback
 from tessarr.stores.transformed.manifest_options import options_of
@@ -61,7 +61,7 @@ class OverlayStore(ConditionalStore):
         """Prefix → the keys below that were listed first."""
         self._versions: dict[str, int] = {}
         """Key → the number of what was staged last."""
-        self._lock = ForkSafeLock()
+        self._lock = fork_safe_lock()
 
     @property
     def url(self) -> str:

@@ -46,6 +46,8 @@ from tessarr.transactions.growth import Growth, SortedChanges
 from tessarr.transactions.overlay import OverlayStore
 from tessarr.types import AnyArray, Buffer
 
+_COMMITTED = "the transaction is committed: the next writer of its documents completes it"
+
 
 class Publication:
     """The changes of one transaction of level *publish*, in `store`, at and below `root`."""
@@ -82,13 +84,19 @@ class Publication:
             self._decides = True
             self._decide(place)
         except BaseException as error:
-            if self._is_void(record, place, error) or not isinstance(error, Exception):
+            if self._is_void(record, place, error):
+                raise
+            if not isinstance(error, Exception):
+                error.add_note(_COMMITTED)
                 raise
         try:
             lacking = run_steps(settle.complete_steps(self._store, place, record, is_own=True))
             follow_changes(self._store, [key.rpartition("/")[0] for key in changes if is_document(key)])
         except StoreError as error:
             raise self._pending(error) from error
+        except BaseException as error:
+            error.add_note(_COMMITTED)
+            raise
         if lacking:
             raise self._replaced(lacking)
 

@@ -102,35 +102,47 @@ class Transaction:
 
     def __enter__(self) -> Self:
         """Begin. Raises `TransactionError` if one is open at the place, `UnsupportedOperationError` where none is offered."""
-        self._begin()
+        self._require_new()
         try:
+            self._begin()
             run_steps(self._settle_steps())
         except BaseException:
-            self._end()
+            self._give_up()
             raise
         return self
 
     async def __aenter__(self) -> Self:
         """Begin, as ``with`` does."""
-        self._begin()
+        self._require_new()
         try:
+            self._begin()
             await run_steps_async(self._settle_steps())
         except BaseException:
-            self._end()
+            self._give_up()
             raise
         return self
 
-    def _begin(self) -> None:
+    def _require_new(self) -> None:
         if self._state != "new":
             raise TransactionError("a transaction is used once", hint="Begin another one by tessarr.transaction")
+
+    def _begin(self) -> None:
         store, self._path, _ = locate(self._place, None, "a", self._options)
         store._check_writable(self._path)
         self._owns = not isinstance(getattr(self._place, "_node", self._place), Store | StorePath | Node)
         self._level: Level = level_of(store, self._mode)
         begin_stage = store.stage if self._level != "swap" and isinstance(store, LocalStore) else None
+        self._store, self._process = store, os.getpid()
         self._overlay = OverlayStore(store, self._require_open, begin_stage)
         open_transactions.enter(store, self._overlay)
-        self._store, self._state, self._process = store, "open", os.getpid()
+        self._state = "open"
+
+    def _give_up(self) -> None:
+        """End a transaction that an error or an interruption came into, however far it has begun or ended."""
+        if self._process == os.getpid() and hasattr(self, "_overlay"):
+            open_transactions.leave(self._overlay)
+            if self._state != "ended":
+                self._end()
 
     async def _settle_steps(self) -> None:
         """Complete a transaction of a process that ended."""
@@ -140,12 +152,16 @@ class Transaction:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Commit; after an exception, change nothing, and in a forked process leave the transaction to its own."""
-        if self._state == "ended" or self._leaves_it(kind):
-            return
-        if kind is None:
-            self.commit()
-        else:
-            self.abort()
+        try:
+            if self._state == "ended" or self._leaves_it(kind):
+                return
+            if kind is None:
+                self.commit()
+            else:
+                self.abort()
+        except BaseException:
+            self._give_up()
+            raise
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import random
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy.typing as npt
@@ -165,6 +166,8 @@ def _pending(array: Array, document: Document, axis: int) -> Reservations:
     pending = reservations.parse(document)
     if pending is None:
         return Reservations(axis=axis, stop=shape[axis])
+    if pending.closed and pending.closed[0] in clock.CLOCK.ended:
+        pending = replace(pending, closed=None)
     length, published = shape[pending.axis], pending.published()
     if not pending.reserved and not pending.voided and length == published:
         return Reservations(axis=axis, stop=shape[axis], closed=pending.closed)

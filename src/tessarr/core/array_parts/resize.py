@@ -29,13 +29,18 @@ from tessarr.core.array_parts.region_io import (
     with_shape,
     write_call,
 )
-from tessarr.core.array_parts.reservation_io import BESIDE, Document, change_reservations_steps
+from tessarr.core.array_parts.reservation_io import (
+    BESIDE,
+    Document,
+    change_reservations_steps,
+    read_reservations_steps,
+)
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Steps, run_steps, store_call
 from tessarr.core.stored import metadata_io, read_nodes
 from tessarr.core.stored.shape_locks import shape_note
 from tessarr.core.stored.walk import read_entries_steps
-from tessarr.engine.bound import BoundArray
+from tessarr.engine.bound import BoundArray, bind
 from tessarr.engine.pool import for_each
 from tessarr.errors import (
     BaseZarrError,
@@ -105,7 +110,12 @@ async def _resize_locked_steps(array: Array, new_shape: Shape, delete_outside_ch
         closing = (clock.CLOCK.owner(), clock.CLOCK.now())
     if notes:
         note_shrink(array, old_grid)
-    stale = await _change_and_close_steps(array, metadata, old_shape, closing)
+
+    def delete() -> Steps[None]:
+        new = bind(array._store, array.path, metadata, array._options, chunks=array._chunk_store())
+        return delete_outside_steps(new, old_grid)
+
+    stale = await _change_and_close_steps(array, metadata, old_shape, closing, delete if deletes else None)
     await array._adopt_steps(metadata, state)
     if shrinks:
         if delete_outside_chunks:
@@ -126,10 +136,15 @@ async def _resize_locked_steps(array: Array, new_shape: Shape, delete_outside_ch
 
 
 async def _change_and_close_steps(
-    array: Array, metadata: ArrayMetadata, old_shape: Shape, closing: tuple[str, int] | None
+    array: Array,
+    metadata: ArrayMetadata,
+    old_shape: Shape,
+    closing: tuple[str, int] | None,
+    delete: Callable[[], Steps[None]] | None = None,
 ) -> StaleConsolidatedError | None:
     """Call `change_shape_steps`; after an error or an interruption, reopen the array that `closing` closed.
 
+    Where an interrupted change is stored, the steps of `delete`, which are its next ones, are run before.
     Returns the error that is to be raised when the change is complete: the array is closed, and its shape is stored.
     """
     attempt = clock.Attempt()
@@ -140,12 +155,27 @@ async def _change_and_close_steps(
     except BaseException as error:
         attempt.cancelled = True
         if not isinstance(error, Exception):  # cancelled or interrupted: this task can await nothing more
-            clock.CLOCK.run_detached(reopen_steps(array, closing), attempt)
+            clock.CLOCK.run_detached(_end_interrupted_steps(array, metadata, closing, delete), attempt)
         elif (was_closed := await _reopen_after_steps(array, closing)) is not False and metadata.shape != old_shape:
             what = "The shape was changed" if was_closed else "Whether the shape was changed is unknown"
             error.add_note(f"{what}. {_LEFT}")
         raise
     return None
+
+
+async def _end_interrupted_steps(
+    array: Array,
+    metadata: ArrayMetadata,
+    closing: tuple[str, int] | None,
+    delete: Callable[[], Steps[None]] | None,
+) -> None:
+    if closing is not None and delete is not None:
+        document = await read_reservations_steps(array)
+        pending = reservations.parse(document)
+        if pending is not None and pending.closed == closing and tuple(document["shape"]) == metadata.shape:
+            with suppress(StoreError):
+                await delete()
+    await reopen_steps(array, closing)
 
 
 async def delete_stray_steps(array: Array, keys: Sequence[str]) -> list[str]:
@@ -374,7 +404,7 @@ async def reopen_steps(array: Array, closing: tuple[str, int] | None) -> bool:
     if closing is not None:
         try:
             await change_reservations_steps(array, change, publish=True)
-        except Exception:
+        except BaseException:
             clock.CLOCK.ended.add(closing[0])
             raise
     return found

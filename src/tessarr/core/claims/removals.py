@@ -16,7 +16,7 @@ from typing import NamedTuple, Self
 
 from tessarr.common import strict_json
 from tessarr.core.asynchronous import clock
-from tessarr.core.asynchronous.sans_io import store_call
+from tessarr.core.asynchronous.sans_io import Call, store_call
 from tessarr.core.claims.intents import CLAIM
 from tessarr.core.claims.settle import EXPIRE_S
 from tessarr.errors import ConflictError, MetadataValidationError
@@ -70,13 +70,19 @@ class Removal:
         """`owner`: the name of those who may go on with each other's removals; without it this client alone."""
         self._store, self._prefix, self._id = store, prefix_of(path), owner or clock.CLOCK.owner()
         self._renewed, self._is_shared = 0, owner is not None
+        self._attempt = clock.Attempt()
         self.key = self._prefix + CLAIM
+
+    def call(self, method: str, *arguments: object) -> Call:
+        """Make a call of the store, which runs to its end also where the removal is cancelled; no other one goes on before."""
+        self._attempt.begin()
+        return self._attempt.shielded(store_call(self._store, method, *arguments))
 
     async def _begin_steps(self) -> None:
         self._renewed = clock.CLOCK.now()
         value = Claim(self._id, self._renewed).dumps()
-        if not await store_call(self._store, "set_if_not_exists", self.key, value):
-            await store_call(self._store, "update", self.key, self._taken_over)
+        if not await self.call("set_if_not_exists", self.key, value):
+            await self.call("update", self.key, self._taken_over)
 
     def _taken_over(self, old: Buffer | None) -> bytes:
         found = Claim.parse(old, self.key)
@@ -94,7 +100,7 @@ class Removal:
                 raise self._conflict("another client has gone on with this removal", "Look what is there now")
             return Claim(self._id, since).dumps()
 
-        await store_call(self._store, "update", self.key, renewed)
+        await self.call("update", self.key, renewed)
         self._renewed = since
 
     async def keep_steps(self, *, always: bool = False) -> None:
@@ -110,7 +116,7 @@ class Removal:
         """List the keys of documents, and all others but the claim."""
         documents: list[str] = []
         others: list[str] = []
-        for key in await store_call(self._store, "list_prefix", self._prefix):
+        for key in await self.call("list_prefix", self._prefix):
             if key != self.key:
                 (documents if key.rpartition("/")[2] in DOCUMENT_NAMES else others).append(key)
         return documents, others
@@ -120,7 +126,7 @@ class Removal:
         for start in range(0, len(keys), _PAGE):
             if start:
                 await self.keep_steps(always=True)
-            await store_call(self._store, "delete_many", keys[start : start + _PAGE])
+            await self.call("delete_many", keys[start : start + _PAGE])
 
     async def clear_steps(self) -> None:
         """Remove all that is there but the claim, documents first."""
@@ -134,18 +140,17 @@ class Removal:
         Another client that creates a node there finds the claim after that, and takes its document back: that is waited for.
         """
         for pause_s in _PAUSES_S:
-            if await store_call(self._store, "set_if_not_exists", key, document):
+            if await self.call("set_if_not_exists", key, document):
                 return True
             await clock.CLOCK.pause(pause_s)
         return False
 
     async def end_steps(self) -> None:
         """Remove the claim."""
-        await store_call(self._store, "delete", self.key)
+        await self.call("delete", self.key)
 
     async def _end_by_error_steps(self) -> None:
-        if not self._is_shared:
-            clock.CLOCK.ended.add(self._id)
+        self._note_end()
         with suppress(Exception):
             await self._renew_steps(0)
             if not any(await self.keys_steps()):
@@ -154,14 +159,27 @@ class Removal:
     async def __aenter__(self) -> Self:
         try:
             await self._begin_steps()
-        except Exception:  # the claim may be stored nevertheless
-            await self._end_by_error_steps()
+        except BaseException as error:  # the claim may be stored nevertheless
+            await self._give_up_steps(type(error))
             raise
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and kind is not GeneratorExit:  # after which nothing can be awaited
+        if kind is not None:
+            await self._give_up_steps(kind)
+
+    async def _give_up_steps(self, kind: type[BaseException]) -> None:
+        if kind is not GeneratorExit:
             await self._end_by_error_steps()
+            return
+        # Cancelled or interrupted: these steps can await nothing more.
+        if self._attempt.ended.is_set():
+            self._note_end()
+        clock.CLOCK.run_detached(self._end_by_error_steps(), self._attempt)
+
+    def _note_end(self) -> None:
+        if not self._is_shared:
+            clock.CLOCK.ended.add(self._id)
 
 
 async def remove_steps(store: Store, path: str) -> None:
@@ -182,13 +200,13 @@ async def replace_steps(store: Store, path: str, new: Mapping[str, Buffer], *, w
         kept = {key for key in documents if was_group and key in new and key.rpartition("/")[0] == path}
         staged = {f"{prefix_of(path)}{STAGED}/{number}": value for number, value in enumerate(new.values())}
         for key, value in staged.items():
-            await store_call(store, "set", key, value)
+            await removal.call("set", key, value)
         await removal.delete_steps([key for key in documents if key not in kept])
         await removal.delete_steps(others)
         for key, value in new.items():
             if key in kept or not await removal.put_steps(key, value):
-                await store_call(store, "set", key, value)
-        await store_call(store, "delete_many", [*staged, removal.key])
+                await removal.call("set", key, value)
+        await removal.call("delete_many", [*staged, removal.key])
 
 
 async def was_stopped_steps(store: Store, path: str) -> bool:

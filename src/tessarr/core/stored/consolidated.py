@@ -23,7 +23,7 @@ from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import config as settings
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.local.store import LocalStore
-from tessarr.stores.locks import ForkSafeLock
+from tessarr.stores.locks import fork_safe_lock
 from tessarr.stores.path import ancestors, prefix_of
 from tessarr.stores.protocols import ConditionalSet, Lock
 from tessarr.types import Buffer, JSONObject, ZarrFormat
@@ -35,7 +35,7 @@ HOLDERS = ("zarr.json", V2_KEY)
 _NOTHING: Mapping[str, Buffer | None] = MappingProxyType({})
 _WATCHED: WeakKeyDictionary[Changes, tuple[Store, str]] = WeakKeyDictionary()
 """Consolidated metadata of open groups that write → the store object, and the path of the group that holds them."""
-_WATCHED_LOCK = ForkSafeLock()
+_WATCHED_LOCK = fork_safe_lock()
 
 
 def read_consolidated(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from tessarr.core import open_transactions
@@ -19,6 +19,7 @@ from tessarr.errors import ConflictError
 from tessarr.metadata import formats
 from tessarr.stores.base import LockContext, Store
 from tessarr.stores.local.lock import Note
+from tessarr.stores.locks import holding
 from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import List, Lock
 from tessarr.stores.wrappers.base import innermost
@@ -67,33 +68,50 @@ async def hold_shape_locks_steps(store: Store, paths: Sequence[str], steps: Step
     try:
         try:
             for path in paths:
-                held.append((path, await _take_steps(store, path)))
+                await _take_steps(store, path, held)
         except BaseException:
             steps.close()  # which never started
             raise
         return await steps
     finally:
-        for path, lock in reversed(held):
-            _HOLDERS.pop((store.url, path), None)
-            lock.__exit__(None, None, None)
+        try:
+            _let_go(store, held)
+        except BaseException:  # interrupted
+            _let_go(store, held)
+            raise
 
 
-async def _take_steps(store: Store, path: str) -> LockContext:
-    lock = shape_lock(store, path)
+def _let_go(store: Store, held: Sequence[tuple[str, LockContext]]) -> None:
+    for path, lock in reversed(held):
+        _HOLDERS.pop((store.url, path), None)
+        lock.__exit__(None, None, None)
+
+
+async def _take_steps(store: Store, path: str, held: list[tuple[str, LockContext]]) -> None:
+    """Acquire the lock of one shape, and add it to those that are `held`."""
+    lock = _entered(shape_lock(store, path))
     place = (store.url, path)
-    taken = lock_call(lock, store)
 
     def take() -> None:
         holder = _HOLDERS.get(place)
         if holder is not None and holder.thread == threading.get_ident():
             what = "this thread is changing the shape of the array already"
             raise ConflictError(what, store=store.url, path=f"/{path}")
-        note = taken.now()
+        held.append((path, lock))  # before: what interrupts this may come when it is acquired
+        note = lock.__enter__()
         _HOLDERS[place] = _Holder(threading.get_ident(), note if isinstance(note, Note) else None)
 
-    await taken._replace(now=take)
+    await lock_call(lock, store)._replace(now=take)
+    if not held or held[-1][1] is not lock:
+        held.append((path, lock))
     store._invalidate_cached(prefix_of(path), formats.DOCUMENT_NAMES.__contains__)
-    return lock
+
+
+@holding
+def _entered(lock: LockContext) -> Generator[object, None, None]:
+    """Make a lock of a store one whose `__exit__` may be called in any state."""
+    with lock as note:
+        yield note
 
 
 async def arrays_to_lock_steps(store: Store, path: str, top: Entry | None = None) -> list[str]:

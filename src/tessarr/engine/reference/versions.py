@@ -14,14 +14,14 @@ from tessarr.codecs.sharding import MISSING, ShardIndex, ShardLayout
 from tessarr.engine.reference.within import WHOLE, shift
 from tessarr.indexing.chunk_plan import Part
 from tessarr.stores.fetch import Fetch, Version, version_of
-from tessarr.stores.locks import ForkSafeLock
+from tessarr.stores.locks import fork_safe_lock
 from tessarr.types import Buffer, ByteRange
 
 if TYPE_CHECKING:
     from tessarr.engine.bound import BoundArray
 
 MOST_NBYTES = 32 << 20
-_state_lock = ForkSafeLock()
+_state_lock = fork_safe_lock()
 """Guards changes of all `ShardIndexCache`; look-ups take no lock."""
 
 

@@ -21,14 +21,14 @@ from tessarr.stores.base import ANY, Any_, ConditionalStore, Version
 from tessarr.stores.buffers import as_bytes, cut, digest_version
 from tessarr.stores.fetch import Fetch
 from tessarr.stores.functions import check_listed, check_versions
-from tessarr.stores.locks import ForkSafeLock
+from tessarr.stores.locks import fork_safe_lock
 from tessarr.stores.path import check_key, check_prefix, path_of_url
 from tessarr.types import Buffer, ByteRange
 
 _List = list
 _MAP_SIZE = 2**40
 _KEY_LIMIT = 511
-_open_lock = ForkSafeLock()
+_open_lock = fork_safe_lock()
 
 
 class _Shared:
@@ -328,7 +328,7 @@ class _Snapshot(LMDBStore):
     def __init__(self, store: LMDBStore) -> None:
         self._shared = store._acquired()
         self._process = os.getpid()
-        self._turn = ForkSafeLock()
+        self._turn = fork_safe_lock()
         try:
             self._held = self._shared.environment.begin()
         except BaseException:

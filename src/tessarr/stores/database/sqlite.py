@@ -24,12 +24,12 @@ from tessarr.stores.base import ANY, Any_, ConditionalStore, Version
 from tessarr.stores.buffers import as_bytes, digest_version
 from tessarr.stores.fetch import Fetch
 from tessarr.stores.functions import check_listed, check_versions
-from tessarr.stores.locks import ForkSafeLock
+from tessarr.stores.locks import fork_safe_lock
 from tessarr.stores.path import check_key, check_prefix, path_of_url
 from tessarr.types import Buffer, ByteRange
 
 _List = list
-_connections_lock = ForkSafeLock()
+_connections_lock = fork_safe_lock()
 _CREATE = "CREATE TABLE IF NOT EXISTS zarr(k TEXT PRIMARY KEY, v BLOB)"
 _SET = "INSERT OR REPLACE INTO zarr(k, v) VALUES (?, ?)"
 _BUSY_S = 60.0
@@ -133,8 +133,8 @@ class SQLiteStore(ConditionalStore):
         """Run the block in a write transaction that locks the database at once, so that no writer reads stale values."""
         connection = self._connection()
         try:
-            connection.execute("BEGIN IMMEDIATE")
             try:
+                connection.execute("BEGIN IMMEDIATE")
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
@@ -150,12 +150,12 @@ class SQLiteStore(ConditionalStore):
         connection = self._connection()
         begun = not connection.in_transaction
         try:
-            if begun:
-                connection.execute("BEGIN")
             try:
+                if begun:
+                    connection.execute("BEGIN")
                 yield connection
             finally:
-                if begun:
+                if begun and connection.in_transaction:
                     connection.execute("ROLLBACK")
         except sqlite3.Error as error:
             raise StoreError("SQLite failed", store=self.url, key=key or None, got=str(error)) from error

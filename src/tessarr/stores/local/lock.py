@@ -35,9 +35,9 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
-from tessarr.stores.locks import CANCEL_CHECK, PAUSE_S
+from tessarr.stores.locks import CANCEL_CHECK, PAUSE_S, holding
 from tessarr.stores.protocols import JOURNAL as JOURNAL
 
 LOCK_SUFFIX = ".tessarr-lock"
@@ -124,21 +124,28 @@ def _lock(descriptor: int, *, wait: bool) -> None:
         pause_s = min(2 * pause_s, PAUSE_S)
 
 
-def release(path: str, descriptor: int) -> None:
-    """Remove the lock file and release the lock. A file that cannot be removed stays: it excludes no writer.
+def release(path: str, descriptor: int, note: Callable[[], object] = bytes) -> None:
+    """Remove the lock file, unless `note` returns something, and release the lock. A file that stays excludes no writer.
 
     The directory may have been renamed or replaced meanwhile: the lock file of a new directory of that name is not touched.
     """
     if sys.platform == "win32":
         # Windows cannot remove an open file; a process that has opened the file meanwhile removes it later.
-        unlock(descriptor)
+        try:
+            is_noted = bool(note())
+        finally:
+            unlock(descriptor)
         with contextlib.suppress(OSError):
-            os.unlink(path)
+            if not is_noted:
+                os.unlink(path)
         return
-    with contextlib.suppress(OSError):
-        if is_same_file(path, descriptor):
+    try:
+        if not note() and is_same_file(path, descriptor):
             os.unlink(path)
-    unlock(descriptor)
+    except OSError:
+        pass
+    finally:
+        unlock(descriptor)
 
 
 def unlock(descriptor: int) -> None:
@@ -146,8 +153,15 @@ def unlock(descriptor: int) -> None:
 
     Raises nothing: what the lock protected is done, and an error would say the contrary.
     """
-    with contextlib.suppress(OSError):
+    try:
         _unlock(descriptor)
+    except OSError:
+        pass
+    finally:
+        _close(descriptor)
+
+
+def _close(descriptor: int) -> None:
     with contextlib.suppress(OSError):
         os.close(descriptor)
 
@@ -170,34 +184,50 @@ _NOTE = b"note:"
 class Note:
     """What the holder of a lock file writes into it for the next one, in case it ends before the work is done."""
 
-    def __init__(self, path: str, descriptor: int) -> None:
-        self._path, self._descriptor = path, descriptor
+    descriptor: int
+    """Of the lock file, which is held."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self.is_marked = False
+        """Whether a transaction has left its mark in the file, which then stays."""
 
     def read(self) -> bytes:
         """Return the note of an earlier holder; ``b""``: none, as a rule, or other content."""
-        size = os.fstat(self._descriptor).st_size
+        size = os.fstat(self.descriptor).st_size
         if not size:
             return b""
-        os.lseek(self._descriptor, 0, os.SEEK_SET)
-        content = os.read(self._descriptor, size)
+        os.lseek(self.descriptor, 0, os.SEEK_SET)
+        content = os.read(self.descriptor, size)
         return content.removeprefix(_NOTE) if content.startswith(_NOTE) else b""
 
     def write(self, text: bytes) -> None:
         """Leave `text`, in the place of what is there. It is not synced: after a power cut it may be missing."""
         self.clear()
-        os.lseek(self._descriptor, 0, os.SEEK_SET)
-        os.write(self._descriptor, _NOTE + text)
+        os.lseek(self.descriptor, 0, os.SEEK_SET)
+        os.write(self.descriptor, _NOTE + text)
 
     def clear(self) -> None:
         """Leave nothing: the work is done."""
-        os.ftruncate(self._descriptor, 0)
+        os.ftruncate(self.descriptor, 0)
 
     def release(self) -> None:
-        """Release the lock, and remove the lock file unless there is a note in it."""
-        if self.read():
-            unlock(self._descriptor)
-        else:
-            release(self._path, self._descriptor)
+        """Release the lock, and remove the lock file unless there is a note in it, or a mark."""
+        release(self._path, self.descriptor, lambda: self.is_marked or self.read())
+
+
+@holding
+def held(path: str, take: Callable[[], int]) -> Generator[Note, None, None]:
+    """Hold the lock file at `path`, which `take` acquires: a call of `acquire` in Python, not one made by `functools.partial`.
+
+    A signal interrupts calls of C functions at their end: between such a call and `try` a lock would never be released.
+    """
+    note = Note(path)
+    note.descriptor = take()
+    try:
+        yield note
+    finally:
+        note.release()
 
 
 def is_same_file(path: str, descriptor: int) -> bool:

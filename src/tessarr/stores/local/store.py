@@ -20,7 +20,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 from tessarr.common.segments import Piece, Stored
@@ -37,7 +37,7 @@ from tessarr.stores.local.file import ABSENT, FileValue, version_of
 from tessarr.stores.local.sync import make_directories, sync_names
 from tessarr.stores.local.transactional import Transactional
 from tessarr.stores.local.trouble import trouble
-from tessarr.stores.locks import KEYED_LOCKS
+from tessarr.stores.locks import KEYED_LOCKS, holding
 from tessarr.stores.path import check_key, check_prefix, file_url, is_plain_key, windows_extended, windows_path
 from tessarr.stores.protocols import Commit, ConditionalSet, Lock, PlainFiles, Snapshot, Update
 from tessarr.types import AccessMode, Buffer, ByteRange
@@ -337,8 +337,8 @@ class LocalStore(Transactional):
         """See `Store.lock`: threads, processes and, through shared file systems, machines."""
         return self._hold(key, self._lockable_path(key))
 
-    @contextlib.contextmanager
-    def _hold(self, key: str, path: str) -> Iterator[filelock.Note | None]:
+    @holding
+    def _hold(self, key: str, path: str) -> Generator[filelock.Note | None, None, None]:
         folder, _, name = path.rpartition(os.sep)
         lock = f"{folder}{os.sep}{filelock.lock_name(name)}"
         with KEYED_LOCKS.hold(lock):
@@ -346,17 +346,16 @@ class LocalStore(Transactional):
                 yield None
                 return
             try:
-                descriptor = self._opened(folder, lambda: filelock.acquire(lock))
-                while (os.fstat(descriptor).st_size or filelock.node_mark(path, self._base)) and self._settle_held(
-                    path, lock, descriptor
-                ):
-                    descriptor = self._opened(folder, lambda: filelock.acquire(lock))
+                while True:
+                    with filelock.held(lock, lambda: self._opened(folder, lambda: filelock.acquire(lock))) as note:
+                        left, above = self._marks_at(path, note)
+                        if not (left or above):
+                            yield note
+                            break
+                    self._settle_marks(lock, left, above)
             except OSError as error:
                 raise self._trouble("lock", key, error) from error
-            try:
-                yield (note := filelock.Note(lock, descriptor))
             finally:
-                note.release()
                 self._prune(key)
 
     # -- deleting ----------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import contextlib
 import os
 import stat
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tessarr.errors import StoreError
@@ -19,6 +19,7 @@ from tessarr.stores.local import lock as filelock
 from tessarr.stores.local import tree as localtree
 from tessarr.stores.local.file import ABSENT, READ, version_of
 from tessarr.stores.local.lock import JOURNAL, is_hidden
+from tessarr.stores.locks import holding
 from tessarr.stores.protocols import Commit
 from tessarr.types import Buffer
 
@@ -135,24 +136,24 @@ class Transactional(ConditionalStore):
             keep_names(snapshots, [folder])
         return path
 
-    def _settle_held(self, path: str, lock: str, descriptor: int) -> bool:
-        """Complete the transaction that left a mark in the lock file which `descriptor` holds, or in a directory above `path`.
+    def _marks_at(self, path: str, note: filelock.Note) -> tuple[bytes, str | None]:
+        """Return the mark that a transaction left in the lock file of `path`, which is held, or else the path of that in a
+        directory above."""
+        if os.fstat(note.descriptor).st_size:
+            from tessarr.stores.local.transactions.recovery import mark_in
 
-        Returns ``False``, and the lock is still held, if there is no mark.
-        """
-        if os.fstat(descriptor).st_size:
-            from tessarr.stores.local.transactions.recovery import settle_held
+            if left := mark_in(note):
+                return left, None
+        return b"", filelock.node_mark(path, self._base)
 
-            if settle_held(lock, descriptor, durable=self.durable):
-                return True
-        mark = filelock.node_mark(path, self._base)
-        if mark is None:
-            return False
-        from tessarr.stores.local.transactions.recovery import settle_node_mark
+    def _settle_marks(self, lock: str, left: bytes, above: str | None) -> None:
+        """Complete the transaction that left a mark. The lock file is not held."""
+        from tessarr.stores.local.transactions.recovery import settle_mark, settle_node_mark
 
-        filelock.release(lock, descriptor)
-        settle_node_mark(mark, durable=self.durable)
-        return True
+        if left:
+            settle_mark(lock, left, durable=self.durable)
+        if above:
+            settle_node_mark(above, durable=self.durable)
 
     def _settle_below(self) -> None:
         """Complete every transaction that has a journal or a pointer below the root, so that no staged file is lost."""
@@ -166,8 +167,8 @@ class Transactional(ConditionalStore):
             if JOURNAL in files and find(folder) is not None:
                 settle(folder, read_only=False, durable=self.durable)
 
-    @contextlib.contextmanager
-    def _hold_tree(self, prefix: str, path: str) -> Iterator[bool]:
+    @holding
+    def _hold_tree(self, prefix: str, path: str) -> Generator[bool, None, None]:
         """Exclude transactions that change values in the directory at `path`, which is to be removed, replaced or renamed.
 
         A transaction that is being carried out there is waited for; one whose process ended is completed. `prefix`: of the

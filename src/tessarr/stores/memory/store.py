@@ -25,7 +25,7 @@ from tessarr.stores.base import ANY, Any_, ConditionalStore, LockContext, Store,
 from tessarr.stores.buffers import as_bytes, byte_view
 from tessarr.stores.fetch import Fetch, Fetched
 from tessarr.stores.functions import check_listed, check_not_durable, check_versions
-from tessarr.stores.locks import KEYED_LOCKS, ForkSafeLock
+from tessarr.stores.locks import KEYED_LOCKS, fork_safe_lock
 from tessarr.stores.path import check_key, check_prefix, is_plain_key, join, normalize_path, prefix_of
 from tessarr.types import Buffer, ByteRange
 
@@ -33,7 +33,7 @@ _List = list
 _NUMBERS = itertools.count(1)
 
 
-_state_lock = ForkSafeLock()
+_state_lock = fork_safe_lock()
 """One lock for all maps, held during each change."""
 _VERSIONED_NBYTES = 4096
 """Smaller values are read without a version: decoding them takes no longer than looking for their chunks in the cache."""

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
 from tessarr import registry
 from tessarr.common.warn import context_with_caller
-from tessarr.stores.locks import ForkSafeLock
+from tessarr.stores.locks import fork_safe_lock
 
 if TYPE_CHECKING:
     import asyncio
@@ -123,7 +123,7 @@ class _Closer:
 
 _loops: set[Any] = set()
 """The loops of all threads, so that a forked child finds them."""
-_state_lock = ForkSafeLock()
+_state_lock = fork_safe_lock()
 _thread_loop = _ThreadLoop()
 _pools: _ThreadPools | None = None
 _reserved = 0

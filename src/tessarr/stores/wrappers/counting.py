@@ -12,10 +12,10 @@ from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
 
 from tessarr.stores.base import Store
-from tessarr.stores.locks import ForkSafeLock
+from tessarr.stores.locks import fork_safe_lock
 from tessarr.stores.wrappers.base import ForwardingStore
 
-_counter_lock = ForkSafeLock()
+_counter_lock = fork_safe_lock()
 
 
 class CountingStore(ForwardingStore):

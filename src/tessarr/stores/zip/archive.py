@@ -341,14 +341,16 @@ class Archive:
             target.sync()
             self._file = target
             return
-        if self._exclusive and os.path.lexists(self.path):
-            raise StoreError("another program created the archive meanwhile", store=self.url)
-        if os.path.exists(self.path):
-            shutil.copymode(self.path, self._staged)
-        if os.name == "nt":  # Windows cannot rename an open file
-            self._file = None
-            del file
-        filelock.retry_denied(self._staged, self.path)
+        if not (isinstance(file, zipformat.DescriptorFile) and filelock.is_same_file(self.path, file.descriptor)):
+            # Else an earlier call, which was interrupted, has renamed it.
+            if self._exclusive and os.path.lexists(self.path):
+                raise StoreError("another program created the archive meanwhile", store=self.url)
+            if os.path.exists(self.path):
+                shutil.copymode(self.path, self._staged)
+            if os.name == "nt":  # Windows cannot rename an open file
+                self._file = None
+                del file
+            filelock.retry_denied(self._staged, self.path)
         self._identity = os.stat(self.path)
         if self._file is None:
             self._file = zipformat.DescriptorFile(os.open(self.path, os.O_RDONLY | _BINARY))

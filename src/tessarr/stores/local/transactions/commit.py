@@ -16,7 +16,7 @@ import contextlib
 import errno
 import functools
 import os
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from tessarr.errors import ConflictError, DurabilityError, PendingCommitError, UnsupportedOperationError
@@ -39,13 +39,13 @@ from tessarr.stores.local.transactions.many import ComparedSteps, StagedFiles
 from tessarr.stores.local.transactions.nodes import documents_of, list_nodes, nodes_of, parent
 from tessarr.stores.local.transactions.recovery import (
     LOCKED,
-    MARK_NBYTES,
     MARKS,
     Checked,
     check_inside,
     clear_known,
     finish,
     folders_above,
+    mark_in,
     opened,
     path_of,
     read_small,
@@ -58,6 +58,7 @@ from tessarr.stores.local.transactions.recovery import (
 from tessarr.stores.local.transactions.root import identity
 from tessarr.stores.local.transactions.stage import Stage, StagedValue
 from tessarr.stores.local.tree import walk
+from tessarr.stores.locks import holding
 from tessarr.types import Buffer
 
 Changes: TypeAlias = Mapping[str, Buffer | StagedValue | None]
@@ -134,39 +135,39 @@ class Marks:
         for lock in sorted(locks):
             self.locks.append(lock)
             folder = os.path.dirname(lock)
-            acquire = functools.partial(filelock.acquire, lock)
-            descriptor = self._acquired(
-                lock, functools.partial(opened, folder, self.base, acquire, durable=self.durable)
-            )
-            try:
-                if os.fstat(descriptor).st_size:
-                    os.ftruncate(descriptor, 0)
-                localfile.write(descriptor, dump_pointer(self.id, depth(self.base, folder)))
-            finally:
-                filelock.unlock(descriptor)
+
+            def take(lock: str = lock, folder: str = folder) -> int:
+                return opened(folder, self.base, lambda: filelock.acquire(lock), durable=self.durable)
+
+            with self._acquired(lock, take) as note:
+                if os.fstat(note.descriptor).st_size:
+                    os.ftruncate(note.descriptor, 0)
+                localfile.write(note.descriptor, dump_pointer(self.id, depth(self.base, folder)))
+                note.is_marked = True
 
     def wait_for(self, lock: str, *, wait: bool = True) -> None:
         """Wait until the process that holds a lock file has released it. Later ones find the mark of the node.
 
         Raises `BlockingIOError` when not `wait` and a process holds it.
         """
-        with contextlib.suppress(*ABSENT):
-            filelock.release(lock, self._acquired(lock, lambda: filelock.acquire(lock, wait=wait, flags=LOCKED)))
+        with (
+            contextlib.suppress(*ABSENT),
+            self._acquired(lock, lambda: filelock.acquire(lock, wait=wait, flags=LOCKED)),
+        ):
+            pass
 
-    def _acquired(self, lock: str, acquire: Callable[[], int]) -> int:
-        """Acquire a lock file that has no mark of another root."""
+    @holding
+    def _acquired(self, lock: str, take: Callable[[], int]) -> Generator[filelock.Note, None, None]:
+        """Hold a lock file that has no mark of another root."""
         while True:
-            descriptor = acquire()
-            try:
-                left = localfile.pread(descriptor, MARK_NBYTES, 0)
-                other = parse_pointer(left)
-            except BaseException:
-                filelock.unlock(descriptor)
-                raise
-            # A mark of this root is of a process that ended before its commit point.
-            if other is None or root_above(os.path.dirname(lock), other[1]) == self.base:
-                return descriptor
-            filelock.unlock(descriptor)
+            with filelock.held(lock, take) as note:
+                left = mark_in(note)
+                pointer = parse_pointer(left) if left else None
+                # A mark of this root is of a process that ended before its commit point.
+                if pointer is None or root_above(os.path.dirname(lock), pointer[1]) == self.base:
+                    note.is_marked = False
+                    yield note
+                    return
             settle_mark(lock, left, durable=self.durable)
 
 

@@ -11,7 +11,7 @@ import errno
 import itertools
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable
 from typing import NamedTuple
 
 from tessarr.errors import DurabilityError, JournalError, StoreError
@@ -38,6 +38,7 @@ from tessarr.stores.local.transactions.keep import changed_at, keep_names, keep_
 from tessarr.stores.local.transactions.many import ComparedSteps, StagedFiles
 from tessarr.stores.local.transactions.root import carry_out, identity, pending
 from tessarr.stores.local.tree import remove_tree, walk
+from tessarr.stores.locks import holding
 from tessarr.stores.path import windows_path
 
 LOCK_OF_TRANSACTIONS = filelock.lock_name("tessarr-transaction")
@@ -54,19 +55,16 @@ MARK_NBYTES = 4096
 # -- locking, completing -------------------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def lock_transactions(base: str, *, durable: bool = False, wait: bool = True) -> Iterator[None]:
+@holding
+def lock_transactions(base: str, *, durable: bool = False, wait: bool = True) -> Generator[None, None, None]:
     """Hold the lock of transactions of the root `base`. Raises `OSError`; `BlockingIOError` when not `wait` and it is held."""
     path = base + LOCK_OF_TRANSACTIONS
-    descriptor = opened(base, base, lambda: filelock.acquire(path, wait=wait), durable=durable)
-    try:
+    with filelock.held(path, lambda: opened(base, base, lambda: filelock.acquire(path, wait=wait), durable=durable)):
         yield
-    finally:
-        filelock.release(path, descriptor)
 
 
-@contextlib.contextmanager
-def settled(base: str, *, durable: bool) -> Iterator[None]:
+@holding
+def settled(base: str, *, durable: bool) -> Generator[None, None, None]:
     """Hold the lock of transactions while there is neither a journal at the root, nor a pointer to one above."""
     while True:
         settle(base.rstrip(os.sep) or os.sep, read_only=False, durable=durable)
@@ -76,8 +74,8 @@ def settled(base: str, *, durable: bool) -> Iterator[None]:
                 return
 
 
-@contextlib.contextmanager
-def hold_journal(folder: str, *, durable: bool) -> Iterator[None]:
+@holding
+def hold_journal(folder: str, *, durable: bool) -> Generator[None, None, None]:
     """Hold the lock file that every transaction marks which changes the node at `folder`, or nodes below.
 
     `folder` may be renamed or removed meanwhile: the lock file of a new directory of that name is not touched. Where there is
@@ -85,18 +83,17 @@ def hold_journal(folder: str, *, durable: bool) -> Iterator[None]:
     """
     lock = os.path.join(folder, filelock.lock_name(JOURNAL))
     try:
-        descriptor = filelock.acquire(lock)
-        while os.fstat(descriptor).st_size and settle_held(lock, descriptor, durable=durable):
-            descriptor = filelock.acquire(lock)
+        while True:
+            with filelock.held(lock, lambda: filelock.acquire(lock)) as note:
+                left = mark_in(note)
+                if not left:
+                    yield
+                    return
+            settle_mark(lock, left, durable=durable)
     except OSError as error:
         if isinstance(error, StoreError) or error.errno not in _WITHOUT_LOCKS:
             raise
-        yield
-        return
-    try:
-        yield
-    finally:
-        filelock.release(lock, descriptor)
+    yield
 
 
 def find(folder: str) -> tuple[str, bytes] | None:
@@ -174,27 +171,21 @@ def settle_mark(lock: str, mark: bytes, *, durable: bool) -> bool:
     return True
 
 
-def settle_held(lock: str, descriptor: int, *, durable: bool) -> bool:
-    """Complete the transaction that left a mark in the lock file which `descriptor` holds, having released it.
-
-    Returns ``False``, and the lock is still held, if its content is not a mark.
-    """
-    mark = localfile.pread(descriptor, MARK_NBYTES, 0)
-    if parse_pointer(mark) is None:
-        return False
-    filelock.unlock(descriptor)
-    settle_mark(lock, mark, durable=durable)
-    return True
+def mark_in(note: filelock.Note) -> bytes:
+    """Return the mark that a transaction left in a lock file, which is held; ``b""``: none. With a mark the file stays."""
+    size = os.fstat(note.descriptor).st_size
+    left = localfile.pread(note.descriptor, MARK_NBYTES, 0) if size else b""
+    note.is_marked = bool(left) and parse_pointer(left) is not None
+    return left if note.is_marked else b""
 
 
 def settle_node_mark(mark: str, *, durable: bool) -> None:
     """Complete the transaction that left a mark in the directory of a node; remove a file that has no mark."""
-    try:
-        descriptor = filelock.acquire(mark, flags=LOCKED)
-    except ABSENT:
-        return
-    if not settle_held(mark, descriptor, durable=durable):
-        filelock.release(mark, descriptor)
+    left = b""
+    with contextlib.suppress(*ABSENT), filelock.held(mark, lambda: filelock.acquire(mark, flags=LOCKED)) as note:
+        left = mark_in(note)
+    if left:
+        settle_mark(mark, left, durable=durable)
 
 
 def recover(root: str, *, durable: bool) -> None:

@@ -16,12 +16,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tessarr.errors import MissingDependencyError, UnsupportedOperationError
-from tessarr.stores.locks import ForkSafeLock
+from tessarr.stores.locks import fork_safe_lock
 
 _MAX_CLIENTS = 64
 _clients: dict[tuple[object, ...], tuple[Any, object]] = {}
 """Key → client and options. An object in the options must live as long as a key that contains its `id`."""
-_clients_lock = ForkSafeLock()
+_clients_lock = fork_safe_lock()
 _READ_BY_CLIENTS = ("AWS_", "GOOGLE_", "AZURE_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
 
