@@ -398,6 +398,23 @@ def test_pauses_between_attempts_double_up_to_a_limit(lock: str, monkeypatch: py
     assert pauses == [min(0.0005 * 2**n, PAUSE_S) for n in range(20)]
 
 
+@pytest.mark.parametrize(
+    ("key", "is_one"),
+    [
+        (".c.tessarr-lock", True),
+        ("a/.c.0.tessarr-tmp", True),
+        ("a/.tessarr-snapshot/c", True),
+        (".c.tessarr-tmp/zarr.json", True),
+        ("a/c.tessarr-lock", False),
+        (".c.tessarr-lock.txt", False),
+        ("a b/.tessarr-locked", False),
+        ("zarr.json", False),
+    ],
+)
+def test_a_key_is_hidden_if_one_of_its_names_is(key: str, is_one: bool) -> None:
+    assert filelock.has_hidden_name(key) is is_one
+
+
 def test_a_note_is_left_to_the_next_holder(lock: str) -> None:
     with filelock.held(lock, lambda: filelock.acquire(lock)) as note:
         assert note.read() == b""

@@ -193,6 +193,44 @@ def test_who_was_slower_waits_and_changes_the_newer_value(monkeypatch: pytest.Mo
     assert value.value == b"theirs+"
 
 
+class Doubtful(Value):
+    """A value whose first writes fail, some of them in doubt."""
+
+    def __init__(self, doubts: Sequence[bool]) -> None:
+        super().__init__(b"old")
+        self.doubts = [*doubts]
+
+    async def swap(self, version: Version | None, new: Buffer | None) -> None:
+        if self.doubts:
+            error = ConflictError("changed", key="k")
+            raise error.leave_in_doubt() if self.doubts.pop(0) else error
+        await super().swap(version, new)
+
+
+@pytest.mark.parametrize(
+    ("doubts", "in_doubt"),
+    [([], False), ([False], False), ([True], True), ([True, False], True), ([False, True], True)],
+)
+def test_a_conflict_after_a_write_in_doubt_is_in_doubt(
+    doubts: list[bool], in_doubt: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that the change raises, and the one after the last attempt."""
+    value = Doubtful(doubts)
+
+    def change(old: Buffer | None) -> Buffer | None:
+        if value.doubts:
+            return b"mine"
+        raise ConflictError("another array is there")
+
+    with pytest.raises(ConflictError, match="another array") as caught:
+        value.update(change)
+    assert caught.value.in_doubt is in_doubt
+    monkeypatch.setattr(swapping, "POLICY", swapping.POLICY._replace(attempts=len(doubts)))
+    with pytest.raises(ConflictError, match="faster in every attempt") as caught:
+        Doubtful(doubts).update(lambda _: b"mine")
+    assert caught.value.in_doubt is in_doubt
+
+
 def test_nothing_is_written_where_nothing_is_and_nothing_is_to_be() -> None:
     value = Value(None)
     value.update(lambda old: old)
