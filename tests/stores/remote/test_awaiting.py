@@ -7,6 +7,7 @@ import itertools
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -228,6 +229,48 @@ def test_whatever_moment_an_append_is_cancelled_at_its_rows_are_there_whole_or_v
     # The lock that a cancelled append held is free.
     assert asyncio.run(array.append_async(rows))[0] == array.shape[0]
     assert s3_proxy.overdue == 0
+
+
+@pytest.mark.parametrize("how", ["delete", "replace", "shrink"])
+def test_whatever_moment_a_change_of_a_node_is_cancelled_at_it_can_be_repeated_at_once(
+    place: Store, s3_proxy: Proxy, how: str
+) -> None:
+    group = tessarr.create_group(place)
+    rows = np.arange(24).reshape(3, 8)
+
+    def change() -> Awaitable[Any]:
+        if how == "delete":
+            return group.delitem_async("x")
+        if how == "replace":
+            return group.create_array_async("x", shape=(2,), dtype="u1", overwrite=True)
+        return array_of(group["x"]).resize_async(1, 8)
+
+    async def cancelled_at(moment: int) -> bool:
+        changing = await asyncio.to_thread(change)
+        s3_proxy.hold(passing=moment)
+        task = asyncio.ensure_future(changing)
+        await until_async(lambda: task.done() or s3_proxy.holding, "a request is held, or the change has ended")
+        found = await _is_cancelled(task)
+        s3_proxy.release()
+        await until_async(
+            lambda: all(thread.name != "tessarr-detached" for thread in threading.enumerate()), "what goes on has ended"
+        )
+        return found
+
+    for moment in itertools.count():
+        group.create_array("x", data=rows, chunks=(1, 4), overwrite=True)
+        if not asyncio.run(cancelled_at(moment)):
+            break
+        with suppress(KeyError):  # of a deletion whose last request was carried out
+            asyncio.run(_awaited(change))
+        strays = [key for key in place.list_prefix("x/") if key.startswith(("x/c/1", "x/c/2"))]
+        assert strays == []
+    assert moment >= 4
+    assert s3_proxy.overdue == 0
+
+
+async def _awaited(call: Callable[[], Awaitable[Any]]) -> None:
+    await (await asyncio.to_thread(call))
 
 
 def test_appends_side_by_side_in_one_loop_all_survive(place: Store) -> None:
