@@ -17,4 +17,5 @@ def test_a_process_goes_on_after_an_interruption(subject: Subject) -> None:
     finally:
         subject.close()
     assert [f"{one.place}: {one.wrong}" for one in told if one.wrong] == []
-    assert all(one.ended == "KeyboardInterrupt" for one in told if one.place)
+    # One that comes into the call of a finalizer is only reported by Python.
+    assert "KeyboardInterrupt" in {one.ended for one in told} <= {"KeyboardInterrupt", ""}
