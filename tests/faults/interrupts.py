@@ -89,12 +89,15 @@ class Subject:
 
     def __init__(self, workload: Workload, engine: str, store: Callable[[str], Any] | None = None) -> None:
         self.workload, self.engine, self._store = workload, engine, store
-        self._folder = tempfile.mkdtemp(prefix="tessarr-interrupts-", dir=_SCRATCH)
 
     @property
     def name(self) -> str:
         """Workload and engine."""
         return f"{self.workload.name} {self.engine}"
+
+    @cached_property
+    def _folder(self) -> str:
+        return tempfile.mkdtemp(prefix="tessarr-interrupts-", dir=_SCRATCH)
 
     def close(self) -> None:
         """Remove the files."""

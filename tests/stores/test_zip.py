@@ -420,6 +420,24 @@ def test_a_second_writer_is_refused_until_the_first_is_done(tmp_path: Path) -> N
     assert names(path) == ["a", "b"]
 
 
+def test_a_store_whose_first_write_fails_keeps_neither_the_lock_nor_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    path = zipped(tmp_path / "x.zip", {"old": b"1"}, zipfile.ZIP_STORED)
+    first = ZipStore(path, mode="a")
+    with monkeypatch.context() as patch, pytest.raises(StoreError, match="could not write"):
+        patch.setattr(zipformat, "append", full)
+        first.set("a", b"1")
+    first.close()
+    assert os.listdir(tmp_path) == ["x.zip"]
+    with ZipStore(path, mode="a") as second:
+        second.set("b", b"2")
+    assert names(path) == ["old", "b"]
+
+
 def test_a_writable_store_is_not_pickled_and_a_read_only_one_opens_again(tmp_path: Path) -> None:
     path = tmp_path / "x.zip"
     store = ZipStore(path, mode="w")

@@ -369,6 +369,8 @@ class Archive:
         """Publish and close. When publishing fails the store stays open, so that the caller can retry."""
         with self._mutex:
             self.flush()
+            if os.getpid() == self._process:
+                self._discard()  # of a first write that failed
             self._closed = True
             self._file = None
             self._entries, self._offsets, self._sorted = {}, {}, []
