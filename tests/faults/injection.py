@@ -33,6 +33,7 @@ from tessarr.stores.base import Store
 from tessarr.stores.local.lock import is_hidden
 from tests.faults.readers import Meanwhile, clean_up, commit_again, read_snapshot
 from tests.faults.workloads import WORKLOADS, State, Workload, observe
+from tests.simulation.worlds import SCRATCH
 
 ENGINES = ("native", "reference")
 CALLS = (
@@ -44,7 +45,6 @@ ERRORS = ("ENOSPC", "EDQUOT", "EIO", "EINTR", "EACCES", "EMFILE", "ENOLCK", "EST
 KILL, STOP = "KILL", "STOP"
 LONGEST_S = 60.0
 """A run that takes longer is a hang."""
-_SCRATCH = next((folder for folder in ("/dev/shm", tempfile.gettempdir()) if os.access(folder, os.W_OK)), None)
 
 
 class Fault(NamedTuple):
@@ -84,7 +84,7 @@ class Bench:
 
     def __init__(self, workload: Workload, engine: str, strace: str) -> None:
         self.workload, self.engine, self._strace = workload, engine, strace
-        self._folder = tempfile.mkdtemp(prefix="tessarr-faults-", dir=_SCRATCH)
+        self._folder = tempfile.mkdtemp(prefix="tessarr-faults-", dir=SCRATCH)
         self._template = os.path.join(self._folder, "template")
         workload.prepare(self._template)
         with self._place() as root, tessarr.config.set({"engine": engine}):

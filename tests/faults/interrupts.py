@@ -35,12 +35,12 @@ from tessarr.storage import LMDBStore, LocalStore, MemoryStore, ObjectStore, SQL
 from tests.faults.injection import ENGINES
 from tests.faults.readers import clean_up
 from tests.faults.workloads import CHUNK, WORKLOADS, State, Workload, found_in, observe
+from tests.simulation.worlds import SCRATCH
 
 SOURCE = str(Path(tessarr.__file__).parent) + os.sep
 RELEASING = frozenset({"__exit__", "__aexit__", "__del__", "release", "unlock", "_close", "_unlock"})
 LONGEST_S = 20.0
 """A child that takes longer is one that waits forever."""
-_SCRATCH = next((folder for folder in ("/dev/shm", tempfile.gettempdir()) if os.access(folder, os.W_OK)), None)
 
 
 class Interruption:
@@ -98,7 +98,7 @@ class Subject:
 
     @cached_property
     def _folder(self) -> str:
-        return tempfile.mkdtemp(prefix="tessarr-interrupts-", dir=_SCRATCH)
+        return tempfile.mkdtemp(prefix="tessarr-interrupts-", dir=SCRATCH)
 
     def close(self) -> None:
         """Remove the files."""
@@ -113,15 +113,12 @@ class Subject:
 
     def interrupt(self, number: int) -> Told:
         """Run the workload in a child, interrupted at a point."""
-        root = os.path.join(self._folder, "place", "data")
-        shutil.rmtree(os.path.dirname(root), ignore_errors=True)
-        os.mkdir(os.path.dirname(root))
         here, there = Pipe(duplex=False)
         child = os.fork()
         if child == 0:
             try:
                 here.close()
-                there.send_bytes(json.dumps(vars(self._be_the_child(root, number, there))).encode())
+                there.send_bytes(json.dumps(vars(self._be_the_child(number, there))).encode())
             except BaseException:
                 there.send_bytes(json.dumps({"wrong": traceback.format_exc()}).encode())
             finally:
@@ -140,14 +137,15 @@ class Subject:
             here.close()
         return Told(**told)
 
-    def _be_the_child(self, root: str, number: int, report: Any) -> Told:
+    def _be_the_child(self, number: int, report: Any) -> Told:
         warnings.simplefilter("ignore")
         with tessarr.config.set({"engine": self.engine}):
-            self.workload.prepare(root)
-            if self.workload.begin is not None:
-                self.workload.begin(root)
-            before, after = self._observe(root), self._after(root)
-            kept, interruption = self._run(root, Interruption(number))
+            root, other = self._prepared("place"), self._prepared("other")
+            before = self._observe(root)
+            self.workload.act(other)  # which also imports what it needs
+            after = self._observe(other)
+            interruption = Interruption(number)
+            kept = self._run(root, interruption)
             told = Told(interruption.count, interruption.place, "" if kept is None else type(kept).__name__)
             report.send_bytes(json.dumps({**vars(told), "wrong": f"{told.ended} {told.place}"}).encode())
             for thread in threading.enumerate():
@@ -159,25 +157,24 @@ class Subject:
                 told.wrong = f"the process cannot go on: {traceback.format_exc()[-1500:]}"
         return told
 
-    def _after(self, root: str) -> State:
-        """What is there after the workload; it is run in another directory, which also imports what it needs."""
-        other = os.path.join(os.path.dirname(os.path.dirname(root)), "other", "data")
-        shutil.rmtree(os.path.dirname(other), ignore_errors=True)
-        os.mkdir(os.path.dirname(other))
-        self.workload.prepare(other)
+    def _prepared(self, name: str) -> str:
+        """Return the root of a new hierarchy, alone in a directory called `name`: a swap makes another one beside it."""
+        root = os.path.join(self._folder, name, "data")
+        shutil.rmtree(os.path.dirname(root), ignore_errors=True)
+        os.mkdir(os.path.dirname(root))
+        self.workload.prepare(root)
         if self.workload.begin is not None:
-            self.workload.begin(other)
-        self.workload.act(other)
-        return self._observe(other)
+            self.workload.begin(root)
+        return root
 
-    def _run(self, root: str, interruption: Interruption) -> tuple[BaseException | None, Interruption]:
+    def _run(self, root: str, interruption: Interruption) -> BaseException | None:
         """Run the workload. Returns the error, whose traceback is kept."""
         try:
             with interruption:
                 self.workload.act(root)
         except BaseException as error:
-            return error, interruption
-        return None, interruption
+            return error
+        return None
 
     def _observe(self, root: str) -> State:
         if self._store is None:

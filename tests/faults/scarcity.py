@@ -32,10 +32,10 @@ import tessarr
 from tessarr.errors import TessarrError
 from tessarr.storage import LocalStore
 from tests.faults.injection import ENGINES, LONGEST_S, _wait
+from tests.simulation.worlds import SCRATCH
 
 ROWS, COLUMNS = 1024, 512
 """A chunk of 2 MiB; an array has two, and what is written begins within the first."""
-_SCRATCH = next((folder for folder in ("/dev/shm", tempfile.gettempdir()) if os.access(folder, os.W_OK)), None)
 _DONE, _TYPED, _UNTYPED = 0, 10, 11
 
 LAYOUTS: dict[str, dict[str, Any]] = {
@@ -189,7 +189,7 @@ class _Arrays:
     """Arrays of every layout, copied for each run."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.mkdtemp(prefix="tessarr-scarcity-", dir=_SCRATCH)
+        self._folder = tempfile.mkdtemp(prefix="tessarr-scarcity-", dir=SCRATCH)
         self._known: dict[tuple[str, str], tuple[str, str]] = {}
         """What a reader finds before and after, by layout and action."""
 

@@ -32,7 +32,7 @@ from tessarr.core.array_parts.reservation_io import (
     metadata_of,
     read_reservations_steps,
 )
-from tessarr.core.array_parts.resize import reopen_steps, shape_members
+from tessarr.core.array_parts.resize import is_closed, reopen_steps, shape_members
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call, run_steps
 from tessarr.engine.bound import RuntimeOptions
@@ -166,7 +166,7 @@ def _pending(array: Array, document: Document, axis: int) -> Reservations:
     pending = reservations.parse(document)
     if pending is None:
         return Reservations(axis=axis, stop=shape[axis])
-    if pending.closed and pending.closed[0] in clock.CLOCK.ended:
+    if pending.closed and not is_closed(pending):
         pending = replace(pending, closed=None)
     length, published = shape[pending.axis], pending.published()
     if not pending.reserved and not pending.voided and length == published:

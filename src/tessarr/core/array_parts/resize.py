@@ -169,6 +169,7 @@ async def _end_interrupted_steps(
     closing: tuple[str, int] | None,
     delete: Callable[[], Steps[None]] | None,
 ) -> None:
+    """Complete an interrupted change of the shape, if it is stored, and reopen the array."""
     if closing is not None and delete is not None:
         document = await read_reservations_steps(array)
         pending = reservations.parse(document)
@@ -356,9 +357,7 @@ async def _follow_migration_steps(array: Array, shape: Shape, old_shape: Shape) 
 
 
 def _refuse_pending(array: Array, pending: Reservations | None, closing: tuple[str, int] | None) -> None:
-    closed = pending and pending.closed
-    is_closed = closed and closed != closing and closed[0] not in clock.CLOCK.ended
-    if pending and (pending.reserved or is_closed):
+    if pending and (pending.reserved or (pending.closed != closing and is_closed(pending))):
         raise ConflictError(
             "another writer is changing the shape of the array",
             store=array._store.url,
@@ -387,6 +386,11 @@ async def _delete_and_reopen_steps(
         clock.CLOCK.run_detached(_delete_and_reopen_steps(array, delete, closing), attempt)
         raise
     await reopen_steps(array, closing)
+
+
+def is_closed(pending: Reservations) -> bool:
+    """Whether the array is closed to appends, but by an operation of this process that has ended by an error."""
+    return pending.closed is not None and pending.closed[0] not in clock.CLOCK.ended
 
 
 async def reopen_steps(array: Array, closing: tuple[str, int] | None) -> bool:

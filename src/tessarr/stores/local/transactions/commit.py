@@ -134,16 +134,19 @@ class Marks:
         """Leave a mark in lock files, in the order of their paths."""
         for lock in sorted(locks):
             self.locks.append(lock)
-            folder = os.path.dirname(lock)
+            self._leave_in(lock)
 
-            def take(lock: str = lock, folder: str = folder) -> int:
-                return opened(folder, self.base, lambda: filelock.acquire(lock), durable=self.durable)
+    def _leave_in(self, lock: str) -> None:
+        folder = os.path.dirname(lock)
 
-            with self._acquired(lock, take) as note:
-                if os.fstat(note.descriptor).st_size:
-                    os.ftruncate(note.descriptor, 0)
-                localfile.write(note.descriptor, dump_pointer(self.id, depth(self.base, folder)))
-                note.is_marked = True
+        def take() -> int:
+            return opened(folder, self.base, lambda: filelock.acquire(lock), durable=self.durable)
+
+        with self._acquired(lock, take) as note:
+            if os.fstat(note.descriptor).st_size:
+                os.ftruncate(note.descriptor, 0)
+            localfile.write(note.descriptor, dump_pointer(self.id, depth(self.base, folder)))
+            note.is_marked = True
 
     def wait_for(self, lock: str, *, wait: bool = True) -> None:
         """Wait until the process that holds a lock file has released it. Later ones find the mark of the node.
@@ -162,7 +165,7 @@ class Marks:
         while True:
             with filelock.held(lock, take) as note:
                 left = mark_in(note)
-                pointer = parse_pointer(left) if left else None
+                pointer = parse_pointer(left)
                 # A mark of this root is of a process that ended before its commit point.
                 if pointer is None or root_above(os.path.dirname(lock), pointer[1]) == self.base:
                     note.is_marked = False

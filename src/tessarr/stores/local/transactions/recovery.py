@@ -175,7 +175,7 @@ def mark_in(note: filelock.Note) -> bytes:
     """Return the mark that a transaction left in a lock file, which is held; ``b""``: none. With a mark the file stays."""
     size = os.fstat(note.descriptor).st_size
     left = localfile.pread(note.descriptor, MARK_NBYTES, 0) if size else b""
-    note.is_marked = bool(left) and parse_pointer(left) is not None
+    note.is_marked = parse_pointer(left) is not None
     return left if note.is_marked else b""
 
 
