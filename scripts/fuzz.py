@@ -44,7 +44,7 @@ SLICE_S = 300
 MOST_FINDINGS = 10
 ORDER = (
     *("native-codecs", "native-blosc", "native-chunk", "native-shard", "documents", "python-codecs"),
-    *("native-description", "arrays", "archives", "pending", "written", "containers"),
+    *("native-description", "arrays", "archives", "pending", "written", "kept", "containers"),
 )
 """By risk: what parses offsets and lengths from the data first."""
 

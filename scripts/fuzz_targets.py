@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from fixtures import cases
 from fuzz_containers import containers
+from fuzz_kept import kept
 from fuzz_members import Member, Target, damage_bytes, damage_json, damage_packed, pack, unpack
 from fuzz_written import written
 
@@ -346,6 +347,7 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "arrays": lambda: Target({"on-disk": arrays(disk=True), "reference-engine": arrays(disk=False)}, {}),
     "pending": lambda: Target({"journal": journal(), "records": records()}, {}),
     "written": written,
+    "kept": lambda: kept([values for _, values in _arrays()]),
     "containers": lambda: containers(look),
     "archives": lambda: Target({"zip": zips(), "reference-file": references()}, {}),
 }

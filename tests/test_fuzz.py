@@ -77,7 +77,7 @@ def test_the_targets_are_the_same_in_all_lists(load: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    "name", ["documents", "python-codecs", "arrays", "archives", "containers", "pending", "written"]
+    "name", ["documents", "python-codecs", "arrays", "archives", "containers", "pending", "written", "kept"]
 )
 def test_the_seeds_of_every_member_are_accepted_or_refused_with_an_error_of_ours(load: Any, name: str) -> None:
     outcome = load("fuzz_python").outcome
@@ -90,7 +90,7 @@ def test_the_seeds_of_every_member_are_accepted_or_refused_with_an_error_of_ours
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    "name", ["documents", "python-codecs", "arrays", "archives", "containers", "pending", "written"]
+    "name", ["documents", "python-codecs", "arrays", "archives", "containers", "pending", "written", "kept"]
 )
 def test_what_was_found_to_end_differently_is_accepted_or_refused(load: Any, name: str) -> None:
     python = load("fuzz_python")

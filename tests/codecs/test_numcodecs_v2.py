@@ -314,6 +314,28 @@ class TestObjects:
         with pytest.raises(CodecError):
             codec.decode(stored, objects("json2"))
 
+    @pytest.mark.parametrize(
+        "config",
+        [
+            {"id": "json2", "separators": ["é", ":"]},
+            {"id": "json2", "indent": "x"},
+            {"id": "msgpack2", "use_bin_type": False},
+        ],
+        ids=repr,
+    )
+    def test_what_could_not_be_read_again_is_not_written(self, config: dict[str, Any]) -> None:
+        # numcodecs writes it, and whoever reads it gets an error.
+        codec = object_codec([config], objects(config["id"]).data_type)
+        unreadable = np.array([{"a": 1}, b"\xff", None] if config["id"] == "msgpack2" else [1, 2, 3], object)
+        with pytest.raises(CodecError, match="cannot encode a chunk: what it writes by its"):
+            codec.encode(unreadable, objects(config["id"]))
+
+    def test_unusual_text_of_json_comes_back(self) -> None:
+        config = {"id": "json2", "separators": [" , ", " : "], "indent": 2, "encoding": "utf-16"}
+        codec = object_codec([config], objects("json2").data_type)
+        chunk = np.array([{"a": [1]}, "ž", None], object)
+        assert codec.decode(codec.encode(chunk, objects("json2")), objects("json2")).tolist() == chunk.tolist()
+
     @pytest.mark.parametrize("encoding", [1, None, ["utf-8"]])
     def test_an_encoding_of_json_that_is_no_text_is_an_error(self, encoding: Any) -> None:
         codec = object_codec([{"id": "json2", "encoding": encoding}], objects("json2").data_type)
@@ -363,6 +385,47 @@ def test_a_zfp_header_that_claims_another_shape_is_refused() -> None:
     for wrong in (b"", b"zfp", b"zfq" + bytes(20)):
         with pytest.raises(CodecError):
             codec.decode(wrong, 256)
+
+
+@pytest.mark.parametrize("mode", [2047, 0xFFF | 0x7FFF << 12], ids=["rate", "all-parameters"])
+def test_a_zfp_stream_that_is_shorter_than_its_blocks_is_refused(mode: int) -> None:
+    # The library skips what a block need not take, and read the memory behind the stream: values differed from read to read.
+    codec = v2_compressor({"id": "zfpy", "mode": 2, "rate": 8})
+    stored = data(codec.encode(np.arange(4096, dtype="f4").reshape(64, 64)))
+    assert len(codec.decode(stored, 4096 * 4)) == 4096 * 4
+    bits = 64 if mode >> 12 else 12
+    word = int.from_bytes(stored, "little") & ~((1 << bits) - 1 << 84) | mode << 84
+    with pytest.raises(CodecError, match=r"fewer than 256 blocks of \d+ bits take"):
+        codec.decode(word.to_bytes(len(stored), "little"), 4096 * 4)
+
+
+@pytest.mark.parametrize("rate", [4, 8, 16, 32])
+def test_zfp_streams_of_a_fixed_rate_come_back(rate: int) -> None:
+    for shape in ((3,), (64,), (5, 9), (4, 4, 5), (2, 3, 4, 5)):
+        for dtype in ("f4", "f8", "i4", "i8"):
+            codec = v2_compressor({"id": "zfpy", "mode": 2, "rate": rate})
+            chunk = np.arange(np.prod(shape), dtype=dtype).reshape(shape)
+            assert len(codec.decode(codec.encode(chunk), chunk.nbytes)) == chunk.nbytes
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 2**64 - 1},
+        {"id": "lzma", "format": 1, "preset": 10**30},
+    ],
+    ids=lambda config: config["id"],
+)
+def test_numbers_that_no_c_integer_holds_are_served_or_refused(config: dict[str, Any]) -> None:
+    codec = v2_compressor(config)
+    chunk = np.arange(100, dtype="i4")
+    if config["id"] == "lzma":
+        with pytest.raises(CodecError, match="lzma cannot compress"):
+            codec.encode(chunk)
+        return
+    whole = v2_compressor({**config, "blocksize": chunk.nbytes})
+    assert data(codec.encode(chunk)) == data(whole.encode(chunk))
+    assert data(codec.decode(codec.encode(chunk), 400)) == chunk.tobytes()
 
 
 def test_an_lzma_stream_may_not_ask_for_any_amount_of_memory() -> None:

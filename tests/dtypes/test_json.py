@@ -63,3 +63,22 @@ def test_what_is_no_json_is_an_error() -> None:
     values["c/0"] = b"\x04\0\0\0" + (len(deep).to_bytes(4, "little") + deep) + b"\x01\0\0\x000" * 3
     with pytest.raises(CodecError):
         z[...]
+
+
+@pytest.mark.parametrize("fill", [0, False, "", None, [], 1.5])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"dtype": "json"},
+        {"dtype": object, "zarr_format": 2, "filters": [{"id": "json2"}]},
+        {"dtype": object, "zarr_format": 2, "filters": [{"id": "msgpack2"}]},
+    ],
+    ids=["v3", "json2", "msgpack2"],
+)
+def test_a_given_fill_value_is_kept_zero_too(kind: dict[str, Any], fill: Any) -> None:
+    store: dict[str, bytes] = {}
+    tessarr.create_array(store, shape=(2,), fill_value=fill, **kind)
+    z = tessarr.open_array(store, mode="r")
+    assert type(z[...].tolist()[0]) is type(fill)
+    assert z[...].tolist() == [fill] * 2
+    assert type(z.fill_value) is type(fill)

@@ -423,6 +423,14 @@ def test_a_wrong_member_is_an_error_that_names_its_document(changes: dict[str, A
     assert caught.value.key == "zarr.json"
 
 
+@pytest.mark.parametrize("level", ["NaN", "Infinity", "-Infinity", "1e400"])
+def test_a_level_that_is_no_number_is_an_error_where_nan_is_allowed_in_attributes(level: str) -> None:
+    chain = f'[{{"name": "bytes"}}, {{"name": "zstd", "configuration": {{"level": {level}, "checksum": false}}}}]'
+    text = json.dumps(document(codecs=0)).replace('"codecs": 0', f'"codecs": {chain}')
+    with tessarr.config.set({"attributes.allow_nan": True}), pytest.raises(BaseZarrError):
+        tessarr.open_array({"zarr.json": text.encode()}, mode="r")
+
+
 def test_an_unknown_member_that_need_not_be_understood_is_no_obstacle() -> None:
     assert opened(document(unknown={"must_understand": False}))[:].tolist() == [0] * 4
 

@@ -89,7 +89,7 @@ class DataType(ABC):
         """Convert a user's Python or NumPy value. Raises `ValueError`/`TypeError` for values of other types."""
 
     def cast_given_fill(self, value: object) -> Scalar:
-        """Convert a fill value that a user gives, as `cast_fill`; 0 for text and bytes is empty, as in NumPy's `zeros`."""
+        """Convert a fill value that a user gives, as `cast_fill`; 0 is empty text, bytes or list, as in NumPy's `zeros`."""
         if type(value) is int and value == 0 and self.dtype.kind in "SUTO":
             return self.default_fill()
         return self.cast_fill(value)

@@ -15,11 +15,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tessarr.dtypes.numeric import Plain
-from tessarr.dtypes.variable import _JSONElements
+from tessarr.dtypes.variable import _AnyValue
 from tessarr.types import JSON
 
 
-class JSONValue(_JSONElements, Plain):
+class JSONValue(_AnyValue, Plain):
     """JSON values."""
 
     name = "json"

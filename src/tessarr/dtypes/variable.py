@@ -165,6 +165,13 @@ class _JSONElements(_Variable):
         return plain(fill[()])  # type: ignore[no-any-return]
 
 
+class _AnyValue(_JSONElements):
+    """Base class of types of which 0 is a value like any other."""
+
+    def cast_given_fill(self, value: object) -> Scalar:
+        return self.cast_fill(value)
+
+
 class _V2Objects(_JSONElements):
     """Base class of objects that only a v2 filter can store."""
 
@@ -195,13 +202,13 @@ class _V2Objects(_JSONElements):
         return cls()
 
 
-class JSONObjects(_V2Objects):
+class JSONObjects(_AnyValue, _V2Objects):
     """Python objects stored by numcodecs' ``json2``."""
 
     object_codec = "json2"
 
 
-class MsgPackObjects(_V2Objects):
+class MsgPackObjects(_AnyValue, _V2Objects):
     """Python objects stored by numcodecs' ``msgpack2``."""
 
     object_codec = "msgpack2"

@@ -176,7 +176,7 @@ def _packbits(inner: Document) -> Document:
 
 def _zstd(inner: Document) -> Document:
     level = inner.get("level")
-    return {**inner, "level": int(level)} if isinstance(level, float) and level == int(level) else inner
+    return {**inner, "level": int(level)} if isinstance(level, float) and level.is_integer() else inner
 
 
 def _blosc(inner: Document) -> Document:

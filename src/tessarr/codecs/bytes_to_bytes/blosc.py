@@ -239,9 +239,11 @@ def compress(data: Buffer, cname: str, clevel: int, shuffle: int, blocksize: int
             got=f"{len(flat)} bytes",
             hint="Use smaller chunks, shards, or the zstd codec",
         )
+    # The library takes a larger block for one of all bytes, if a C integer holds its size.
+    block = min(blocksize, len(flat))
     try:
         return _off_main_thread(
-            lambda: bytes(numcodecs.blosc.compress(flat, cname.encode(), clevel, shuffle, blocksize, typesize=typesize))
+            lambda: bytes(numcodecs.blosc.compress(flat, cname.encode(), clevel, shuffle, block, typesize=typesize))
         )
     except (RuntimeError, ValueError) as error:
         raise CodecError(f"blosc cannot compress: {error}", codec="blosc") from error

@@ -184,7 +184,7 @@ class LZMA(Coder):
 
         try:
             return lzma.compress(flat_bytes(data), **self.members)
-        except (lzma.LZMAError, ValueError) as error:
+        except (lzma.LZMAError, ValueError, OverflowError) as error:
             raise CodecError(f"lzma cannot compress: {error}", codec="lzma") from error
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:

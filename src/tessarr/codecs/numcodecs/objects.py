@@ -91,10 +91,26 @@ class ObjectCodec(ArrayToBytes):
             return cast("Buffer", numcodecs.get_codec({**self.config, **members}).encode(values))
 
         try:
-            return run(self.name, encode)
+            encoded = run(self.name, encode)
         except CodecError as error:
             cause = error.__cause__
             raise CodecError(f"{self.name} cannot encode a chunk: {cause}", codec=self.name) from cause
+        self._check_readable(encoded, spec)
+        return encoded
+
+    def _check_readable(self, encoded: Buffer, spec: ChunkSpec) -> None:
+        """Raise `CodecError` where the configuration writes what it cannot read, such as other ``separators``."""
+        usual = _USUAL.get(self.name, {})
+        if all(self.config.get(name, value) == value for name, value in usual.items()):
+            return
+        try:
+            self.decode(encoded, spec)
+        except CodecError as error:
+            unusual = [name for name, value in usual.items() if self.config.get(name, value) != value]
+            raise CodecError(
+                f"{self.name} cannot encode a chunk: what it writes by its {' and '.join(unusual)} cannot be read",
+                codec=self.name,
+            ) from error
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
         if self.name in _VLEN:
@@ -110,6 +126,12 @@ class ObjectCodec(ArrayToBytes):
         else:
             super().decode_into(data, spec, out)
 
+
+_USUAL: dict[str, dict[str, object]] = {
+    "json2": {"encoding": "utf-8", "separators": [",", ":"], "indent": None},
+    "msgpack2": {"use_bin_type": True},
+}
+"""Members of configurations by whose other values a chunk may be written that cannot be read."""
 
 _VLEN: dict[str, VLenUTF8Codec | VLenBytesCodec] = {"vlen-utf8": VLenUTF8Codec(), "vlen-bytes": VLenBytesCodec()}
 

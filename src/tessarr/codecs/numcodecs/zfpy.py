@@ -3,7 +3,7 @@
 A zfp stream has neither a length nor a checksum, and the zfp library does not look where its input ends. The header is
 checked against the chunk before anything is decoded, and the library is given a copy with room for the longest possible
 stream, so that damaged data is never read past its end. A stream that was truncated in its body looks like a whole
-one, except in the fixed-rate mode: put a checksum codec after this one.
+one, except in the fixed-rate mode, where its length is checked: put a checksum codec after this one.
 
 Source: zfp 1.0, "File format" (``zfp_write_header``); numcodecs 0.16.
 """
@@ -83,6 +83,8 @@ class ZFPY(Coder):
         if nbytes is None and size > 1 << 31:
             raise size_error("zfpy", None, f"{size} bytes by its header")
         blocks = prod(-(-n // 4) for n in header.shape)
+        if 8 * len(data) < blocks * header.least_bits:
+            raise corrupt("zfpy", f"{len(data)} bytes are fewer than {blocks} blocks of {header.least_bits} bits take")
         longest = blocks * (4 ** len(header.shape) * (header.dtype.itemsize + 1) + 32)
         room = np.zeros(len(data) + longest, np.uint8)
         room[: len(data)] = data
@@ -92,22 +94,27 @@ class ZFPY(Coder):
 class _Header(NamedTuple):
     shape: tuple[int, ...]
     dtype: AnyDType
+    least_bits: int
+    """Bits that each block takes: the library skips those that a block doesn't need."""
 
 
 def _read_header(data: Bytes) -> _Header:
-    """Parse shape and type of a stream: 32 bits of magic, 52 bits of type, number of dimensions and sizes, least
-    first.
+    """Parse shape, type and mode of a stream: 32 bits of magic, 52 bits of type, number of dimensions and sizes, 12 or
+    64 bits of mode, least first.
     """
     if len(data) < 16:
         raise corrupt("zfpy", f"{len(data)} bytes are shorter than a header")
-    word = int.from_bytes(data[:16].tobytes(), "little")
+    word = int.from_bytes(data[:19].tobytes(), "little")
     if word & 0xFFFFFF != int.from_bytes(b"zfp", "little"):
         raise corrupt("zfpy", "the data does not begin with a zfp header")
     meta = word >> 32 & (1 << 52) - 1
     ndim = (meta >> 2 & 3) + 1
     width = 48 // ndim
     sizes = [(meta >> 4 + width * axis & (1 << width) - 1) + 1 for axis in range(ndim)]
-    return _Header(tuple(reversed(sizes)), np.dtype(_TYPES[meta & 3]))
+    mode = word >> 84 & 0xFFF
+    # Below 2048 it is the rate; where all bits are set, the parameters follow, of 15 bits the least size of a block.
+    least_bits = mode + 1 if mode < 2048 else (word >> 96 & 0x7FFF) + 1 if mode == 0xFFF else 1
+    return _Header(tuple(reversed(sizes)), np.dtype(_TYPES[meta & 3]), least_bits)
 
 
 def _library() -> Any:

@@ -1,0 +1,187 @@
+"""Fuzz what is done with arrays of other writers: their values stay, or nothing is changed. A target of `fuzz_targets`."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+from fuzz_members import Member, Target, damage_packed, pack, unpack
+
+import tessarr
+from tessarr.errors import TessarrError
+from tessarr.stores.memory.store import MemoryStore
+from tessarr.tools.check import check
+from tessarr.tools.convert import convert
+from tessarr.tools.migrate import migrate
+from tessarr.tools.repair import repair
+
+_LARGEST_NBYTES = 1 << 17
+"""Bytes of an array, and of one of its chunks, that something is done with."""
+_LOSSY = re.compile(
+    rb"quantize|bitround|zfp|fixedscale|scale_offset|cast_value|astype|categorize|jpeg|packbits|delta|vlen-array"
+)
+"""Codecs that do not keep each value."""
+
+_Do = Callable[[MemoryStore, Any, np.random.Generator], "tuple[MemoryStore, str]"]
+
+
+def kept(arrays: list[dict[str, bytes]]) -> Target:
+    """Fuzz each operation over small arrays of other writers."""
+    seeds = [pack(values) for values in arrays]
+    return Target({name: Member(seeds, _run(do), damage_packed) for name, do in _OPERATIONS.items()}, {})
+
+
+def _run(do: _Do) -> Callable[[bytes], None]:
+    """Read an array, do something with it, and compare what is where it should be; after an error, what was there."""
+
+    def run(data: bytes) -> None:
+        values = unpack(data)
+        store = MemoryStore({**values})
+        # Attributes that are not JSON would be refused by most operations.
+        with tessarr.config.set({"attributes.allow_nan": True}):
+            array, before = _read(store, "", small=True)
+            if before is None or (_LOSSY.search(data) and do not in (_copy_keys, _move, _consolidate, _repair)):
+                return
+            if {key: store.get(key) for key in store.list()} != values:
+                raise AssertionError("reading changed the store")
+            try:
+                place, path = do(store, before, np.random.default_rng(zlib.crc32(data)))
+            except TessarrError:
+                _compare(array, before, *_read(store, ""))
+                raise
+            _compare(array, before, *_read(place, path))
+
+    return run
+
+
+def _read(store: MemoryStore, path: str, *, small: bool = False) -> tuple[Any, Any]:
+    """Read a whole array; ``None`` where it should be small, and is not."""
+    array: Any = tessarr.open_array(store, path=path, mode="r")
+    if not small:
+        return array, np.asarray(array[...])
+    sizes = [prod(max(1, n) for n in shape) * (array.dtype.itemsize or 1) for shape in (array.shape, _chunk(array))]
+    if max(sizes) > _LARGEST_NBYTES or array.nchunks > 1000:
+        return array, None
+    return array, np.asarray(array[...])
+
+
+def _chunk(array: Any) -> tuple[int, ...]:
+    try:
+        return tuple(array.shards or array.chunks)
+    except NotImplementedError:  # the chunks have many shapes, and cover the array
+        return ()
+
+
+def _compare(array: Any, before: Any, other: Any, after: Any) -> None:
+    """Compare values, fill values that are given, and attributes but the one that means the names of dimensions in v2."""
+    if _bits(before) != _bits(after):
+        raise AssertionError(f"other values: {array.dtype} {array.shape}, then {other.dtype} {other.shape}")
+    if array.fill_value is not None and repr(array.fill_value) != repr(other.fill_value):
+        raise AssertionError(f"another fill value: {array.fill_value!r}, then {other.fill_value!r}")
+    names = {*array.attrs, *other.attrs} - {"_ARRAY_DIMENSIONS"}
+    if any(_json(array.attrs.get(name, ...)) != _json(other.attrs.get(name, ...)) for name in names):
+        raise AssertionError("other attributes")
+
+
+def _json(value: object) -> str:
+    """JSON in the order of the names, which format 2 does not keep; NaN is equal to NaN."""
+    return json.dumps(value, sort_keys=True, default=repr)
+
+
+def _bits(values: Any) -> tuple[Any, ...]:
+    if values.dtype.kind in "OT":
+        return values.shape, [repr(value) for value in values.ravel().tolist()]
+    # Formats differ in which byte order they can name.
+    native = values if values.dtype.names else values.astype(values.dtype.newbyteorder("="))
+    return values.shape, native.dtype.str, native.tobytes()
+
+
+# -- operations: each returns where the values of the array are then -----------------------------------------------------
+
+
+def _copy_keys(store: MemoryStore, before: Any, rng: np.random.Generator) -> tuple[MemoryStore, str]:  # noqa: ARG001
+    dest = MemoryStore()
+    tessarr.copy_store(store, dest)
+    return dest, ""
+
+
+def _copy(store: MemoryStore, before: Any, rng: np.random.Generator) -> tuple[MemoryStore, str]:  # noqa: ARG001
+    dest = MemoryStore()
+    group: Any = tessarr.create_group(dest, zarr_format=2 + int(rng.integers(2)))
+    tessarr.copy(tessarr.open_array(store, mode="r"), group, name="x")
+    return dest, "x"
+
+
+def _move(store: MemoryStore, before: Any, rng: np.random.Generator) -> tuple[MemoryStore, str]:  # noqa: ARG001
+    dest = MemoryStore()
+    group: Any = tessarr.create_group(dest, zarr_format=tessarr.open_array(store, mode="r").metadata.zarr_format)
+    tessarr.copy_store(store, dest, dest_path="x")
+    group.move("x", "y/z")
+    return dest, "y/z"
+
+
+def _consolidate(store: MemoryStore, before: Any, rng: np.random.Generator) -> tuple[MemoryStore, str]:  # noqa: ARG001
+    dest = MemoryStore()
+    tessarr.create_group(dest, zarr_format=tessarr.open_array(store, mode="r").metadata.zarr_format)
+    tessarr.copy_store(store, dest, dest_path="x")
+    tessarr.consolidate_metadata(dest)
+    return dest, "x"
+
+
+def _migrate(store: MemoryStore, before: Any, rng: np.random.Generator) -> tuple[MemoryStore, str]:  # noqa: ARG001
+    migrate(store, to_format=2 + int(rng.integers(2)), remove_old=rng.random() < 0.5)  # type: ignore[arg-type]
+    return store, ""
+
+
+def _convert(store: MemoryStore, before: Any, rng: np.random.Generator) -> tuple[MemoryStore, str]:
+    dest = MemoryStore()
+    chunks: Any = tuple(int(n) for n in rng.choice([1, 2, 5, 7], before.ndim)) if rng.random() < 0.5 else "keep"
+    convert(store, dest, zarr_format=2 + int(rng.integers(2)), chunks=chunks, verify=rng.random() < 0.3)
+    return dest, ""
+
+
+def _resize(store: MemoryStore, before: Any, rng: np.random.Generator) -> tuple[MemoryStore, str]:
+    array = tessarr.open_array(store, mode="r+")
+    array.resize(tuple(n + int(rng.integers(3)) for n in before.shape))
+    array.resize(before.shape)
+    return store, ""
+
+
+def _append(store: MemoryStore, before: Any, rng: np.random.Generator) -> tuple[MemoryStore, str]:
+    if before.ndim:
+        array = tessarr.open_array(store, mode="r+")
+        array.append(before[: int(rng.integers(1, 3))])
+        array.resize(before.shape)
+    return store, ""
+
+
+def _write(store: MemoryStore, before: Any, rng: np.random.Generator) -> tuple[MemoryStore, str]:
+    """Write the whole back, or a part."""
+    box = tuple(slice(*sorted(int(n) for n in rng.integers(n + 1, size=2))) for n in before.shape)
+    place = ... if rng.random() < 0.5 else box
+    tessarr.open_array(store, mode="r+")[place] = before[place]
+    return store, ""
+
+
+def _repair(store: MemoryStore, before: Any, rng: np.random.Generator) -> tuple[MemoryStore, str]:  # noqa: ARG001
+    repair(check(store), store, dry_run=False)
+    return store, ""
+
+
+_OPERATIONS: dict[str, _Do] = {
+    "copied-keys": _copy_keys,
+    "copied": _copy,
+    "moved": _move,
+    "consolidated": _consolidate,
+    "migrated": _migrate,
+    "converted": _convert,
+    "resized": _resize,
+    "appended-to": _append,
+    "written": _write,
+    "repaired": _repair,
+}
