@@ -180,6 +180,22 @@ def test_appends_that_cannot_be_made_safe_are_refused_before_anything_is_written
     assert store.bucket.values == before
 
 
+def test_a_zarr_1_array_in_a_shared_store_grows_and_does_not_delete_chunks() -> None:
+    store = Client("a", Bucket())
+    store.set("meta", dumps({**V1, "shape": [6]}))
+    store.set("attrs", b"{}")
+    array = tessarr.open_array(store, mode="r+")
+    array[...] = 1
+    before = dict(store.bucket.values)
+    with pytest.raises(UnsupportedOperationError, match="tessarr migrate"):
+        array.resize((2,))
+    assert store.bucket.values == before
+    with pytest.warns(ZarrUserWarning, match="their data reappears"):
+        array.resize((2,), delete_outside_chunks=False)
+    array.resize((8,))
+    assert tessarr.open_array(store, mode="r")[:].tolist() == [1] * 6 + [0] * 2
+
+
 class Slow(Client):
     """A store behind a network, whose first value of a chunk arrives only when `arrives` is set."""
 

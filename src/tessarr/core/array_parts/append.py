@@ -100,7 +100,7 @@ def check_append(array: Array, on_hole: OnHole, expire_s: float) -> HolePolicy:
         raise ValueError(f"expire must be a number of seconds, at least 0, not {expire_s!r}")
     _require_exclusion(array)
     if must_reserve(array):
-        refuse_format_1(array)
+        refuse_format_1(array, "appends to", "resize and write the new rows from one process")
     return HolePolicy(on_hole, expire_s)
 
 

@@ -99,14 +99,14 @@ async def _get_steps(store: Store, key: str) -> Buffer | None:
     return data
 
 
-def refuse_format_1(array: Array) -> None:
+def refuse_format_1(array: Array, changes: str, otherwise: str) -> None:
     """Raise `UnsupportedOperationError` for Zarr v1, for which tessarr stores no reservations."""
     if array._metadata.zarr_format == 1:
         raise UnsupportedOperationError(
-            "appends to Zarr v1 arrays are not safe in a store whose locks do not reach other machines",
+            f"{changes} Zarr v1 arrays are not safe in a store whose locks do not reach other machines",
             store=array._store.url,
             path=array.name,
-            hint="Rewrite the metadata as Zarr v3 first (tessarr migrate), or resize and write the new rows from one process",
+            hint=f"Rewrite the metadata as Zarr v3 first (tessarr migrate), or {otherwise}",
         )
 
 
