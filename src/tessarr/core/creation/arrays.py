@@ -76,7 +76,8 @@ async def create_array(
     `chunks`: a shape (-1: a whole axis), "auto", a size such as "8MB", or a list of sizes per axis (a rectilinear grid).
     `shards`: a shape, "auto", or a dict with ``shape`` and ``index_location``; `chunks` are then the inner chunks. `filters`
     (array → array), `serializer` (array → bytes) and `compressors` (bytes → bytes): codecs, their JSON or names, or numcodecs
-    codecs; "auto": none, the data type's own, Zstandard. `overwrite` replaces a node once the new one is staged.
+    codecs; "auto": none, the data type's own, Zstandard. `overwrite` replaces a node once the new one is staged, and before
+    `data` is written.
 
     Raises `ContainsArrayError`, `ContainsGroupError`, `BaseZarrError` (a `ValueError`) for arguments that do not fit.
     Source: Zarr v3.1 core, "Array metadata"; the surface is zarr-python's.
