@@ -102,7 +102,9 @@ async def _resize_locked_steps(array: Array, new_shape: Shape, delete_outside_ch
     shrinks = any(new < old for new, old in zip(new_shape, old_shape, strict=True))
     deletes = shrinks and delete_outside_chunks
     if deletes and must_reserve(array):
-        refuse_format_1(array, "deletions of chunks outside the new shape of", "keep them (delete_outside_chunks=False)")
+        refuse_format_1(
+            array, "deletions of chunks outside the new shape of", "keep them (delete_outside_chunks=False)"
+        )
     notes = deletes and shape_note(array._store, array.path) is not None
     if clear or notes:  # the next one acts on a note, which must not be of a resize that is refused
         await _compare_stored_steps(array, old_shape)
