@@ -8,11 +8,10 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from math import prod
 from typing import Any
 
 import numpy as np
-from fuzz_members import Member, Target, damage_packed, pack, unpack
+from fuzz_members import Member, Target, damage_packed, most_nbytes, pack, unpack
 
 import tessarr
 from tessarr.errors import TessarrError
@@ -43,9 +42,9 @@ def _run(do: _Do) -> Callable[[bytes], None]:
     """Read an array, do something with it, and compare what is where it should be; after an error, what was there."""
 
     def run(data: bytes) -> None:
-        values = unpack(data)
+        values, number = unpack(data), zlib.crc32(data)
         # Attributes that are not JSON would be refused by most operations.
-        with _stored(values, zlib.crc32(data)) as store, tessarr.config.set({"attributes.allow_nan": True}):
+        with _stored(values, number) as store, tessarr.config.set({"attributes.allow_nan": True}):
             array, before = _read(store, "", small=True)
             if before is None:
                 return
@@ -53,7 +52,7 @@ def _run(do: _Do) -> Callable[[bytes], None]:
                 raise AssertionError("reading changed the store")
             exactly = do in (_copy_keys, _move, _consolidate, _repair) or not _LOSSY.search(data)
             try:
-                place, path = do(store, before, np.random.default_rng(zlib.crc32(data)))
+                place, path = do(store, before, np.random.default_rng(number))
             except TessarrError:
                 _compare(array, before, store, "", exactly=exactly)
                 raise
@@ -81,17 +80,9 @@ def _read(store: Store, path: str, *, small: bool = False) -> tuple[Any, Any]:
     array: Any = tessarr.open_array(store, path=path, mode="r")
     if not small:
         return array, np.asarray(array[...])
-    sizes = [prod(max(1, n) for n in shape) * (array.dtype.itemsize or 1) for shape in (array.shape, _chunk(array))]
-    if max(sizes) > _LARGEST_NBYTES or array.nchunks > 1000:
+    if most_nbytes(array) > _LARGEST_NBYTES or array.nchunks > 1000:
         return array, None
     return array, np.asarray(array[...])
-
-
-def _chunk(array: Any) -> tuple[int, ...]:
-    try:
-        return tuple(array.shards or array.chunks)
-    except NotImplementedError:  # the chunks have many shapes, and cover the array
-        return ()
 
 
 def _compare(array: Any, before: Any, store: Store, path: str, *, exactly: bool) -> None:
@@ -138,18 +129,21 @@ def _copy(store: Store, before: Any, rng: np.random.Generator) -> tuple[Store, s
     return dest, "x"
 
 
+def _in_group(store: Store) -> Any:
+    """Return a group that has a copy of the array as its member ``x``."""
+    group: Any = tessarr.create_group(zarr_format=tessarr.open_array(store, mode="r").metadata.zarr_format)
+    tessarr.copy_store(store, group.store, dest_path="x")
+    return group
+
+
 def _move(store: Store, before: Any, rng: np.random.Generator) -> tuple[Store, str]:  # noqa: ARG001
-    dest = MemoryStore()
-    group: Any = tessarr.create_group(dest, zarr_format=tessarr.open_array(store, mode="r").metadata.zarr_format)
-    tessarr.copy_store(store, dest, dest_path="x")
+    group = _in_group(store)
     group.move("x", "y/z")
-    return dest, "y/z"
+    return group.store, "y/z"
 
 
 def _consolidate(store: Store, before: Any, rng: np.random.Generator) -> tuple[Store, str]:  # noqa: ARG001
-    dest = MemoryStore()
-    tessarr.create_group(dest, zarr_format=tessarr.open_array(store, mode="r").metadata.zarr_format)
-    tessarr.copy_store(store, dest, dest_path="x")
+    dest = _in_group(store).store
     tessarr.consolidate_metadata(dest)
     return dest, "x"
 

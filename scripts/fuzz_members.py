@@ -7,6 +7,8 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from math import prod
 from typing import Any, NamedTuple
 
 
@@ -31,6 +33,15 @@ class Target(NamedTuple):
         if found not in self.members:
             raise SystemExit(f"error: the first line of an input must be one of: {', '.join(self.members)}")
         return found, self.members[found], rest
+
+
+def most_nbytes(array: Any) -> int:
+    """Bytes that NumPy takes for the array or a chunk of it; an axis without elements adds none, and takes none away."""
+    shapes: list[tuple[int, ...]] = [array.shape]
+    with suppress(NotImplementedError):  # the chunks have many shapes, and cover the array
+        shapes.append(array.shards or array.chunks)
+    itemsize: int = array.dtype.itemsize
+    return max(prod(max(1, length) for length in shape) for shape in shapes) * itemsize
 
 
 # -- damage --------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from fuzz_members import Member, Target, damage_json
+from fuzz_members import Member, Target, damage_json, most_nbytes
 
 import tessarr
 from tessarr.plan.manifest import Manifest
@@ -61,28 +61,12 @@ def _round_trips(writes: str, reads: str) -> Member:
                 array: Any = tessarr.create_array(folder, **create)
             except Exception:
                 return
-            if (
-                max(_nbytes(array, array.shape), _chunk_nbytes(array)) > _LARGEST_NBYTES
-                or array.nchunks > 10_000
-                or array.dtype.hasobject
-            ):
+            if most_nbytes(array) > _LARGEST_NBYTES or array.nchunks > 10_000 or array.dtype.hasobject:
                 return
             _compare(folder, array, writes, reads, np.random.default_rng(seed), boxes)
 
     seeds = [json.dumps(layout).encode() for layout in _layouts()]
     return Member(seeds, run, damage_json)
-
-
-def _nbytes(array: Any, shape: tuple[int, ...]) -> int:
-    """Bytes that NumPy takes for elements of `shape`, to which an axis without elements adds none, and takes none away."""
-    return prod(max(1, length) for length in shape) * int(array.dtype.itemsize)
-
-
-def _chunk_nbytes(array: Any) -> int:
-    try:
-        return _nbytes(array, array.shards or array.chunks)
-    except NotImplementedError:  # the chunks have many shapes, and cover the array
-        return 0
 
 
 def _compare(folder: str, array: Any, writes: str, reads: str, rng: np.random.Generator, boxes: list[Any]) -> None:

@@ -19,6 +19,7 @@ from tessarr import registry
 from tessarr.errors import CodecError
 
 ROOT = Path(__file__).parents[1]
+IN_PYTHON = ["documents", "python-codecs", "arrays", "archives", "containers", "pending", "written", "kept"]
 
 
 @pytest.fixture
@@ -73,12 +74,11 @@ def test_the_targets_are_the_same_in_all_lists(load: Any) -> None:
     native = [name for name in fuzz.ORDER if name.startswith("native-")]
     assert sorted(load("fuzz_native").native_names()) == sorted(native)
     assert {*native, *load("fuzz_targets").TARGETS} == set(fuzz.ORDER)
+    assert sorted([*native, *IN_PYTHON]) == sorted(fuzz.ORDER)
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "name", ["documents", "python-codecs", "arrays", "archives", "containers", "pending", "written", "kept"]
-)
+@pytest.mark.parametrize("name", IN_PYTHON)
 def test_the_seeds_of_every_member_are_accepted_or_refused_with_an_error_of_ours(load: Any, name: str) -> None:
     outcome = load("fuzz_python").outcome
     target = load("fuzz_targets").TARGETS[name]()
@@ -89,9 +89,7 @@ def test_the_seeds_of_every_member_are_accepted_or_refused_with_an_error_of_ours
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "name", ["documents", "python-codecs", "arrays", "archives", "containers", "pending", "written", "kept"]
-)
+@pytest.mark.parametrize("name", IN_PYTHON)
 def test_what_was_found_to_end_differently_is_accepted_or_refused(load: Any, name: str) -> None:
     python = load("fuzz_python")
     target = load("fuzz_targets").TARGETS[name]()

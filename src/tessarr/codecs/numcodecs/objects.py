@@ -100,13 +100,12 @@ class ObjectCodec(ArrayToBytes):
 
     def _check_readable(self, encoded: Buffer, spec: ChunkSpec) -> None:
         """Raise `CodecError` where the configuration writes what it cannot read, such as other ``separators``."""
-        usual = _USUAL.get(self.name, {})
-        if all(self.config.get(name, value) == value for name, value in usual.items()):
+        unusual = [name for name, usual in _USUAL.get(self.name, {}).items() if self.config.get(name, usual) != usual]
+        if not unusual:
             return
         try:
             self.decode(encoded, spec)
         except CodecError as error:
-            unusual = [name for name, value in usual.items() if self.config.get(name, value) != value]
             raise CodecError(
                 f"{self.name} cannot encode a chunk: what it writes by its {' and '.join(unusual)} cannot be read",
                 codec=self.name,

@@ -101,7 +101,8 @@ async def _resize_locked_steps(array: Array, new_shape: Shape, delete_outside_ch
     old_grid = tuple(axis.nchunks for axis in array._bound.axes)
     shrinks = any(new < old for new, old in zip(new_shape, old_shape, strict=True))
     deletes = shrinks and delete_outside_chunks
-    if deletes and must_reserve(array):
+    reserves = must_reserve(array)
+    if deletes and reserves:
         refuse_format_1(
             array, "deletions of chunks outside the new shape of", "keep them (delete_outside_chunks=False)"
         )
@@ -111,7 +112,7 @@ async def _resize_locked_steps(array: Array, new_shape: Shape, delete_outside_ch
     if clear:
         await _fill_edges_steps(array, tuple(map(min, old_shape, new_shape)))
     closing = None
-    if must_reserve(array) and (deletes or (array._metadata.zarr_format == 2 and new_shape)):
+    if reserves and (deletes or (array._metadata.zarr_format == 2 and new_shape)):
         closing = (clock.CLOCK.owner(), clock.CLOCK.now())
     if notes:
         note_shrink(array, old_grid)
